@@ -1,0 +1,77 @@
+# `make help` says what there is. Everything is installed into .venv and node_modules, beside this file.
+
+PYTHON ?= python3
+BIN := $(CURDIR)/.venv/bin
+PACKAGES := bootstrap corpus embedded infra jobs trainer
+# Python of the machines that AWS runs, for which wheels are brought along.
+EMR_WHEELS := --python-version 3.11
+GPU_PYTHONS := 3.11 3.12 3.13
+LINUX := --implementation cp --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+	--platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64
+DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check --only-binary=:all:
+
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test test-all lint bench clean
+.DEFAULT_GOAL := help
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: .venv/.ready ## install what Shoal runs with; quick when nothing changed
+
+demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy` to nothing left
+	@shoal demo
+
+test: .venv/.ready-dev ## all tests but the slow ones
+	pytest -m "not slow"
+
+test-all: .venv/.ready-dev ## all tests
+	pytest
+
+lint: .venv/.ready-dev ## format, style, types, who imports whom
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+
+bench: .venv/.ready-dev ## measure Shoal against its peers (see docs/benchmarks.md)
+	python -m benchmarks
+
+clean: ## remove what setup and the tests made
+	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+
+.venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml build/wheels/emr/.ready build/wheels/gpu/.ready
+	"$(BIN)/pip" install --quiet -r requirements.txt
+	"$(BIN)/pip" install --quiet --no-deps --no-build-isolation --editable .
+	npm ci --ignore-scripts --no-audit --no-fund --silent
+	printf '#!/bin/sh\nPATH="%s:$$PATH" exec "%s/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$(BIN)" "$(BIN)" "$(CURDIR)" > .venv/bin/cdk
+	chmod +x .venv/bin/cdk
+	@touch $@
+
+.venv/.ready-dev: .venv/.ready requirements-dev.txt
+	"$(BIN)/pip" install --quiet -r requirements-dev.txt
+	@touch $@
+
+# The nodes of a cluster reach no package index: what they install travels with the deployment. The second download
+# is for the Python of this machine, which plays the nodes in the demo.
+build/wheels/emr/.ready: bootstrap/emr/requirements.txt .venv/bin/python
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(DOWNLOAD) $(EMR_WHEELS) $(LINUX) --dest $(@D) -r $<
+	$(DOWNLOAD) --dest $(@D) -r $<
+	cp $< $(@D)/requirements.txt
+	@touch $@
+
+build/wheels/gpu/.ready: bootstrap/gpu/requirements.txt .venv/bin/python
+	rm -rf $(@D) && mkdir -p $(@D)
+	for version in $(GPU_PYTHONS); do \
+		$(DOWNLOAD) --no-deps --python-version $$version $(LINUX) --dest $(@D) -r $< || exit 1; \
+	done
+	$(DOWNLOAD) --no-deps --dest $(@D) -r $<
+	cp $< $(@D)/requirements.txt
+	@touch $@

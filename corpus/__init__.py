@@ -1,0 +1,5 @@
+"""What a review, a word and a row are: pure functions and the file format, light to import.
+
+The contract is written out in docs/dataset.md. Preprocessing and training both build on this package
+and on nothing else of each other.
+"""

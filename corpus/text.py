@@ -1,0 +1,99 @@
+"""From a text to words, and from words to ids: rules 1 to 8 of docs/dataset.md.
+
+The easy mistake: cleaning comes before everything else. Digest, emptiness, stopwords and vocabulary all
+speak of the *cleaned* words, so "Don't!" and "don't" are one text and one word.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from importlib import resources
+from pathlib import Path
+
+from corpus.errors import DataError
+
+PADDING = 0
+UNKNOWN = 1
+FIRST_WORD = 2
+
+DIGEST_BYTES = 16
+EXTRA_STOPWORDS = ("product", "would", "get")
+
+_CANDIDATE = re.compile(r"[a-z']+")
+
+
+def words(text: str) -> list[str]:
+    """The cleaned words of a text: HTML entities undone once, lower case, runs of a-z and inner apostrophes."""
+    lowered = html.unescape(text).replace("\u2019", "'").lower()
+    return [word for run in _CANDIDATE.findall(lowered) if (word := run.strip("'"))]
+
+
+def digest(cleaned: Sequence[str]) -> bytes:
+    """The identity of a text: BLAKE2b (RFC 7693) of its cleaned words joined by spaces, 16 bytes."""
+    return blake2b(" ".join(cleaned).encode("ascii"), digest_size=DIGEST_BYTES).digest()
+
+
+def in_test_set(text_digest: bytes, test_share: float) -> bool:
+    """Whether a text belongs to the test set: a function of its digest alone, so no duplicate crosses the split."""
+    return int.from_bytes(text_digest[:8], "big") < 2**64 * test_share
+
+
+def modal_rating(counts: Mapping[int, int]) -> int:
+    """The most frequent rating; of equally frequent ones the smallest. `counts` maps rating to occurrences."""
+    return min(counts, key=lambda rating: (-counts[rating], rating))
+
+
+def most_frequent(counts: Iterable[tuple[str, int]], size: int) -> list[str]:
+    """The `size` most frequent words in order of frequency; ties in alphabetical order."""
+    ranked = sorted(counts, key=lambda item: (-item[1], item[0]))
+    return [word for word, _ in ranked[:size]]
+
+
+def word_ids(vocabulary: Sequence[str]) -> dict[str, int]:
+    """The id of each word: 2 for the most frequent, then upwards; 0 is padding and 1 unknown."""
+    return {word: rank + FIRST_WORD for rank, word in enumerate(vocabulary)}
+
+
+def encode(cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> list[int]:
+    """The ids of the first `row_length` kept words: a list of 0 to `row_length` ids, not padded.
+
+    An empty list means that the text keeps no word, and so makes no row.
+    """
+    row: list[int] = []
+    for word in cleaned:
+        if word not in stopwords:
+            row.append(ids.get(word, UNKNOWN))
+            if len(row) == row_length:
+                break
+    return row
+
+
+def load_stopwords(choice: str = "nltk") -> frozenset[str]:
+    """The words to leave out.
+
+    `nltk`: NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and
+    `product`, `would`, `get`, which say nothing in a review. `none`: no word. Anything else is the name
+    of a UTF-8 file with one word a line.
+
+    Raises DataError for a file that cannot be read, or that holds words no cleaned text can contain.
+    """
+    if choice == "none":
+        return frozenset()
+    if choice == "nltk":
+        listed = resources.files("corpus").joinpath("stopwords_nltk_english.txt").read_text("ascii").split()
+        return frozenset(listed) | frozenset(EXTRA_STOPWORDS)
+    try:
+        listed = Path(choice).read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"cannot read the stopword file {choice}: {error}; give nltk, none, or a text file with one word a line"
+        ) from error
+    chosen = [line.strip() for line in listed if line.strip()]
+    for word in chosen:
+        if words(word) != [word]:
+            raise DataError(
+                f"{choice}: {word!r} is no cleaned word (a to z and inner apostrophes, lower case); "
+                "it would never match, so correct it or take it out"
+            )
+    return frozenset(chosen)
