@@ -1,0 +1,224 @@
+"""The jobs in order on this machine: raw files to `dataset.h5` and `counts.json`, by mrjob's runners.
+
+The easy mistake is to leave something behind: everything but the two results lives in one folder beside
+them, which is gone afterwards, whatever happened.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Event, Thread
+from typing import Protocol
+
+from corpus.dataset import PARTIAL_SUFFIX, Settings, is_full_disk
+from corpus.errors import DataError
+from corpus.text import load_stopwords
+from jobs.choose import DEFAULT_MAX_MALFORMED
+from jobs.errors import JobError
+from jobs.merge import DATASET_NAME, Merged
+from jobs.ranges import cut
+from jobs.steps import JobStep, Plan
+from jobs.task import COUNTER, FAILURE_PREFIX
+
+RUNNERS = ("local", "inline")
+
+# What passes between the jobs is on disk up to four times at once: mapped, sorted, split, reduced.
+_WORK_PER_INPUT = 4
+_EXPANSION = {".gz": 4, ".bz2": 5}
+# What mrjob has to say about a failure becomes the text of a JobError.
+logging.getLogger("mrjob").setLevel(logging.CRITICAL)
+_COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
+
+
+class Progress(Protocol):
+    """What shows how far the work is."""
+
+    def stage(self, name: str, total: int) -> None:
+        """A new stage begins, with `total` units of work."""
+
+    def at(self, done: int) -> None:
+        """So many units of the stage are done."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def stage(self, name: str, total: int) -> None:
+        """Ignored."""
+
+    def at(self, done: int) -> None:
+        """Ignored."""
+
+
+def preprocess(
+    inputs: Sequence[Path],
+    output: Path,
+    *,
+    settings: Settings | None = None,
+    runner: str = "local",
+    max_malformed: float = DEFAULT_MAX_MALFORMED,
+    progress: Progress | None = None,
+) -> Merged:
+    """Raw files, or folders of them, to `output`/dataset.h5 and `output`/counts.json.
+
+    `runner` is mrjob's: `local` (a process a task, all cores) or `inline` (this process). What was in `output`
+    under these names stays until the new dataset is whole. Raises DataError for input that cannot be used or
+    a full disk, and JobError when a job fails otherwise.
+    """
+    settings = settings or Settings()
+    progress = progress or Silent()
+    load_stopwords(settings.stopwords)
+    files = input_files(inputs)
+    input_bytes = sum(path.stat().st_size * _EXPANSION.get(path.suffix, 1) for path in files)
+    with _work_folder(output) as work:
+        _check_space(work, input_bytes)
+        ranges = work / "ranges"
+        cores = len(os.sched_getaffinity(0))
+        ranges.write_bytes(b"".join(part.line() + b"\n" for part in cut(files, 4 * cores)))
+        if settings.stopwords not in ("nltk", "none"):
+            settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
+        plan = Plan(
+            inputs=(str(ranges),),
+            work=str(work),
+            output=str(output),
+            settings=settings,
+            max_malformed=max_malformed,
+            input_bytes=input_bytes,
+        )
+        made: object = None
+        for step in plan.steps():
+            if isinstance(step, JobStep):
+                raw = step.inputs == plan.inputs
+                read = files if raw else [path for folder in step.inputs for path in Path(folder).iterdir()]
+                progress.stage(step.name, sum(path.stat().st_size for path in read))
+                _run_job(step, ("--ranges",) if raw else (), runner, work / "tasks", progress)
+            else:
+                progress.stage(step.name, 0)
+                made = import_module(step.module).run(step.arguments)
+    assert isinstance(made, Merged), "the last step merges"
+    return made
+
+
+def input_files(inputs: Sequence[Path]) -> list[Path]:
+    """The files that are meant: those given, and those in the folders given, without hidden ones.
+
+    Raises DataError for what does not exist, cannot be read, or holds nothing.
+    """
+    files: list[Path] = []
+    for given in inputs:
+        if given.is_dir():
+            inside = sorted(p for p in given.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+            if not inside:
+                raise DataError(f"the folder {given} holds no files; give one with review files")
+            files += inside
+        elif given.exists():
+            files.append(given)
+        else:
+            raise DataError(f"{given}: no such file; check the path")
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                empty = not file.read(1)
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        if empty:
+            raise DataError(f"{path} is empty; leave it out, or download it again")
+    repeated = {path for path in files if files.count(path) > 1}
+    if repeated:
+        raise DataError(f"{min(repeated)} is given twice; name each file once")
+    return [path.resolve() for path in files]
+
+
+def _run_job(step: JobStep, extra: tuple[str, ...], runner: str, tasks: Path, progress: Progress) -> None:
+    """One MRJob on this machine; what its tasks say on standard error is the progress."""
+    job_class = getattr(import_module(step.module), step.job)
+    files = [f"{option}={path}" for option, path in step.files.items()]
+    tasks.mkdir(exist_ok=True)
+    job = job_class(
+        [
+            f"--runner={runner}",
+            f"--output-dir={step.output}",
+            f"--local-tmp-dir={tasks}",
+            "--no-conf",
+            *extra,
+            *step.arguments,
+            *files,
+            *step.inputs,
+        ]
+    )
+    done = Event()
+    watcher = Thread(target=_watch, args=(tasks, done, progress), daemon=True)
+    watcher.start()
+    try:
+        with job.make_runner() as running:
+            try:
+                running.run()
+            except DataError:
+                raise
+            except Exception as error:
+                raise _explained(step, error, tasks) from error
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _watch(tasks: Path, done: Event, progress: Progress) -> None:
+    while not done.wait(0.3):
+        progress.at(sum(_reported(path) for path in tasks.rglob("stderr")))
+
+
+def _reported(stderr: Path) -> int:
+    try:
+        lines = stderr.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.rpartition(",")[2]) for line in lines if line.startswith(_COUNTER_LINE))
+
+
+def _explained(step: JobStep, error: Exception, tasks: Path) -> Exception:
+    """What a task left on its standard error as the reason, or else the last thing that it said."""
+    last = str(error)
+    for stderr in sorted(tasks.rglob("stderr")):
+        for line in stderr.read_text("utf-8", "replace").splitlines():
+            if line.startswith(FAILURE_PREFIX):
+                return DataError(line.removeprefix(FAILURE_PREFIX))
+            if line and not line.startswith("reporter:"):
+                last = line
+    if is_full_disk(error) or "No space left" in last:
+        return DataError(f"no space left on the device of {tasks.parent.parent}; free some, or choose another --output")
+    return JobError(f"the job '{step.name}' failed: {last}")
+
+
+@contextmanager
+def _work_folder(output: Path) -> Iterator[Path]:
+    """A folder beside the results, gone afterwards; those that a killed run left are removed first."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for left in output.glob(".work-*"):
+            if not Path("/proc", left.name.split("-")[1]).exists():
+                shutil.rmtree(left, ignore_errors=True)
+        work = Path(mkdtemp(prefix=f".work-{os.getpid()}-", dir=output))
+    except OSError as error:
+        raise DataError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        for partial in output.glob(f".{DATASET_NAME}.*{PARTIAL_SUFFIX}"):
+            partial.unlink(missing_ok=True)
+
+
+def _check_space(work: Path, input_bytes: int) -> None:
+    needed = _WORK_PER_INPUT * input_bytes
+    free = shutil.disk_usage(work).free
+    if free < needed:
+        raise DataError(
+            f"the work needs about {needed / 1e6:,.0f} MB beside {work.parent}, and {free / 1e6:,.0f} MB are free; "
+            "free some, or choose another --output"
+        )

@@ -1,0 +1,49 @@
+"""What a task says on its standard error: how far it is, in Hadoop's own words, and why it failed.
+
+Only a progress bar reads the counter. Results never come from it: a retried task counts twice.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corpus.dataset import is_full_disk
+from corpus.errors import DataError
+
+COUNTER = ("shoal", "bytes")
+FAILURE_PREFIX = "shoal: "
+
+_REPORT_BYTES = 1 << 20
+
+
+class ReportsProgress:
+    """Mixed into a job: `report(n)` after n more bytes of its input."""
+
+    _unreported = 0
+
+    def report(self: Any, read: int, at_once: bool = False) -> None:
+        """Say that `read` more bytes of input are done."""
+        self._unreported += read
+        if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
+            self.increment_counter(*COUNTER, self._unreported)
+            self._unreported = 0
+
+
+def run_as_script(job: Any) -> None:
+    """Run a job's task; of bad data and a full disk it leaves one sentence instead of a traceback."""
+    try:
+        job.run()
+    except DataError as error:
+        sys.exit(f"{FAILURE_PREFIX}{error}")
+    except OSError as error:
+        if not is_full_disk(error):
+            raise
+        sys.exit(f"{FAILURE_PREFIX}no space left on the device that holds the jobs' work; free some")
+
+
+def run_as_command(run: Callable[[Sequence[str]], str]) -> None:
+    """Run a step of one process by the command line's arguments, and print what it says it made."""
+    try:
+        print(run(sys.argv[1:]))  # noqa: T201
+    except DataError as error:
+        sys.exit(f"{FAILURE_PREFIX}{error}")

@@ -1,0 +1,195 @@
+import resource
+from itertools import pairwise
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.dataset import DatasetWriter, Rows, Settings, open_dataset, write_dataset
+from corpus.errors import DataError
+
+VOCABULARY = ["good", "bad", "it's"]
+
+
+def rows(count: int, length: int = 4, seed: int = 0) -> Rows:
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, length + 1, count).astype(np.uint16)
+    tokens = random.integers(1, 5, (count, length)).astype(np.uint16) * (np.arange(length) < lengths[:, None])
+    return Rows(tokens, lengths, random.integers(0, 2, count).astype(np.uint8), random.integers(1, 6, count, np.uint8))
+
+
+def written(path: Path, train: Rows, test: Rows) -> str:
+    return write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=Settings(row_length=4))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 50), st.integers(0, 50), st.lists(st.integers(0, 50), max_size=4))
+def test_the_same_rows_in_other_blocks_are_the_same_dataset(
+    tmp_path_factory: pytest.TempPathFactory, train: int, test: int, cuts: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("blocks")
+    whole = written(folder / "whole.h5", rows(train), rows(test, seed=1))
+    with DatasetWriter(folder / "cut.h5", Settings(row_length=4)) as writer:
+        edges = [0, *sorted(min(cut, train) for cut in cuts), train]
+        for start, end in pairwise(edges):
+            writer.append("train", Rows(*(array[start:end] for array in rows(train))))
+        writer.append("test", rows(test, seed=1))
+        blockwise = writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    assert whole == blockwise
+    with open_dataset(folder / "cut.h5") as dataset:
+        assert dataset.computed_digest() == dataset.digest == whole
+        for array, expected in zip(
+            (dataset.train.tokens, dataset.train.lengths, dataset.train.labels, dataset.train.ratings),
+            rows(train),
+            strict=True,
+        ):
+            assert np.array_equal(array[:], expected)
+
+
+def test_a_dataset_says_what_it_was_made_with(tmp_path: Path) -> None:
+    path = tmp_path / "d.h5"
+    chosen = Settings(row_length=4, positive_from=3, rating_range=(1, 10), stopwords="none")
+    write_dataset(
+        path,
+        train=rows(3),
+        test=rows(2),
+        vocabulary=VOCABULARY,
+        settings=chosen,
+        stopwords=frozenset({"of"}),
+        counts={"lines": 7},
+    )
+    with open_dataset(path) as dataset:
+        assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (chosen, VOCABULARY, {"of"})
+        assert (dataset.counts, len(dataset.train), len(dataset.test)) == ({"lines": 7}, 3, 2)
+
+
+def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
+    first = written(tmp_path / "a.h5", rows(3), rows(2))
+    assert first != written(tmp_path / "b.h5", rows(2), rows(3))
+    assert first != written(tmp_path / "c.h5", rows(3), rows(2, seed=9))
+
+
+def test_the_same_rows_make_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        written(tmp_path / name, rows(30), rows(20))
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+def test_a_chunk_holds_many_rows(tmp_path: Path) -> None:
+    written(tmp_path / "a.h5", rows(3), rows(2))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["train/tokens"].chunks == (2**20 // 8, 4)
+        assert file["train/tokens"].maxshape == (None, 4)
+
+
+def test_an_id_gets_more_bits_only_where_the_vocabulary_needs_it() -> None:
+    assert Settings(vocabulary_size=65_534).token_dtype == np.uint16
+    assert Settings(vocabulary_size=65_535).token_dtype == np.uint32
+
+
+def fail_while_writing(path: Path) -> None:
+    with DatasetWriter(path, Settings(row_length=4)) as writer:
+        writer.append("train", rows(5))
+        raise ZeroDivisionError
+
+
+def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        fail_while_writing(tmp_path / "a.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_writing_leaves_the_dataset_before(tmp_path: Path) -> None:
+    digest = written(tmp_path / "a.h5", rows(3), rows(2))
+    with pytest.raises(ZeroDivisionError):
+        fail_while_writing(tmp_path / "a.h5")
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        assert dataset.computed_digest() == digest
+
+
+def broken(path: Path, kind: str) -> None:
+    if kind == "text":
+        path.write_text("no dataset")
+    elif kind == "other":
+        with h5py.File(path, "w") as file:
+            file["x"] = [1]
+    elif kind != "absent":
+        written(path, rows(3), rows(2))
+        with h5py.File(path, "r+") as file:
+            if kind == "version":
+                file.attrs["layout_version"] = 99
+            elif kind == "missing array":
+                del file["train/labels"]
+            elif kind == "short array":
+                file["train/labels"].resize(1, axis=0)
+            elif kind == "settings":
+                file.attrs["settings"] = "{"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("absent", "no such file"),
+        ("text", "is no HDF5 file"),
+        ("other", "no Shoal dataset"),
+        ("version", "has layout version 99, and this Shoal reads 1"),
+        ("missing array", "is damaged"),
+        ("short array", "the arrays of /train differ in length"),
+        ("settings", "is damaged"),
+    ],
+)
+def test_a_file_that_is_no_dataset_is_refused_with_its_name(tmp_path: Path, kind: str, sentence: str) -> None:
+    path = tmp_path / "file.h5"
+    broken(path, kind)
+    with pytest.raises(DataError, match=sentence) as caught:
+        open_dataset(path)
+    assert "file.h5" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"row_length": 0}, "the row length is 0"),
+        ({"row_length": 70_000}, "the row length is 70000"),
+        ({"vocabulary_size": 0}, "the vocabulary size is 0"),
+        ({"rating_range": (5, 1)}, "the rating range is 5 to 1"),
+        ({"positive_from": 1}, "leaves one class"),
+        ({"positive_from": 6}, "leaves one class"),
+        ({"test_share": 1.0}, "the test share is 1.0"),
+        ({"test_share": -0.1}, "the test share is -0.1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        Settings(**wrong)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot write .*file/d\.h5"):
+        written(tmp_path / "file" / "d.h5", rows(1), rows(1))
+
+
+def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
+    words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
+    with DatasetWriter(tmp_path / "d.h5", Settings(row_length=4)) as writer:
+        writer.finish(vocabulary=words, stopwords=frozenset(words), counts={})
+    with open_dataset(tmp_path / "d.h5") as dataset:
+        assert dataset.vocabulary == words
+        assert dataset.stopwords == frozenset(words)
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    block = rows(50_000, 100)
+    with DatasetWriter(tmp_path / "d.h5", Settings()) as writer:
+        writer.append("train", block)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(10):
+            writer.append("train", block)
+        writer.append("test", block)
+        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * 1024 < 3 * block.tokens.nbytes

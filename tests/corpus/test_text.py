@@ -1,0 +1,98 @@
+from collections import Counter
+from hashlib import blake2b, sha256
+from importlib import resources
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from corpus import text
+from corpus.errors import DataError
+from tests import oracle
+
+
+@given(st.text())
+@example("Don&#39;t!  &amp;amp; it\u2019s 'quoted' ''")
+@example("\u0130stanbul caf\u00e9 stra\u00dfe \u212aelvin")
+def test_words_are_those_of_the_contract(written: str) -> None:
+    assert text.words(written) == oracle.cleaned_words(written)
+
+
+def test_entities_are_undone_once_only() -> None:
+    assert text.words("&amp;lt;") == ["lt"]
+
+
+@given(st.lists(st.from_regex(r"[a-z]([a-z']{0,5}[a-z])?", fullmatch=True), min_size=1))
+def test_cleaning_a_cleaned_text_changes_nothing(cleaned: list[str]) -> None:
+    assert text.words(" ".join(cleaned)) == cleaned
+
+
+def test_the_digest_is_that_of_the_cleaned_text() -> None:
+    assert text.digest(["so", "so"]) == blake2b(b"so so", digest_size=16).digest()
+
+
+@given(st.binary(min_size=16, max_size=16), st.floats(0, 1, exclude_max=True))
+def test_the_split_follows_the_first_eight_bytes(digest: bytes, share: float) -> None:
+    assert text.in_test_set(digest, share) == (int.from_bytes(digest[:8], "big") < 2**64 * share)
+
+
+def test_a_share_of_nothing_leaves_the_test_set_empty() -> None:
+    assert not text.in_test_set(bytes(16), 0)
+
+
+def test_a_tie_takes_the_smaller_rating() -> None:
+    assert text.modal_rating({5: 2, 2: 2, 1: 1}) == 2
+
+
+def test_the_mode_beats_the_smaller_rating() -> None:
+    assert text.modal_rating({1: 1, 5: 2}) == 5
+
+
+@given(st.lists(st.sampled_from("abcdefgh")), st.integers(1, 10))
+def test_the_vocabulary_is_by_frequency_then_alphabet(words: list[str], size: int) -> None:
+    counts = Counter(words)
+    chosen = text.most_frequent(counts.items(), size)
+    ranks = [(-counts[word], word) for word in chosen]
+    assert ranks == sorted(ranks)
+    assert len(chosen) == min(size, len(counts))
+    assert all((-counts[word], word) > ranks[-1] for word in counts if word not in chosen)
+
+
+def test_ids_leave_room_for_padding_and_unknown() -> None:
+    assert text.word_ids(["most", "less"]) == {"most": 2, "less": 3}
+
+
+@given(st.lists(st.sampled_from(["the", "a", "good", "bad", "rare"])), st.integers(1, 4))
+def test_a_row_is_the_first_kept_words(words: list[str], length: int) -> None:
+    row = text.encode(words, {"good": 2, "bad": 3}, frozenset({"the", "a"}), length)
+    ids = {"good": 2, "bad": 3, "rare": 1}
+    assert row == [ids[word] for word in words if word in ids][:length]
+
+
+def test_the_stopwords_are_nltks_179_and_three_more() -> None:
+    listed = resources.files("corpus").joinpath("stopwords_nltk_english.txt").read_bytes()
+    assert sha256(listed).hexdigest().startswith("019f104b")
+    assert len(text.load_stopwords("nltk")) == 179 + 3
+    assert {"don't", "product", "would", "get"} <= text.load_stopwords()
+
+
+def test_no_stopwords_means_none() -> None:
+    assert text.load_stopwords("none") == frozenset()
+
+
+def test_stopwords_come_from_a_file(tmp_path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("of\n\n the \n")
+    assert text.load_stopwords(str(file)) == {"of", "the"}
+
+
+def test_a_stopword_that_no_text_can_hold_is_refused(tmp_path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("of\nThe\n")
+    with pytest.raises(DataError, match=r"words\.txt: 'The' is no cleaned word"):
+        text.load_stopwords(str(file))
+
+
+def test_a_missing_stopword_file_is_named(tmp_path) -> None:
+    with pytest.raises(DataError, match=r"cannot read the stopword file .*absent\.txt"):
+        text.load_stopwords(str(tmp_path / "absent.txt"))
