@@ -1,0 +1,98 @@
+"""What makes a stack deletable: empties its buckets, and unties the security groups that EMR has tied together.
+
+Easy to get wrong is the order. CloudFormation deletes in reverse, so nodes and clusters depend on what is made here,
+and this on the buckets and groups: it then runs when nobody fills or ties them any more.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.roles import accept, allow_objects
+
+_LONGEST = Duration.minutes(15)
+
+
+class Cleanup(Construct):
+    """One function; one custom resource for each thing that it cleans when that is deleted."""
+
+    role: iam.Role
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        """Build the function; it may do nothing yet."""
+        super().__init__(scope, construct_id)
+        log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY)
+        # Not the managed role for functions: that one may create log groups, and the function's last lines would bring
+        # back the group that the stack has just deleted.
+        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self.role.add_to_policy(
+            iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn])
+        )
+        self._function = lambda_.Function(
+            self,
+            "Function",
+            description="Empties buckets and unties security groups when the stack is deleted",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            handler="cleanup.handler",
+            code=lambda_.Code.from_asset(
+                str(Path(__file__).with_name("handlers")), exclude=["__init__.py", "__pycache__"]
+            ),
+            timeout=_LONGEST,
+            memory_size=256,
+            role=self.role,
+            log_group=log,
+        )
+
+    def empty(self, bucket: s3.Bucket, *, keep: bool) -> CustomResource:
+        """Empty the bucket before it is deleted.
+
+        For one to keep the resource is there too, and does nothing: if it went when a user decides to keep the data of
+        a running deployment, its going would empty the bucket.
+        """
+        return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name})
+
+    def untie(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
+        """Remove the rules by which these groups refer to others, before they are deleted."""
+        return self._resource("Groups", {"SecurityGroups": [group.security_group_id for group in groups]})
+
+    def allow_empty(self, bucket: s3.Bucket) -> None:
+        """Let the function empty the bucket."""
+        allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
+        self.role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucketVersions"], resources=[bucket.bucket_arn]))
+
+    def allow_untie(self, groups: Sequence[ec2.ISecurityGroup]) -> None:
+        """Let the function remove rules of the groups."""
+        self.role.add_to_policy(iam.PolicyStatement(actions=["ec2:DescribeSecurityGroups"], resources=["*"]))
+        accept(
+            self.role.node.find_child("DefaultPolicy"),
+            "IAM5[Resource::*]",
+            "EC2's describe calls cannot be limited to resources; the calls that change something are.",
+        )
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
+                resources=[
+                    Stack.of(self).format_arn(
+                        service="ec2", resource="security-group", resource_name=group.security_group_id
+                    )
+                    for group in groups
+                ],
+            )
+        )
+
+    def _resource(self, name: str, properties: dict[str, object]) -> CustomResource:
+        return CustomResource(
+            self,
+            name,
+            service_token=self._function.function_arn,
+            resource_type="Custom::Cleanup",
+            properties=properties,
+            service_timeout=Duration.minutes(_LONGEST.to_minutes() + 1),
+        )

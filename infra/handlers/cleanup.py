@@ -1,0 +1,116 @@
+"""Custom resource that cleans when it is deleted: empties a bucket, or unties security groups.
+
+Easy to get wrong: it must always answer, also when it fails; without an answer CloudFormation waits for its time limit,
+and the stack stands still. So it stops on its own before Lambda stops it.
+"""
+
+import json
+import urllib.request
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import IpPermissionOutputTypeDef, IpPermissionTypeDef
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+
+_RESERVE_MS = 20_000
+
+
+class UnfinishedError(Exception):
+    """There was more to do than time; deleting the stack again goes on."""
+
+
+def handler(event: dict[str, Any], context: Any) -> None:
+    """Answer CloudFormation's request; only a `Delete` does anything."""
+    reason = ""
+    try:
+        if event["RequestType"] == "Delete":
+            clean(event["ResourceProperties"], context.get_remaining_time_in_millis)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    answer(event, reason)
+
+
+def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
+    """Clean what the properties name: `Bucket`, `SecurityGroups`."""
+    if "Bucket" in properties:
+        empty(properties["Bucket"], milliseconds_left)
+    untie(properties.get("SecurityGroups", []))
+
+
+def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
+    """Delete every version of every object, and every unfinished upload; a bucket that is gone is empty."""
+    s3 = boto3.client("s3")
+    try:
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+            if milliseconds_left() < _RESERVE_MS:
+                raise UnfinishedError(f"{bucket} still holds objects; delete the stack again to go on.")
+            found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+            if found:
+                _delete(s3, bucket, [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found])
+        for uploads in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
+            for upload in uploads.get("Uploads", []):
+                s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise
+
+
+def _delete(s3: "S3Client", bucket: str, objects: "list[ObjectIdentifierTypeDef]") -> None:
+    failed = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True}).get("Errors")
+    if failed:
+        raise UnfinishedError(f"{bucket} kept {failed[0]['Key']}: {failed[0]['Message']}")
+
+
+def untie(groups: list[str]) -> None:
+    """Remove the rules by which the groups refer to groups; two that refer to each other cannot be deleted."""
+    ec2 = boto3.client("ec2")
+    for group in groups:
+        try:
+            found = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "InvalidGroup.NotFound":
+                raise
+            continue
+        if inbound := _between_groups(found["IpPermissions"]):
+            ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=inbound)
+        if outbound := _between_groups(found["IpPermissionsEgress"]):
+            ec2.revoke_security_group_egress(GroupId=group, IpPermissions=outbound)
+
+
+def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "list[IpPermissionTypeDef]":
+    """The part of each rule that refers to groups; ports are left out where all are meant."""
+    found: list[IpPermissionTypeDef] = []
+    for rule in rules:
+        if rule["UserIdGroupPairs"]:
+            part: IpPermissionTypeDef = {
+                "IpProtocol": rule["IpProtocol"],
+                "UserIdGroupPairs": [{"GroupId": pair["GroupId"]} for pair in rule["UserIdGroupPairs"]],
+            }
+            if "FromPort" in rule:
+                part |= {"FromPort": rule["FromPort"], "ToPort": rule["ToPort"]}
+            found.append(part)
+    return found
+
+
+def answer(event: dict[str, Any], reason: str) -> None:
+    """Tell CloudFormation; an empty reason is success."""
+    body = {
+        "Status": "FAILED" if reason else "SUCCESS",
+        "Reason": reason[:1000] or "Done.",
+        "PhysicalResourceId": event.get("PhysicalResourceId", event["LogicalResourceId"]),
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": event["LogicalResourceId"],
+    }
+    request = urllib.request.Request(  # noqa: S310 -- the address is CloudFormation's own
+        event["ResponseURL"],
+        data=json.dumps(body).encode(),
+        method="PUT",
+        headers={"Content-Type": ""},  # the address is signed for an empty one
+    )
+    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310

@@ -1,0 +1,183 @@
+"""The EMR cluster that turns raw reviews into a dataset.
+
+Easy to get wrong: EMR adds rules to its three security groups that CloudFormation does not know, and puts them back
+while the cluster lives; the stack makes the cluster depend on the `Cleanup` that removes them. And EMR's service policy
+works only on what carries the tag below.
+"""
+
+from aws_cdk import Stack, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_emr as emr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra import sizing, topology
+from infra.network import Network
+from infra.payload import Payload
+from infra.roles import accept, accept_policy, node_role
+
+_IDLE_SECONDS = 3600
+_MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
+_MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
+
+
+class Preprocessing(Construct):
+    """A cluster that stays, waits for steps, and ends itself after an hour without any.
+
+    Not encrypted are its local disks and its shuffle; `_accept_findings` says why.
+    """
+
+    cluster: emr.CfnCluster
+    role: iam.Role
+    payload: Payload
+    primary: ec2.SecurityGroup
+    core: ec2.SecurityGroup
+    groups: list[ec2.SecurityGroup]
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        wanted: topology.Preprocessing,
+        deployment: str,
+        network: Network,
+        log: s3.Bucket,
+        payload: Payload,
+    ) -> None:
+        """Build the cluster; `role` is its nodes', and may read and write nothing yet."""
+        super().__init__(scope, construct_id)
+        self.payload = payload
+        self.role = node_role(self, "NodeRole")
+        profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
+        service = self._service_role()
+        security = self._security()
+        self.primary, self.core, self._access = self.groups = self._groups(network)
+        self.cluster = emr.CfnCluster(
+            self,
+            "Cluster",
+            name=topology.stack_name(deployment),
+            release_label=wanted.release,
+            applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
+            job_flow_role=profile.instance_profile_name,
+            service_role=service.role_arn,
+            security_configuration=security.ref,
+            log_uri=log.s3_url_for_object("emr/"),
+            visible_to_all_users=True,
+            step_concurrency_level=1,
+            ebs_root_volume_size=sizing.EMR_ROOT_GIB,
+            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=_IDLE_SECONDS),
+            bootstrap_actions=[
+                emr.CfnCluster.BootstrapActionConfigProperty(
+                    name="Install Shoal",
+                    script_bootstrap_action=emr.CfnCluster.ScriptBootstrapActionConfigProperty(
+                        path=payload.script, args=[payload.code, payload.wheels]
+                    ),
+                )
+            ],
+            instances=self._instances(wanted, network),
+        )
+        # Roles with their policies, and the way to S3, must be there before the nodes and outlive them.
+        self.cluster.node.add_dependency(self.role, profile, service, *network.paths)
+        for part in (self, network.subnet):
+            Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
+        self._accept_findings()
+
+    def _instances(
+        self, wanted: topology.Preprocessing, network: Network
+    ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
+        return emr.CfnCluster.JobFlowInstancesConfigProperty(
+            ec2_subnet_id=network.subnet.subnet_id,
+            emr_managed_master_security_group=self.primary.security_group_id,
+            emr_managed_slave_security_group=self.core.security_group_id,
+            service_access_security_group=self._access.security_group_id,
+            keep_job_flow_alive_when_no_steps=True,
+            termination_protected=False,
+            master_instance_group=_nodes(wanted.primary.instance_type, 1),
+            core_instance_group=_nodes(wanted.core.instance_type, wanted.core.count),
+        )
+
+    def _accept_findings(self) -> None:
+        accept(
+            self.cluster,
+            "EMR4",
+            "To encrypt local disks EMR asks for a KMS key of one's own, which would outlive the stack by a week; in "
+            "accounts that encrypt EBS by default they are encrypted all the same.",
+        )
+        accept(
+            self.cluster,
+            "EMR5",
+            "To encrypt the shuffle EMR asks for certificates, whose private key would lie in a bucket; the shuffle "
+            "stays in one private subnet, and S3 is reached by TLS.",
+        )
+        accept(self.cluster, "EMR6", "Nobody logs in over SSH: access is by Systems Manager, as oneself.")
+
+    def _service_role(self) -> iam.Role:
+        """What EMR itself may do: its managed policy for tagged resources, and to give the nodes their role."""
+        policy = "service-role/AmazonEMRServicePolicy_v2"
+        role = iam.Role(
+            self,
+            "ServiceRole",
+            assumed_by=iam.ServicePrincipal(
+                "elasticmapreduce.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            ),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+        )
+        accept_policy(role, policy, "What EMR needs is AWS's to say; this version works on tagged resources only.")
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["iam:PassRole"],
+                resources=[self.role.role_arn],
+                conditions={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+            )
+        )
+        return role
+
+    def _security(self) -> emr.CfnSecurityConfiguration:
+        return emr.CfnSecurityConfiguration(
+            self,
+            "Security",
+            security_configuration={
+                "EncryptionConfiguration": {
+                    "EnableAtRestEncryption": True,
+                    "EnableInTransitEncryption": False,
+                    "AtRestEncryptionConfiguration": {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}},
+                },
+                "InstanceMetadataServiceConfiguration": {
+                    "MinimumInstanceMetadataServiceVersion": 2,
+                    "HttpPutResponseHopLimit": 1,
+                },
+            },
+        )
+
+    def _groups(self, network: Network) -> list[ec2.SecurityGroup]:
+        """The primary's, the core nodes' and the service's group; EMR fills in what passes between them."""
+        primary, core = (
+            ec2.SecurityGroup(self, name, vpc=network.vpc, description=f"EMR {name.lower()} nodes")
+            for name in ("Primary", "Core")
+        )
+        access = ec2.SecurityGroup(
+            self, "ServiceAccess", vpc=network.vpc, allow_all_outbound=False, description="EMR service access"
+        )
+        # The one rule that EMR demands beforehand in a private subnet.
+        access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
+        return [primary, core, access]
+
+
+def _nodes(instance_type: str, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+    return emr.CfnCluster.InstanceGroupConfigProperty(
+        instance_type=instance_type,
+        instance_count=count,
+        market="ON_DEMAND",
+        ebs_configuration=emr.CfnCluster.EbsConfigurationProperty(
+            ebs_block_device_configs=[
+                emr.CfnCluster.EbsBlockDeviceConfigProperty(
+                    volume_specification=emr.CfnCluster.VolumeSpecificationProperty(
+                        size_in_gb=sizing.EMR_DATA_GIB, volume_type="gp3"
+                    )
+                )
+            ]
+        ),
+    )

@@ -1,0 +1,61 @@
+"""What the roles of this stack have in common, and how a rule that we break on purpose is acknowledged.
+
+Easy to get wrong: AWS Solutions' rules know a finding by its full id, with the resource in it; one that is merely like
+an acknowledged one stays a failure of the lint. An acknowledgement stands where the choice is made.
+"""
+
+from collections.abc import Sequence
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IConstruct
+
+READ = ("s3:GetObject",)
+WRITE = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+REPLACE = (*READ, *WRITE, "s3:DeleteObject")
+
+
+def accept(where: IConstruct, rule: str, reason: str) -> None:
+    """Acknowledge one finding of AWS Solutions' rules, such as `S1` or `IAM5[Resource::*]`."""
+    Validations.of(where).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
+
+
+def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
+    """Acknowledge that the role has this policy of AWS's."""
+    accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
+
+
+def node_role(scope: Construct, construct_id: str) -> iam.Role:
+    """The role of a machine: reachable by Systems Manager, and nothing more yet."""
+    policy = "AmazonSSMManagedInstanceCore"
+    role = iam.Role(
+        scope,
+        construct_id,
+        assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+        managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
+    )
+    accept_policy(role, policy, "What the agent of Systems Manager needs is AWS's to say; it takes the place of SSH.")
+    return role
+
+
+def allow_objects(role: iam.Role, bucket: s3.Bucket, actions: Sequence[str], *, under: Sequence[str] = ("",)) -> None:
+    """Let the role do this to the objects below these prefixes, and list and find the bucket."""
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"],
+            resources=[bucket.bucket_arn],
+        )
+    )
+    role.add_to_policy(
+        iam.PolicyStatement(actions=list(actions), resources=[bucket.arn_for_objects(f"{prefix}*") for prefix in under])
+    )
+    resource = bucket.node.default_child
+    assert isinstance(resource, s3.CfnBucket)
+    name = Stack.of(bucket).get_logical_id(resource)
+    for prefix in under:
+        accept(
+            role.node.find_child("DefaultPolicy"),
+            f"IAM5[Resource::<{name}.Arn>/{prefix}*]",
+            "The names of objects are not known beforehand; the bucket is this deployment's own.",
+        )

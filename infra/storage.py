@@ -1,0 +1,114 @@
+"""What holds data: three buckets, and the folder that all GPU nodes share.
+
+Easy to get wrong: a bucket that is not empty cannot be deleted, so whoever writes into one must be gone before
+`Cleanup` empties it.
+"""
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.network import Network
+from infra.roles import accept
+
+
+class Buckets(Construct):
+    """`raw` (reviews as they came), `data` (datasets, runs, nodes' states), `log` (EMR's logs).
+
+    `kept` are those of `all` that outlive the stack.
+    """
+
+    raw: s3.Bucket
+    data: s3.Bucket
+    log: s3.Bucket
+    all: list[s3.Bucket]
+    kept: list[s3.Bucket]
+
+    def __init__(self, scope: Construct, construct_id: str, *, retain_data: bool) -> None:
+        """Build the three; `retain_data` lets the data bucket outlive the stack."""
+        super().__init__(scope, construct_id)
+        self.raw = self._bucket("Raw")
+        self.data = self._bucket("Data", keep=retain_data)
+        self.log = self._bucket("Log", expiration=Duration.days(30))
+        self.all = [self.raw, self.data, self.log]
+        self.kept = [self.data] if retain_data else []
+
+    def _bucket(self, name: str, *, keep: bool = False, expiration: Duration | None = None) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            name,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    expiration=expiration,
+                )
+            ],
+        )
+        accept(
+            bucket,
+            "S1",
+            "Access logs come hours late, into a bucket that must be empty when the stack is deleted.",
+        )
+        return bucket
+
+
+class Share(Construct):
+    """An encrypted EFS file system with one mount target, in the nodes' zone.
+
+    Its policy refuses unencrypted connections and, by allowing nothing itself, unnamed ones: a client mounts with
+    `-o tls,iam` and a role that was granted access.
+    """
+
+    files: efs.FileSystem
+
+    def __init__(self, scope: Construct, construct_id: str, *, network: Network) -> None:
+        """Build it; no client is admitted yet."""
+        super().__init__(scope, construct_id)
+        self._door = ec2.SecurityGroup(
+            self, "Access", vpc=network.vpc, allow_all_outbound=False, description="The shared folder"
+        )
+        self.files = efs.FileSystem(
+            self,
+            "Files",
+            vpc=network.vpc,
+            vpc_subnets=network.subnets,
+            security_group=self._door,
+            encrypted=True,
+            throughput_mode=efs.ThroughputMode.ELASTIC,
+            enable_automatic_backups=False,
+            removal_policy=RemovalPolicy.DESTROY,
+            file_system_policy=iam.PolicyDocument(
+                statements=[
+                    iam.PolicyStatement(
+                        effect=iam.Effect.DENY,
+                        principals=[iam.AnyPrincipal()],
+                        actions=["*"],
+                        conditions={"Bool": {"aws:SecureTransport": "false"}},
+                    )
+                ]
+            ),
+        )
+
+    def admit(self, nodes: ec2.ISecurityGroup, role: iam.Role) -> None:
+        """Let these nodes mount the folder, with this role, and write in it."""
+        self._door.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
+        nodes.add_egress_rule(self._door, ec2.Port.NFS, "Nodes mount the shared folder")
+        # CDK's own grant would also allow writing to everyone in the file system's policy.
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=[
+                    "elasticfilesystem:ClientMount",
+                    "elasticfilesystem:ClientWrite",
+                    "elasticfilesystem:ClientRootAccess",
+                ],
+                resources=[self.files.file_system_arn],
+                conditions={"Bool": {"elasticfilesystem:AccessedViaMountTarget": "true"}},
+            )
+        )

@@ -1,0 +1,56 @@
+"""What the tests of the stack share: a small repository, and a way to build a stack from it.
+
+CDK runs in the Node of the virtual environment, also where the environment is not activated.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Before the first import of CDK, which starts Node.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+from aws_cdk import App
+
+from infra.stack import ShoalStack
+from infra.topology import Topology
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of which only part belongs on a node."""
+    folder = tmp_path_factory.mktemp("repository")
+    for name in (
+        "corpus/text.py",
+        "corpus/__pycache__/text.cpython-311.pyc",
+        "jobs/encode.py",
+        "jobs/words.txt",
+        "trainer/loop.py",
+        "trainer/models/lstm.py",
+        "trainer/.cache/x",
+        "infra/stack.py",
+        "tests/corpus/test_text.py",
+        "node_modules/corpus/x.js",
+        "app.py",
+        "bootstrap/emr/install.sh",
+        "bootstrap/gpu/boot.sh",
+        "build/wheels/emr/numpy.whl",
+        "build/wheels/gpu/h5py.whl",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def synthesise(root: Path) -> Callable[..., ShoalStack]:
+    """Builds the stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
+
+    def build(wanted: Topology, out: Path, *, emulated: bool = True, repository: Path = root) -> ShoalStack:
+        app = App(outdir=str(out), analytics_reporting=False)
+        return ShoalStack(app, wanted=wanted, deployment="mine", owner="ada", root=repository, emulated=emulated)
+
+    return build

@@ -1,0 +1,60 @@
+"""The app reads its context, and says in one sentence what it cannot build."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_app(out: Path, context: dict[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {"CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(out), **environment}
+    command = [sys.executable, ROOT / "app.py"]
+    return subprocess.run(command, env=os.environ | given, cwd=out, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("context", "sentence"),
+    [
+        ({}, "No topology is chosen; add `-c topology=NAME` with one of demo, reference-3g3-1p2."),
+        ({"topology": "demmo"}, "There is no topology 'demmo' in topologies/; did you mean demo?"),
+        ({"topology": "demo", "deployment": "my_demo"}, "'my_demo' cannot name a deployment: use at most 40 letters,"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence_without_a_traceback(
+    tmp_path: Path, context: dict[str, str], sentence: str
+) -> None:
+    done = run_app(tmp_path, context)
+    assert done.returncode == 1
+    assert done.stderr.startswith(sentence)
+    assert len(done.stderr.splitlines()) == 1
+    assert not done.stdout
+
+
+def test_deployment_and_owner_come_from_the_context(tmp_path: Path) -> None:
+    done = run_app(tmp_path, {"topology": "demo", "deployment": "second", "owner": "Ada Lovelace"})
+    assert done.returncode == 0, done.stderr
+    stack = json.loads((tmp_path / "manifest.json").read_text())["artifacts"]["Shoal-second"]["properties"]
+    assert stack["tags"] == {
+        "shoal:deployment": "second",
+        "shoal:topology": "demo",
+        "shoal:owner": "Ada-Lovelace",
+    }
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "refused"),
+    [("https://ec2.us-east-1.amazonaws.com", True), ("http://127.0.0.1:4566", False)],
+)
+def test_only_an_endpoint_on_this_machine_plays_retired_types(tmp_path: Path, endpoint: str, refused: bool) -> None:
+    done = run_app(tmp_path, {"topology": "reference-3g3-1p2"}, AWS_ENDPOINT_URL=endpoint)
+    assert done.returncode == 0, done.stderr
+    said = (
+        "".join(path.read_text() for path in tmp_path.glob("*.metadata.json"))
+        + (tmp_path / "manifest.json").read_text()
+    )
+    assert ("AWS retired g3.4xlarge" in said) is refused

@@ -1,0 +1,161 @@
+"""The function that makes a stack deletable, against the embedded AWS."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.aws import EmbeddedAws
+from infra.handlers import cleanup
+
+PLENTY = 900_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
+        for name, value in embedded.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        yield
+
+
+class CloudFormation:
+    """Stands where CloudFormation does: sends a request to the function, and keeps what it answers."""
+
+    def __init__(self) -> None:
+        self.answers: list[dict[str, Any]] = []
+        self.address = ""
+
+    def ask(self, kind: str, properties: dict[str, Any], *, milliseconds_left: int = PLENTY) -> dict[str, Any]:
+        event = {
+            "RequestType": kind,
+            "ResponseURL": self.address,
+            "StackId": "the stack",
+            "RequestId": "the request",
+            "LogicalResourceId": "CleanupRawBucket",
+            "ResourceProperties": {"ServiceToken": "x", **properties},
+        }
+        cleanup.handler(event, SimpleNamespace(get_remaining_time_in_millis=lambda: milliseconds_left))
+        return self.answers.pop()
+
+
+@pytest.fixture
+def cloudformation() -> Iterator[CloudFormation]:
+    stand_in = CloudFormation()
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            stand_in.answers.append({**body, "content type": self.headers["Content-Type"]})
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        stand_in.address = f"http://127.0.0.1:{server.server_port}/"
+        yield stand_in
+        server.shutdown()
+
+
+def filled_bucket(name: str) -> str:
+    """A bucket with more objects than one page lists, older versions, a deletion, and an unfinished upload."""
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=name)
+    for number in range(1100):
+        s3.put_object(Bucket=name, Key=f"part-{number:05d}", Body=b"first")
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket=name, Key="part-00000", Body=b"second")
+    s3.delete_object(Bucket=name, Key="part-00001")
+    upload = s3.create_multipart_upload(Bucket=name, Key="unfinished")["UploadId"]
+    s3.upload_part(Bucket=name, Key="unfinished", UploadId=upload, PartNumber=1, Body=b"half")
+    return name
+
+
+def tied_groups() -> list[str]:
+    """Two security groups that refer to each other and to themselves, as EMR leaves them."""
+    ec2 = boto3.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    first, second = (
+        ec2.create_security_group(GroupName=name, Description=name, VpcId=vpc)["GroupId"] for name in ("one", "two")
+    )
+    for group, other in ((first, second), (second, first), (first, first)):
+        ec2.authorize_security_group_ingress(
+            GroupId=group,
+            IpPermissions=[
+                {"IpProtocol": "tcp", "FromPort": 0, "ToPort": 65535, "UserIdGroupPairs": [{"GroupId": other}]},
+                {"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1, "UserIdGroupPairs": [{"GroupId": other}]},
+            ],
+        )
+    ec2.authorize_security_group_egress(
+        GroupId=second, IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": first}]}]
+    )
+    return [first, second]
+
+
+def test_a_filled_bucket_can_be_deleted_once_it_was_emptied(cloudformation: CloudFormation) -> None:
+    s3, bucket = boto3.client("s3"), filled_bucket("filled")
+    with pytest.raises(ClientError, match="BucketNotEmpty"):
+        s3.delete_bucket(Bucket=bucket)
+    assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
+    assert not s3.list_multipart_uploads(Bucket=bucket).get("Uploads")
+    s3.delete_bucket(Bucket=bucket)
+
+
+def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudFormation) -> None:
+    ec2, groups = boto3.client("ec2"), tied_groups()
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=groups[0])
+    assert cloudformation.ask("Delete", {"SecurityGroups": groups})["Status"] == "SUCCESS"
+    for group in groups:
+        ec2.delete_security_group(GroupId=group)
+
+
+@pytest.mark.parametrize("properties", [{"Bucket": "never-was"}, {"SecurityGroups": ["sg-0a1b2c3d4e5f60718"]}])
+def test_what_is_gone_already_is_clean(cloudformation: CloudFormation, properties: dict[str, Any]) -> None:
+    assert cloudformation.ask("Delete", properties)["Status"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_nothing_is_cleaned_before_the_deletion(cloudformation: CloudFormation, kind: str) -> None:
+    s3, bucket = boto3.client("s3"), f"in-use-{kind.lower()}"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="kept", Body=b"x")
+    assert cloudformation.ask(kind, {"Bucket": bucket})["Status"] == "SUCCESS"
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
+
+
+def test_without_time_left_it_fails_and_says_how_to_go_on(cloudformation: CloudFormation) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="endless")
+    s3.put_object(Bucket="endless", Key="left", Body=b"x")
+    answer = cloudformation.ask("Delete", {"Bucket": "endless"}, milliseconds_left=1000)
+    assert answer["Status"] == "FAILED"
+    assert answer["Reason"].endswith("endless still holds objects; delete the stack again to go on.")
+
+
+def test_any_failure_is_answered_with_its_reason(cloudformation: CloudFormation) -> None:
+    answer = cloudformation.ask("Delete", {"Bucket": "no bucket can be named so"})
+    assert answer["Status"] == "FAILED"
+    assert "no bucket can be named so" in answer["Reason"]
+
+
+def test_the_answer_names_the_request_and_has_the_content_type_that_was_signed(cloudformation: CloudFormation) -> None:
+    assert cloudformation.ask("Create", {}) == {
+        "Status": "SUCCESS",
+        "Reason": "Done.",
+        "PhysicalResourceId": "CleanupRawBucket",
+        "StackId": "the stack",
+        "RequestId": "the request",
+        "LogicalResourceId": "CleanupRawBucket",
+        "content type": "",
+    }

@@ -1,0 +1,86 @@
+"""What a topology leaves out, keeps, or may not have: stacks that differ from the whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from aws_cdk.assertions import Annotations, Match, Template
+
+from infra import topology
+from infra.stack import ShoalStack
+
+SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+
+Synthesise = Callable[..., ShoalStack]
+
+
+def errors(stack: ShoalStack) -> set[str]:
+    return {each.entry.data for each in Annotations.from_stack(stack).find_error("*", Match.any_value())}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "absent"),
+    [
+        ({"preprocessing": None}, {"AWS::EMR::Cluster"}),
+        ({"training": ()}, {"AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplate"}),
+        ({"share": None}, {"AWS::EFS::FileSystem", "AWS::EFS::MountTarget"}),
+    ],
+)
+def test_what_a_topology_leaves_out_is_not_created(
+    synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object], absent: set[str]
+) -> None:
+    wanted = topology.load("demo", SHIPPED).model_copy(update=left_out)
+    found = Template.from_stack(synthesise(wanted, tmp_path)).to_json()["Resources"].values()
+    assert not {each["Type"] for each in found} & absent
+    interfaces = [each for each in found if each.get("Properties", {}).get("VpcEndpointType") == "Interface"]
+    assert len(interfaces) == (3 if wanted.training else 0)
+
+
+def test_retained_data_outlive_the_stack_and_are_never_emptied(synthesise: Synthesise, tmp_path: Path) -> None:
+    wanted = topology.load("demo", SHIPPED).model_copy(update={"retain_data": True})
+    template = Template.from_stack(synthesise(wanted, tmp_path))
+    kept = template.find_resources("AWS::S3::Bucket", {"DeletionPolicy": "Retain"})
+    assert len(kept) == 1
+    cleaned = template.find_resources("Custom::Cleanup", {"Properties": {"Bucket": Match.any_value()}})
+    emptied = {each["Properties"]["Bucket"]["Ref"] for each in cleaned.values()}
+    assert len(emptied) == 2
+    assert not emptied & set(kept)
+
+
+def test_deciding_later_to_retain_data_deletes_no_cleanup_and_so_empties_nothing(
+    synthesise: Synthesise, tmp_path: Path
+) -> None:
+    wanted = topology.load("demo", SHIPPED)
+    before, after = (
+        Template.from_stack(synthesise(wanted.model_copy(update={"retain_data": keep}), tmp_path / str(keep)))
+        for keep in (False, True)
+    )
+    assert set(before.find_resources("Custom::Cleanup")) == set(after.find_resources("Custom::Cleanup"))
+
+
+def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:
+    stack = synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path, emulated=False)
+    said = "AWS retired {} and starts none; in topologies/reference-3g3-1p2.yaml take {}, today's equivalent."
+    assert errors(stack) == {
+        said.format("g3.4xlarge (2025-10-31)", "g5.xlarge"),
+        said.format("p2.xlarge (2024)", "g4dn.xlarge"),
+    }
+
+
+def test_retired_types_play_on_the_emulator(synthesise: Synthesise, tmp_path: Path) -> None:
+    assert not errors(synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path))
+
+
+def test_types_of_today_deploy_to_aws(synthesise: Synthesise, tmp_path: Path) -> None:
+    assert not errors(synthesise(topology.load("demo", SHIPPED), tmp_path, emulated=False))
+
+
+def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis(
+    synthesise: Synthesise, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare"
+    (bare / "bootstrap" / "gpu").mkdir(parents=True)
+    (bare / "bootstrap" / "gpu" / "boot.sh").write_text("boot")
+    wanted = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None})
+    stack = synthesise(wanted, tmp_path / "out", repository=bare)
+    assert errors(stack) == {"build/wheels/gpu is missing; run `make setup`."}
