@@ -34,6 +34,7 @@ lint: .venv/.ready-dev ## format, style, types, who imports whom
 	ruff format --check .
 	ruff check .
 	mypy
+	mypy app.py
 	lint-imports
 
 bench: .venv/.ready-dev ## measure Shoal against its peers (see docs/benchmarks.md)
@@ -46,7 +47,7 @@ clean: ## remove what setup and the tests made
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv .venv
 
-.venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml build/wheels/emr/.ready build/wheels/gpu/.ready
+.venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml build/wheels/emr.zip build/wheels/gpu.zip
 	"$(BIN)/pip" install --quiet -r requirements.txt
 	"$(BIN)/pip" install --quiet --no-deps --no-build-isolation --editable .
 	npm ci --ignore-scripts --no-audit --no-fund --silent
@@ -58,20 +59,24 @@ clean: ## remove what setup and the tests made
 	"$(BIN)/pip" install --quiet -r requirements-dev.txt
 	@touch $@
 
-# The nodes of a cluster reach no package index: what they install travels with the deployment. The second download
-# is for the Python of this machine, which plays the nodes in the demo.
-build/wheels/emr/.ready: bootstrap/emr/requirements.txt .venv/bin/python
-	rm -rf $(@D) && mkdir -p $(@D)
-	$(DOWNLOAD) $(EMR_WHEELS) $(LINUX) --dest $(@D) -r $<
-	$(DOWNLOAD) --dest $(@D) -r $<
-	cp $< $(@D)/requirements.txt
-	@touch $@
+# The nodes of a cluster reach no package index: what they install travels with the deployment. The last download is
+# for the Python of this machine, which plays the nodes in the demo. Wheels are compressed already, so the zip is not.
+PACK := "$(BIN)/python" -c 'import pathlib, sys, zipfile; \
+	out = zipfile.ZipFile(sys.argv[1], "w"); \
+	[out.write(path, path.name) for path in sorted(pathlib.Path(sys.argv[2]).iterdir())]; out.close()'
 
-build/wheels/gpu/.ready: bootstrap/gpu/requirements.txt .venv/bin/python
-	rm -rf $(@D) && mkdir -p $(@D)
+build/wheels/emr.zip: bootstrap/emr/requirements.txt .venv/bin/python
+	rm -rf $(basename $@) && mkdir -p $(basename $@)
+	$(DOWNLOAD) $(EMR_WHEELS) $(LINUX) --dest $(basename $@) -r $<
+	$(DOWNLOAD) --dest $(basename $@) -r $<
+	cp $< $(basename $@)/requirements.txt
+	$(PACK) $@ $(basename $@)
+
+build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python
+	rm -rf $(basename $@) && mkdir -p $(basename $@)
 	for version in $(GPU_PYTHONS); do \
-		$(DOWNLOAD) --no-deps --python-version $$version $(LINUX) --dest $(@D) -r $< || exit 1; \
+		$(DOWNLOAD) --no-deps --python-version $$version $(LINUX) --dest $(basename $@) -r $< || exit 1; \
 	done
-	$(DOWNLOAD) --no-deps --dest $(@D) -r $<
-	cp $< $(@D)/requirements.txt
-	@touch $@
+	$(DOWNLOAD) --no-deps --dest $(basename $@) -r $<
+	cp $< $(basename $@)/requirements.txt
+	$(PACK) $@ $(basename $@)

@@ -37,7 +37,7 @@ class Payload(Construct):
         self._root = root
         self._assets = [
             self._asset("Code", root, ["/*", *(f"!/{package}" for package in packages), *_JUNK]),
-            self._asset("Wheels", wheels, [".*"]),
+            self._asset("Wheels", wheels, []),
             self._asset("Script", script, []),
         ]
         self.code, self.wheels, self.script = (asset.s3_object_url for asset in self._assets)

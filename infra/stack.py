@@ -96,7 +96,7 @@ class ShoalStack(Stack):
             f"{kind.capitalize()}Payload",
             root=self._root,
             packages=packages,
-            wheels=self._root / "build" / "wheels" / kind,
+            wheels=self._root / "build" / "wheels" / f"{kind}.zip",
             script=self._root / "bootstrap" / kind / script,
         )
 

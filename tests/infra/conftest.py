@@ -37,8 +37,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "app.py",
         "bootstrap/emr/install.sh",
         "bootstrap/gpu/boot.sh",
-        "build/wheels/emr/numpy.whl",
-        "build/wheels/gpu/h5py.whl",
+        "build/wheels/emr.zip",
+        "build/wheels/gpu.zip",
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)

@@ -220,7 +220,7 @@ def test_the_cluster_installs_our_code_and_libraries(resources: Resources, out: 
     install, code, wheels = (asset(out, url) for url in urls)
     assert install.read_text() == "bootstrap/emr/install.sh"
     assert files(code) == ["corpus/text.py", "jobs/encode.py", "jobs/words.txt"]
-    assert files(wheels) == ["numpy.whl"]
+    assert wheels.read_text() == "build/wheels/emr.zip"
 
 
 def test_the_cluster_waits_for_steps_and_ends_itself(resources: Resources) -> None:
@@ -288,13 +288,14 @@ def test_a_node_is_told_what_it_needs_and_runs_the_boot_script(resources: Resour
     assert exports["SHARE_ID"] == f"'{the(resources, 'AWS::EFS::FileSystem')[0]}'"
     code, wheels = (asset(out, exports[name].strip("'")) for name in ("CODE_URL", "WHEELS_URL"))
     assert files(code) == ["corpus/text.py", "trainer/loop.py", "trainer/models/lstm.py"]
-    assert files(wheels) == ["h5py.whl"]
+    assert wheels.read_text() == "build/wheels/gpu.zip"
     assert text.rstrip().endswith('bash "${NODE_ROOT:-}/tmp/boot.sh"')
 
 
 def asset(out: Path, url: str) -> Path:
-    """What is uploaded to the address: a folder for a zip file."""
-    return out / f"asset.{url.rpartition('/')[2].removesuffix('.zip')}"
+    """What is uploaded to the address: a file, or a folder that the CDK command makes a zip file of."""
+    path = out / f"asset.{url.rpartition('/')[2]}"
+    return path if path.exists() else path.with_suffix("")
 
 
 def files(folder: Path) -> list[str]:
