@@ -1,0 +1,158 @@
+"""Starts and stops the embedded AWS.
+
+Several stand side by side: each has its folder and its port. The one thing that is easy to get wrong is whom a client
+talks to: the environment given here outweighs a user's own profile, token and proxy, so that nothing of a demo ever
+reaches the real AWS.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from embedded.errors import EmulatorError
+from embedded.keeper import MARK
+from embedded.processes import end
+
+REGION = "us-east-1"
+_HOST = "127.0.0.1"
+_START_SECONDS = 60.0
+_LOG_LINES = 12
+_HARMLESS = {
+    "AWS_PROFILE": "default",
+    "AWS_DEFAULT_PROFILE": "default",
+    "AWS_SESSION_TOKEN": "",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+    "AWS_USE_FIPS_ENDPOINT": "false",
+    "AWS_USE_DUALSTACK_ENDPOINT": "false",
+}
+
+
+class EmbeddedAws:
+    """The emulator as a child process, for the length of a `with` block.
+
+    Args:
+        folder: where its log, its nodes and its file systems live; created when missing, kept afterwards.
+        port: where it listens on the loopback interface; None takes a free one.
+
+    Raises (on entering):
+        EmulatorError: the port is taken, or the emulator does not come up.
+    """
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        self.folder = folder.resolve()
+        self.log = self.folder / "emulator.log"
+        self.port = _available_port(port)
+        self.endpoint = f"http://{_HOST}:{self.port}"
+        self._keeper: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What to add to a process's environment so that its AWS clients, CDK's included, come here."""
+        added = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": str(self.folder / "aws" / "config"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "aws" / "credentials"),
+            "AWS_PAGER": "",
+            "CDK_HOME": str(self.folder / "cdk"),
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+            "CDK_DISABLE_VERSION_CHECK": "1",
+            "NO_PROXY": f"{_HOST},localhost",
+            "no_proxy": f"{_HOST},localhost",
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        }
+        # A variable cannot be taken away here, only pointed at something harmless.
+        added |= {name: value for name, value in _HARMLESS.items() if name in os.environ}
+        added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
+        return added
+
+    def __enter__(self) -> Self:
+        (self.folder / "aws").mkdir(parents=True, exist_ok=True)
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        Path(self.environment["AWS_CONFIG_FILE"]).write_text(f"[default]\nregion = {REGION}\n")
+        Path(self.environment["AWS_SHARED_CREDENTIALS_FILE"]).write_text(
+            "[default]\naws_access_key_id = test\naws_secret_access_key = test\n"
+        )
+        with self.log.open("wb") as log:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-m", "embedded.keeper", str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=os.environ | self.environment | self._server_settings(),
+                start_new_session=True,
+            )
+        try:
+            self._wait_until_healthy(self._keeper)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _server_settings(self) -> dict[str, str]:
+        return {
+            "BIND_HOST": _HOST,
+            "GATEWAY_PORT": str(self.port),
+            "MINISTACK_HOST": _HOST,
+            "IOT_MTLS_ENABLED": "0",  # it would take a fixed port, and a second emulator would not start
+            "SFTP_ENABLED": "0",
+            "DOCKER_HOST": f"unix://{self.folder}/no-docker.sock",
+            "TMPDIR": str(self.folder / "tmp"),
+            "PYTHONPATH": str(Path(__file__).resolve().parent.parent),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _wait_until_healthy(self, keeper: "subprocess.Popen[bytes]") -> None:
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until and keeper.poll() is None:
+            try:
+                with direct.open(f"{self.endpoint}/_ministack/health", timeout=2):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.05)
+        last = "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+        raise EmulatorError(
+            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{last}"
+        )
+
+    def _stop(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is None or keeper.stdin is None:
+            return
+        keeper.stdin.close()
+        try:
+            keeper.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            keeper.kill()
+            keeper.wait()
+        end(MARK, str(self.folder))
+
+
+def _available_port(port: int | None) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port or 0))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise EmulatorError(
+                f"Port {port} of {_HOST} cannot be used ({reason}); stop what listens there or choose another."
+            ) from error
+        return int(probe.getsockname()[1])

@@ -1,0 +1,76 @@
+"""The filters of EC2's describe calls that ministack passes over in silence.
+
+A sweep that asks for what bears a tag must not be given everything. A filter that cannot be answered is refused.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ministack.services import ec2
+
+from embedded.service import Record, RefusedError
+
+# operation: the records it describes, their identifier, the element of its answer, the filters ministack applies
+_DESCRIBED = {
+    "DescribeAddresses": ("_addresses", "AllocationId", "addressesSet", ()),
+    "DescribeVpcEndpoints": ("_vpc_endpoints", "VpcEndpointId", "vpcEndpointSet", ()),
+    "DescribeNetworkInterfaces": ("_network_interfaces", "NetworkInterfaceId", "networkInterfaceSet", ()),
+    "DescribeInstances": (
+        "_instances",
+        "InstanceId",
+        "reservationSet",
+        ("instance-state-name", "instance-type", "image-id"),
+    ),
+}
+
+
+def install() -> None:
+    """Apply the filters in front of ministack's describe calls."""
+    for operation in _DESCRIBED:
+        ec2._ACTION_MAP[operation] = _filtered(operation)
+
+
+def _filtered(operation: str) -> Any:
+    describe = ec2._ACTION_MAP[operation]
+    store, identifier, element, known = _DESCRIBED[operation]
+
+    def describe_filtered(parameters: Record) -> Any:
+        filters = {name: values for name, values in ec2._parse_filters(parameters).items() if name not in known}
+        if not filters:
+            return describe(parameters)
+        asked = ec2._parse_member_list(parameters, identifier)
+        try:
+            found = [
+                record[identifier]
+                for record in getattr(ec2, store).values()
+                if (not asked or record[identifier] in asked) and _matches(record, record[identifier], filters)
+            ]
+        except RefusedError as refusal:
+            return ec2._error(refusal.code, str(refusal), 400)
+        if not found:
+            return ec2._xml(200, f"{operation}Response", f"<{element}/>")
+        rest = {name: value for name, value in parameters.items() if not name.startswith(f"{identifier}.")}
+        return describe({**rest, **{f"{identifier}.{number}": [one] for number, one in enumerate(found, start=1)}})
+
+    return describe_filtered
+
+
+def _matches(record: Record, identifier: str, filters: Mapping[str, list[str]]) -> bool:
+    if not ec2._resource_matches_tag_filters(identifier, filters):
+        return False
+    return all(
+        _values(record, name) & set(values)
+        for name, values in filters.items()
+        if not name.startswith("tag:") and name not in ("tag-key", "tag-value")
+    )
+
+
+def _values(record: Record, name: str) -> set[str]:
+    """What a record has for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
+    if name in ("group-id", "instance.group-id"):
+        return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
+    key = "".join(part.title() for part in name.split("-"))
+    for held in (record.get(key), record.get(f"{key}s")):
+        if held is not None:
+            return set(held) if isinstance(held, list) else {str(held)}
+    raise RefusedError("InvalidParameterValue", f"The embedded AWS does not play filter {name!r}.")

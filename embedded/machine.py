@@ -1,0 +1,165 @@
+"""The machines that are played: each a folder that stands for its root, and an environment that leads there.
+
+A machine's scripts write below `$NODE_ROOT` and find the commands of Amazon Linux that they use on their PATH. The
+environment is made here from nothing but PATH and the variables that lead to the emulator: what the user's shell
+holds beside that (a virtual environment, a PYTHONPATH) must not make a script work here that fails on a real node.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ministack.core.concurrency import spawn_background
+
+from embedded.errors import EmulatorError
+from embedded.keeper import MARK
+from embedded.processes import end
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", MARK)
+_ROOT = "NODE_ROOT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One played machine.
+
+    root: the folder that stands for `/`.
+    environment: what its processes start with.
+    core: the one core of this computer that its processes run on, as a machine of its own would not take another's
+        time; None: all of them.
+    """
+
+    root: Path
+    environment: Mapping[str, str]
+    core: int | None = None
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        stdout: int | IO[bytes],
+        stderr: int | IO[bytes] = subprocess.STDOUT,
+        cwd: Path | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> "subprocess.Popen[bytes]":
+        """Start a process of this machine, in a session of its own.
+
+        Raises:
+            OSError: the program is not on the machine's PATH, or not executable.
+        """
+        environment = {**self.environment, **(extra or {})}
+        program = shutil.which(command[0], path=environment["PATH"])
+        if program is None:
+            raise FileNotFoundError(f"{command[0]}: command not found")
+        pinned = [] if self.core is None else ["taskset", "--cpu-list", str(self.core)]
+        return subprocess.Popen(
+            [*pinned, program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd or self.root,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def kill(self) -> None:
+        """End every process of this machine at once."""
+        end(_ROOT, str(self.root))
+
+
+class Machines:
+    """Makes machines below the emulator's folder, and the commands that they share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._commands = folder / "commands"
+        _write_commands(self._commands, folder / "efs")
+
+    def make(self, kind: str, name: str, extra: Mapping[str, str], *, core: int | None = None) -> Machine:
+        """A new machine at `<folder>/<kind>/<name>`; `extra` adds to its environment."""
+        root = self.folder / kind / name
+        own = root / "usr" / "local" / "bin"
+        for part in (own, root / "root", root / "tmp", root / "var" / "log"):
+            part.mkdir(parents=True, exist_ok=True)
+        kept = {name: os.environ[name] for name in os.environ if name in _KEPT or name.startswith("AWS_")}
+        path = os.pathsep.join([str(own), str(self._commands), _without_environment(kept.get("PATH", os.defpath))])
+        places = {_ROOT: str(root), "HOME": str(root / "root"), "TMPDIR": str(root / "tmp"), "PATH": path}
+        return Machine(root=root, environment={**kept, **places, **extra}, core=core)
+
+    def discard(self, machine: Machine) -> None:
+        """Remove a machine's folder: out of the way at once, from the disk in the background."""
+        grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
+        machine.root.rename(grave)
+        spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
+
+    def file_system(self, identifier: str) -> Path:
+        """The folder that plays an EFS file system."""
+        return self.folder / "efs" / identifier
+
+    def give_interpreter(self, path: Path) -> None:
+        """Put a program at `path` that is this interpreter."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_program(path, f'exec "{sys.executable}" "$@"')
+
+
+def _without_environment(path: str) -> str:
+    """PATH without the folder of this interpreter, whose other programs no node has."""
+    own = str(Path(sys.executable).parent)
+    return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)
+
+
+def _write_program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def _write_commands(folder: Path, file_systems: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    aws = Path(sys.executable).parent / "aws"
+    if not aws.exists():
+        raise EmulatorError(f"The AWS CLI is not installed beside {sys.executable}; run `make setup`.")
+    _write_program(folder / "aws", f'exec "{aws}" "$@"')
+    _write_program(folder / "python3.11", f'exec "{sys.executable}" "$@"')
+    _write_program(folder / "sudo", 'while [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"')
+    _write_program(folder / "ec2-metadata", _METADATA)
+    _write_program(folder / "mount", _MOUNT.format(python=sys.executable, folder=file_systems))
+
+
+# Prints `name: value` as the command of Amazon Linux does, from what the instance was started with.
+_METADATA = """\
+label=yes
+case "$1" in --quiet|-q) label=; shift;; esac
+case "$1" in
+  -i|--instance-id) name=instance-id value=$EC2_INSTANCE_ID ;;
+  -t|--instance-type) name=instance-type value=$EC2_INSTANCE_TYPE ;;
+  -o|--local-ipv4) name=local-ipv4 value=$EC2_LOCAL_IPV4 ;;
+  -z|--availability-zone) name=placement value=$EC2_AVAILABILITY_ZONE ;;
+  -R|--region) name=region value=$AWS_REGION ;;
+  *) echo "ec2-metadata: the embedded AWS does not play option $1" >&2; exit 1 ;;
+esac
+if [ -z "$value" ]; then echo "ec2-metadata: this machine is no EC2 instance" >&2; exit 1; fi
+echo "${label:+$name: }$value\""""
+
+# `mount -t efs [-o OPTIONS] FSID:/ DIR`: DIR becomes a link to the folder that plays the file system, provided that
+# the file system has a mount target, as a real mount needs one.
+_MOUNT = """\
+if [ "$1" != -t ] || [ "$2" != efs ]; then echo "mount: the embedded AWS plays only -t efs" >&2; exit 1; fi
+shift 2
+if [ "$1" = -o ]; then shift 2; fi
+id=${{1%:/}}
+"{python}" -c '
+import sys, boto3
+targets = boto3.client("efs").describe_mount_targets(FileSystemId=sys.argv[1])["MountTargets"]
+sys.exit(None if targets else "mount: file system " + sys.argv[1] + " has no mount target")
+' "$id" || exit 32
+mkdir -p "{folder}/$id" "$(dirname "$2")"
+if [ -d "$2" ] && [ ! -L "$2" ]; then rmdir "$2" || exit 32; fi
+ln -sfn "{folder}/$id" "$2\""""

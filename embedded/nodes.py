@@ -1,0 +1,168 @@
+"""Plays EC2 instances: each a machine of this computer, with a loopback address of its own.
+
+An instance boots by running its user data; SSM commands run on it afterwards. When it is terminated all of its
+processes end and its folder goes; its console stays in the emulator's `logs`. ministack keeps the records, this file
+makes them true. Loopback addresses are shared by all emulators of a computer, so each counts from another place.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ministack.core.concurrency import spawn_background
+from ministack.services import ec2
+
+from embedded.machine import Machine, Machines
+from embedded.service import Record
+
+_machines_of: dict[str, Machine] = {}
+
+
+def machine_of(instance: str) -> Machine | None:
+    """The machine behind an instance that runs, None for any other."""
+    record = ec2._instances.get(instance)
+    running = record is not None and record["State"]["Name"] == "running"
+    return _machines_of.get(instance) if running else None
+
+
+class Nodes:
+    """Starts and ends instances.
+
+    Args:
+        machines: makes the machines behind them.
+        running: called with the id of every instance that begins to run.
+    """
+
+    def __init__(self, machines: Machines, running: Callable[[str], None]) -> None:
+        self._machines = machines
+        self._running = running
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def start(self, record: Record) -> None:
+        """Put a machine behind a new instance's record and let it boot in the background."""
+        address = self._next_address()
+        name = f"ip-{address.replace('.', '-')}.ec2.internal"
+        record.update(PrivateIpAddress=address, PrivateDnsName=name, PublicIpAddress="", PublicDnsName="")
+        record["State"] = {"Code": 0, "Name": "pending"}
+        identifier = record["InstanceId"]
+        _machines_of[identifier] = self._machines.make(
+            "nodes",
+            identifier,
+            {
+                "EC2_INSTANCE_ID": identifier,
+                "EC2_INSTANCE_TYPE": record["InstanceType"],
+                "EC2_LOCAL_IPV4": address,
+                "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
+                "GLOO_SOCKET_IFNAME": "lo",
+            },
+            core=_core(self._started),
+        )
+        spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
+
+    def _next_address(self) -> str:
+        with self._lock:
+            self._started += 1
+            place = int(hashlib.sha256(str(self._machines.folder).encode()).hexdigest(), 16) + self._started
+        return f"127.1.{place // 254 % 256}.{place % 254 + 1}"
+
+    def _boot(self, record: Record, machine: Machine) -> None:
+        identifier = record["InstanceId"]
+        self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
+        console = self.console(identifier)
+        (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
+        with self._lock:
+            if record["State"]["Name"] != "pending":  # terminated before it ran
+                return
+            record["State"] = {"Code": 16, "Name": "running"}
+            self._running(identifier)
+            script = machine.root / "var" / "lib" / "cloud" / "user-data"
+            script.parent.mkdir(parents=True)
+            script.write_bytes(_decoded(record.get("UserData", "")))
+            with console.open("ab") as log:
+                boot = machine.start(["bash", str(script)], stdout=log) if script.stat().st_size else None
+        if boot is not None:
+            code = boot.wait()
+            with console.open("ab") as log:
+                log.write(f"user data ended with exit code {code}\n".encode())
+
+    def console(self, identifier: str) -> Path:
+        """Path of an instance's console log."""
+        return self._machines.logs / f"{identifier}.log"
+
+    def terminate(self, identifier: str) -> None:
+        """End an instance: its processes, its folder, its volumes."""
+        record = ec2._instances.get(identifier)
+        with self._lock:
+            machine = _machines_of.pop(identifier, None)
+            if record is not None:
+                ec2._terminate_instances({"InstanceId.1": [identifier]})
+                for mapping in record["BlockDeviceMappings"]:
+                    ec2._volumes.pop(mapping["Ebs"]["VolumeId"], None)
+        if machine is not None:
+            machine.kill()
+            self._machines.discard(machine)
+
+
+def _core(number: int) -> int:
+    """Cores in turn: ranks that all believed to have the whole computer would spend their time waiting for a core."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[number % len(cores)]
+
+
+def _decoded(user_data: str) -> bytes:
+    try:
+        return base64.b64decode(user_data, validate=True)
+    except binascii.Error:
+        return user_data.encode()
+
+
+def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
+    """Put machines behind ministack's instances; `leave` terminates one, whatever group it belongs to."""
+    run, terminate = ec2._ACTION_MAP["RunInstances"], ec2._ACTION_MAP["TerminateInstances"]
+
+    def run_instances(parameters: Record) -> Any:
+        if any(name.startswith("LaunchTemplate.") for name in parameters):
+            message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
+            return ec2._error("UnsupportedOperation", message, 400)
+        before = set(ec2._instances)
+        answer = run(parameters)
+        for identifier in set(ec2._instances) - before:
+            nodes.start(ec2._instances[identifier])
+        return answer
+
+    def terminate_instances(parameters: Record) -> Any:
+        answer = terminate(parameters)
+        if answer[0] < 300:
+            for identifier in ec2._parse_member_list(parameters, "InstanceId"):
+                leave(identifier)
+        return answer
+
+    def refuse(parameters: Record) -> Any:
+        action = ec2._p(parameters, "Action")
+        return ec2._error("UnsupportedOperation", f"The embedded AWS does not play {action}.", 400)
+
+    def console_output(parameters: Record) -> Any:
+        identifier = ec2._p(parameters, "InstanceId")
+        if identifier not in ec2._instances:
+            return ec2._error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
+        path = nodes.console(identifier)
+        text = path.read_bytes()[-65536:] if path.exists() else b""
+        output = base64.b64encode(text).decode()
+        return ec2._xml(
+            200, "GetConsoleOutputResponse", f"<instanceId>{identifier}</instanceId><output>{output}</output>"
+        )
+
+    ec2._ACTION_MAP.update(
+        RunInstances=run_instances,
+        TerminateInstances=terminate_instances,
+        GetConsoleOutput=console_output,
+        StopInstances=refuse,
+        StartInstances=refuse,
+        RebootInstances=refuse,
+    )

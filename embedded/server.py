@@ -1,0 +1,36 @@
+"""The emulator's own process: ministack with this package's adapter in it.
+
+The adapter is installed before the first request is served, and only replaces entries of ministack's tables and
+functions that ministack looks up at each call.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import ministack.app
+
+from embedded import cloudformation, emr, filters, groups, network, ssm, storage
+from embedded.errors import EmulatorError
+from embedded.machine import Machines
+
+
+def main() -> None:
+    folder = Path(sys.argv.pop(1))
+    os.environ.pop("PYTHONPATH", None)  # Lambda functions must find their own code, not this package
+    try:
+        machines = Machines(folder)
+    except EmulatorError as error:
+        sys.exit(str(error))
+    storage.install(machines)
+    network.install()
+    filters.install()
+    groups.install(machines)
+    ssm.install()
+    emr.install(machines)
+    cloudformation.install()
+    ministack.app.main()
+
+
+if __name__ == "__main__":
+    main()

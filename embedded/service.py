@@ -1,0 +1,60 @@
+"""How the adapter talks to the services: over HTTP like anyone else, and in their own answers' form.
+
+The one thing that is easy to get wrong is the thread: a call over HTTP from the event loop waits for itself, so
+clients belong to background threads and to CloudFormation's handlers, which run on threads of their own.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+from ministack.core.responses import error_response_json, get_account_id, get_region, json_response
+
+Record = dict[str, Any]
+Answer = tuple[int, dict[str, str], bytes]
+Operation = Callable[[Record], Answer]
+_logger = logging.getLogger(__name__)
+
+
+class RefusedError(Exception):
+    """An answer of a service that is an error: its code and its message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def client(service: str) -> Any:
+    """The boto3 client of a service, for the account and region of the present request."""
+    return _client(service, get_account_id(), get_region())
+
+
+@cache
+def _client(service: str, account: str, region: str) -> Any:
+    # ministack takes an access key of 12 digits for the account's number
+    session = boto3.Session(aws_access_key_id=account, aws_secret_access_key=account, region_name=region)
+    return session.client(service)  # type: ignore[call-overload]
+
+
+def keep(bucket: str, key: str, body: bytes) -> None:
+    """Put a log into a bucket; a bucket that cannot take it stops nobody's work, as on AWS."""
+    try:
+        client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+    except ClientError as error:
+        _logger.warning("log %s of bucket %s is lost: %s", key, bucket, error)
+
+
+def json_operation(function: Callable[[Record], Record]) -> Operation:
+    """A function of a request to a result, as an operation of a service that speaks JSON."""
+
+    def operation(request: Record) -> Answer:
+        try:
+            answer: Answer = json_response(function(request))
+        except RefusedError as refusal:
+            answer = error_response_json(refusal.code, str(refusal), 400)
+        return answer
+
+    return operation

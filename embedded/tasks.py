@@ -1,0 +1,185 @@
+"""One task of a streaming job: its process, what goes in, what comes out.
+
+The one thing that is easy to get wrong is the shape of a record: a task's line is a key, a tab and a value; without
+a tab the whole line is the key and the value is empty, and a tab then follows it on its way out.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+_BLOCK = 1 << 20
+_SORT_MEMORY = "64M"
+_ARGUMENT = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\" ]+)")
+
+
+class TaskError(Exception):
+    """An attempt of a task failed; its text says how, and shows the end of what the attempt said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What every attempt of a task starts from.
+
+    name: `task_<job>_<m or r>_<number>`.
+    command: the program and its arguments; a relative program may lie in the task's folder.
+    environment: what the process starts with.
+    shipped: the files that lie in the task's folder, by their names there.
+    """
+
+    name: str
+    command: str
+    environment: Mapping[str, str]
+    shipped: Mapping[str, Path]
+
+
+def java_hash(key: bytes) -> int:
+    """The hash of a `Text`, as `WritableComparator.hashBytes` has it: 31 h + byte from 1, in 32 signed bits."""
+    value = 1
+    for byte in key:
+        value = (31 * value + (byte - 256 if byte > 127 else byte)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+@lru_cache(maxsize=1 << 16)
+def partition_of(key: bytes, partitions: int) -> int:
+    """The reducer of a key, as `HashPartitioner` has it."""
+    return (java_hash(key) & 0x7FFFFFFF) % partitions
+
+
+def split_arguments(command: str) -> list[str]:
+    """A command's words as Streaming splits them: at spaces and around quotes, no other character being special."""
+    return [one or two or plain for one, two, plain in _ARGUMENT.findall(command)]
+
+
+def attempt(task: Task, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path]) -> None:
+    """Run a task's process once: `source` into it, its records into `targets` by their keys' partitions.
+
+    Args:
+        folder: where the process runs; made anew.
+        log: where its standard error goes.
+
+    Raises:
+        TaskError: it could not start, failed, or left input unread; or the input cannot be read.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, shipped in task.shipped.items():
+        (folder / name).symlink_to(shipped)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    arguments = split_arguments(task.command)
+    path = os.pathsep.join([str(folder), task.environment["PATH"]])
+    program = shutil.which(arguments[0], path=path)
+    if program is None:
+        raise TaskError(f"Cannot run program {arguments[0]!r}: not found")
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [program, *arguments[1:]],
+            cwd=folder,
+            env=dict(task.environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    feeder = _Feeder(source, process.stdin)
+    feeder.start()
+    with ExitStack() as files:
+        _collect(process.stdout, [files.enter_context(target.open("wb")) for target in targets])
+    code = process.wait()
+    feeder.join()
+    if feeder.error is not None:
+        raise TaskError(f"reading the input failed: {feeder.error}") from feeder.error
+    if code or feeder.unread:
+        how = f"subprocess failed with code {code}" if code else "subprocess left input unread (Broken pipe)"
+        said = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        raise TaskError(f"{how}\n{said}".rstrip())
+
+
+class _Feeder(threading.Thread):
+    """Writes blocks into a process's input until one side ends."""
+
+    def __init__(self, source: Iterator[bytes], target: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._source, self._target = source, target
+        self.unread = False
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            for block in self._source:
+                self._write(block)
+                if self.unread:
+                    break
+        except Exception as error:
+            self.error = error
+        finally:
+            try:
+                self._target.close()
+            except BrokenPipeError:
+                self.unread = True
+
+    def _write(self, block: bytes) -> None:
+        try:
+            self._target.write(block)
+        except BrokenPipeError:
+            self.unread = True
+
+
+def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
+    count = len(targets)
+    for raw in source:
+        line = raw.rstrip(b"\n")
+        for record in line.replace(b"\r\n", b"\r").rstrip(b"\r").split(b"\r") if b"\r" in line else (line,):
+            key, tab, _value = record.partition(b"\t")
+            target = targets[partition_of(key, count)] if count > 1 else targets[0]
+            target.write(record + (b"\n" if tab else b"\t\n"))
+
+
+def merged(parts: Sequence[Path], scratch: Path) -> Iterator[bytes]:
+    """The records of all parts in order of their keys' bytes, in blocks; memory does not grow with them.
+
+    Raises:
+        TaskError: the disk is full.
+    """
+    command = ["sort", "-s", "-t", "\t", "-k1,1", "-S", _SORT_MEMORY, "-T", str(scratch), *map(str, parts)]
+    sort = subprocess.Popen(command, env=os.environ | {"LC_ALL": "C"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert sort.stdout is not None
+    assert sort.stderr is not None
+    try:
+        while block := sort.stdout.read(_BLOCK):
+            yield block
+        said = sort.stderr.read().decode(errors="replace").strip()
+        if sort.wait():
+            raise TaskError(f"sorting failed: {said}")
+    finally:
+        sort.kill()
+        sort.wait()
+        sort.stdout.close()
+        sort.stderr.close()
+
+
+def tries(task: Task, limit: int, run: Callable[[str], None], report: Callable[[str], None]) -> str:
+    """Run attempts of a task until one succeeds; returns that attempt's name.
+
+    Raises:
+        TaskError: the last of `limit` attempts failed too.
+    """
+    for number in range(limit):
+        name = f"{task.name.replace('task_', 'attempt_', 1)}_{number}"
+        try:
+            run(name)
+        except TaskError as error:
+            report(f"Task Id : {name}, Status : FAILED\nError: {error}")
+        else:
+            return name
+    raise TaskError(f"Task {task.name} failed {limit} times")

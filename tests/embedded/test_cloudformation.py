@@ -1,0 +1,311 @@
+"""Stacks of every added type, by CloudFormation's own interface."""
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
+SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
+GROUP = {
+    "Type": "AWS::EC2::SecurityGroup",
+    "Properties": {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
+}
+CLUSTER: dict[str, Any] = {
+    "Type": "AWS::EMR::Cluster",
+    "Properties": {
+        "Name": "cluster",
+        "ReleaseLabel": "emr-7.13.0",
+        "JobFlowRole": "nodes",
+        "ServiceRole": "service",
+        "Instances": {
+            "MasterInstanceGroup": {"InstanceCount": "1", "InstanceType": "m5.xlarge"},
+            "CoreInstanceGroup": {"InstanceCount": 2, "InstanceType": "m5.xlarge"},
+        },
+    },
+}
+RULE = {"GroupId": {"Ref": "Group"}, "IpProtocol": "tcp", "FromPort": "22", "ToPort": 22, "CidrIp": "10.0.0.0/16"}
+
+# type: its properties, and how the services list it: service, operation, key of the list, key of its identifier
+ADDED: dict[str, tuple[dict[str, Any], tuple[str, str, str, str]]] = {
+    "AWS::EC2::FlowLog": (
+        {"ResourceId": {"Ref": "Vpc"}, "ResourceType": "VPC", "TrafficType": "REJECT", "LogGroupName": "flows"},
+        ("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId"),
+    ),
+    "AWS::EC2::EIP": ({"Domain": "vpc"}, ("ec2", "describe_addresses", "Addresses", "PublicIp")),
+    "AWS::EC2::NatGateway": (
+        {"SubnetId": {"Ref": "Subnet"}, "ConnectivityType": "private"},
+        ("ec2", "describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    ),
+    "AWS::EC2::PlacementGroup": (
+        {"Strategy": "cluster"},
+        ("ec2", "describe_placement_groups", "PlacementGroups", "GroupName"),
+    ),
+    "AWS::EC2::SecurityGroupIngress": (
+        RULE,
+        ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+    ),
+    "AWS::EC2::SecurityGroupEgress": (
+        RULE,
+        ("ec2", "describe_security_group_rules", "SecurityGroupRules", "SecurityGroupRuleId"),
+    ),
+    "AWS::EMR::SecurityConfiguration": (
+        {
+            "SecurityConfiguration": {
+                "InstanceMetadataServiceConfiguration": {"MinimumInstanceMetadataServiceVersion": 2}
+            }
+        },
+        ("emr", "list_security_configurations", "SecurityConfigurations", "Name"),
+    ),
+    "AWS::EMR::Cluster": (CLUSTER["Properties"], ("emr", "list_clusters", "Clusters", "Id")),
+    "AWS::SSM::Document": (
+        {"DocumentType": "Session", "Content": {"schemaVersion": "1.0", "sessionType": "Standard_Stream"}},
+        ("ssm", "list_documents", "DocumentIdentifiers", "Name"),
+    ),
+    "AWS::Budgets::Budget": (
+        {
+            "Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 20, "Unit": "USD"}},
+            "NotificationsWithSubscribers": [
+                {
+                    "Notification": {
+                        "NotificationType": "ACTUAL",
+                        "ComparisonOperator": "GREATER_THAN",
+                        "Threshold": "80",
+                    },
+                    "Subscribers": [{"SubscriptionType": "EMAIL", "Address": "somebody@example.com"}],
+                }
+            ],
+        },
+        ("budgets", "describe_budgets", "Budgets", "BudgetName"),
+    ),
+}
+
+
+class Stacks:
+    def __init__(self, client, eventually) -> None:
+        self.client = client
+        self.cloudformation = client("cloudformation")
+        self._eventually = eventually
+
+    def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        """Create a stack of resources; returns the status it ends in."""
+        template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
+        self.cloudformation.create_stack(StackName=name, TemplateBody=template, **more)
+        return self._settled(name)
+
+    def update(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        template = json.dumps({"Resources": resources})
+        self.cloudformation.update_stack(StackName=name, TemplateBody=template, **more)
+        return self._settled(name)
+
+    def delete(self, name: str) -> str:
+        identifier = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        self.cloudformation.delete_stack(StackName=name)
+        return self._settled(identifier)
+
+    def _settled(self, name: str) -> str:
+        def status() -> str | None:
+            found = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+            return None if found.endswith("IN_PROGRESS") else found
+
+        return str(self._eventually(status))
+
+    def physical(self, name: str, logical: str) -> str:
+        detail = self.cloudformation.describe_stack_resource(StackName=name, LogicalResourceId=logical)
+        return str(detail["StackResourceDetail"]["PhysicalResourceId"])
+
+    def reasons(self, name: str) -> str:
+        events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        return "\n".join(event.get("ResourceStatusReason", "") for event in events)
+
+
+@pytest.fixture(scope="module")
+def stacks(client, eventually):
+    return Stacks(client, eventually)
+
+
+def listed(client, kind: str) -> set[str]:
+    service, operation, items, identifier = ADDED[kind][1]
+    account = {"AccountId": "000000000000"} if service == "budgets" else {}
+    found = getattr(client(service), operation)(**account).get(items) or []
+    gone = ("deleted", "TERMINATED")
+    return {
+        item[identifier] for item in found if (item.get("State") or item.get("Status", {}).get("State")) not in gone
+    }
+
+
+def test_an_unknown_type_is_refused_before_anything_is_made(stacks, client):
+    before = client("s3").list_buckets()["Buckets"]
+    with pytest.raises(ClientError, match=r"Unrecognized resource types: \[AWS::Quantum::Computer\]"):
+        stacks.create("unknown", {"A": {"Type": "AWS::S3::Bucket"}, "B": {"Type": "AWS::Quantum::Computer"}})
+    assert client("s3").list_buckets()["Buckets"] == before
+
+
+@pytest.mark.parametrize("kind", ADDED)
+def test_an_added_type_exists_until_its_stack_is_deleted(kind, stacks, client):
+    before = listed(client, kind)
+    name = kind.replace("::", "-")
+    resources = {"Vpc": VPC, "Subnet": SUBNET, "Group": GROUP, "It": {"Type": kind, "Properties": ADDED[kind][0]}}
+    assert stacks.create(name, resources) == "CREATE_COMPLETE", stacks.reasons(name)
+    assert stacks.physical(name, "It") in listed(client, kind) - before
+    assert stacks.delete(name) == "DELETE_COMPLETE"
+    assert listed(client, kind) == before
+
+
+def test_a_property_that_the_service_does_not_have_fails_the_stack(stacks):
+    cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Nmae": "typo"}}
+    assert stacks.create("typo", {"Cluster": cluster}) == "ROLLBACK_COMPLETE"
+    assert "Nmae" in stacks.reasons("typo")
+
+
+def test_attributes_of_added_types_resolve(stacks):
+    outputs = {
+        "Cidr": {"Value": {"Fn::GetAtt": ["Vpc", "CidrBlock"]}},
+        "Address": {"Value": {"Fn::GetAtt": ["Address", "AllocationId"]}},
+    }
+    stacks.create("attributes", {"Vpc": VPC, "Address": {"Type": "AWS::EC2::EIP"}}, outputs=outputs)
+    found = stacks.cloudformation.describe_stacks(StackName="attributes")["Stacks"][0]["Outputs"]
+    values = {output["OutputKey"]: output["OutputValue"] for output in found}
+    assert values["Cidr"] == "10.0.0.0/16"
+    assert values["Address"].startswith("eipalloc-")
+    stacks.delete("attributes")
+
+
+def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
+    resources = {
+        "Vpc": VPC,
+        "Subnet": SUBNET,
+        "Group": GROUP,
+        "Bucket": {"Type": "AWS::S3::Bucket"},
+        **{
+            kind.rpartition("::")[2]: {"Type": kind, "Properties": ADDED[kind][0]}
+            for kind in ("AWS::EC2::FlowLog", "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::EC2::PlacementGroup")
+        },
+        "Cluster": CLUSTER,
+        "Nodes": {
+            "Type": "AWS::AutoScaling::AutoScalingGroup",
+            "Properties": {"MinSize": "0", "MaxSize": "1", "AvailabilityZones": ["us-east-1a"]},
+        },
+    }
+    assert stacks.create("tags", resources, Tags=[{"Key": "shoal:owner", "Value": "me"}]) == "CREATE_COMPLETE"
+    ec2 = client("ec2")
+    tagged = ec2.describe_tags(Filters=[{"Name": "key", "Values": ["shoal:owner"]}])["Tags"]
+    ids = {tag["ResourceId"] for tag in tagged}
+    assert {stacks.physical("tags", name) for name in ("Vpc", "Subnet", "Group", "FlowLog", "NatGateway")} <= ids
+    assert ec2.describe_placement_groups()["PlacementGroups"][0]["GroupId"] in ids
+    assert ec2.describe_addresses()["Addresses"][0]["AllocationId"] in ids
+    owner = {"Key": "shoal:owner", "Value": "me"}
+    assert owner in client("s3").get_bucket_tagging(Bucket=stacks.physical("tags", "Bucket"))["TagSet"]
+    cluster = client("emr").describe_cluster(ClusterId=stacks.physical("tags", "Cluster"))["Cluster"]
+    assert owner in cluster["Tags"]
+    group = client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"][0]
+    assert ("me", True) in [(tag["Value"], tag["PropagateAtLaunch"]) for tag in group["Tags"]]
+    assert stacks.delete("tags") == "DELETE_COMPLETE"
+
+
+def test_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
+    emr = client("emr")
+    stacks.create("in-place", {"Cluster": CLUSTER})
+    identifier = stacks.physical("in-place", "Cluster")
+    changed = {
+        **CLUSTER["Properties"],
+        "StepConcurrencyLevel": 3,
+        "Tags": [{"Key": "a", "Value": "b"}],
+        "AutoTerminationPolicy": {"IdleTimeout": "600"},
+    }
+    assert stacks.update("in-place", {"Cluster": {**CLUSTER, "Properties": changed}}) == "UPDATE_COMPLETE"
+    assert stacks.physical("in-place", "Cluster") == identifier
+    cluster = emr.describe_cluster(ClusterId=identifier)["Cluster"]
+    assert cluster["StepConcurrencyLevel"] == 3
+    assert {"Key": "a", "Value": "b"} in cluster["Tags"]
+    policy = emr.get_auto_termination_policy(ClusterId=identifier)["AutoTerminationPolicy"]
+    assert policy == {"IdleTimeout": 600}
+    stacks.delete("in-place")
+
+
+def test_a_budget_changes_in_place(stacks, client):
+    def budget(amount: int) -> dict[str, Any]:
+        limit = {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": amount, "Unit": "USD"}}
+        return {"Budget": {"Type": "AWS::Budgets::Budget", "Properties": {"Budget": limit}}}
+
+    stacks.create("budget", budget(5))
+    assert stacks.update("budget", budget(7)) == "UPDATE_COMPLETE"
+    budgets = client("budgets").describe_budgets(AccountId="000000000000")["Budgets"]
+    assert [entry["BudgetLimit"]["Amount"] for entry in budgets] == ["7"]
+    stacks.delete("budget")
+
+
+def test_a_cluster_with_another_release_replaces_the_old_one(stacks, client):
+    stacks.create("replaced", {"Cluster": CLUSTER})
+    first = stacks.physical("replaced", "Cluster")
+    newer = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "ReleaseLabel": "emr-7.14.0"}}
+    assert stacks.update("replaced", {"Cluster": newer}) == "UPDATE_COMPLETE"
+    second = stacks.physical("replaced", "Cluster")
+    states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
+    assert (states[first], states[second]) == ("TERMINATED", "WAITING")
+    stacks.delete("replaced")
+
+
+def test_a_filled_bucket_is_not_deleted(stacks, client, upload):
+    stacks.create("filled", {"Bucket": {"Type": "AWS::S3::Bucket"}})
+    bucket = stacks.physical("filled", "Bucket")
+    s3 = client("s3")
+    s3.put_object(Bucket=bucket, Key="key", Body=b"text")
+    with pytest.raises(ClientError, match="BucketNotEmpty"):
+        s3.delete_bucket(Bucket=bucket)
+    assert stacks.delete("filled") == "DELETE_FAILED"
+    assert "is not empty" in stacks.reasons("filled")
+    s3.delete_object(Bucket=bucket, Key="key")
+    assert stacks.delete("filled") == "DELETE_COMPLETE"
+
+
+def test_a_bucket_that_holds_an_old_version_is_not_deleted(stacks, client):
+    properties = {"VersioningConfiguration": {"Status": "Enabled"}}
+    stacks.create("versions", {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}})
+    bucket = stacks.physical("versions", "Bucket")
+    s3 = client("s3")
+    version = s3.put_object(Bucket=bucket, Key="key", Body=b"text")["VersionId"]
+    marker = s3.delete_object(Bucket=bucket, Key="key")["VersionId"]
+    assert stacks.delete("versions") == "DELETE_FAILED"
+    for identifier in (version, marker):
+        s3.delete_object(Bucket=bucket, Key="key", VersionId=identifier)
+    assert stacks.delete("versions") == "DELETE_COMPLETE"
+
+
+def test_a_security_group_that_another_ones_rule_names_is_not_deleted(client):
+    ec2 = client("ec2")
+    used, user = (ec2.create_security_group(GroupName=name, Description=name)["GroupId"] for name in ("used", "user"))
+    permission = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": used}]}]
+    ec2.authorize_security_group_ingress(GroupId=user, IpPermissions=permission)
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=used)
+    ec2.revoke_security_group_ingress(GroupId=user, IpPermissions=permission)
+    ec2.delete_security_group(GroupId=used)
+
+
+def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, client):
+    instances = {
+        **CLUSTER["Properties"]["Instances"],
+        "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
+        "EmrManagedSlaveSecurityGroup": {"Ref": "Core"},
+        "ServiceAccessSecurityGroup": {"Ref": "Service"},
+    }
+    cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": instances}}
+    resources = {"Vpc": VPC, "Primary": GROUP, "Core": GROUP, "Service": GROUP, "Cluster": cluster}
+    assert stacks.create("network", resources) == "CREATE_COMPLETE"
+    groups = [stacks.physical("network", name) for name in ("Primary", "Core", "Service")]
+    assert stacks.delete("network") == "DELETE_FAILED"
+    ec2 = client("ec2")
+    for group in ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]:
+        ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
+        ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
+    assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
+
+
+def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, upload):
+    script = upload("scripts", "install.sh", "echo no disk >&2; exit 9")
+    action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": []}}
+    cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "BootstrapActions": [action]}}
+    assert stacks.create("broken", {"Cluster": cluster}) == "ROLLBACK_COMPLETE"
+    assert "bootstrap action 1 returned a non-zero return code (9)" in stacks.reasons("broken")

@@ -1,0 +1,253 @@
+"""Auto scaling groups whose instances boot and run commands, by the services' own interfaces."""
+
+import base64
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.processes import bearers
+
+USER_DATA = """#!/bin/bash
+echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
+setsid sleep 1000 &
+echo ready > $NODE_ROOT/ready
+"""
+
+
+class Group:
+    """An auto scaling group with a launch template of its own."""
+
+    def __init__(self, name: str, client, eventually, aws) -> None:
+        self.name, self.folder, self._eventually = name, aws.folder, eventually
+        self.asg, self.ec2, self.ssm = client("autoscaling"), client("ec2"), client("ssm")
+        data = {
+            "ImageId": "resolve:ssm:/aws/service/deeplearning/ami",
+            "InstanceType": "g5.xlarge",
+            "UserData": base64.b64encode(USER_DATA.encode()).decode(),
+            "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}],
+        }
+        template = self.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+        self.asg.create_auto_scaling_group(
+            AutoScalingGroupName=name,
+            MinSize=0,
+            MaxSize=4,
+            AvailabilityZones=["us-east-1a"],
+            LaunchTemplate={"LaunchTemplateId": template["LaunchTemplate"]["LaunchTemplateId"], "Version": "$Latest"},
+            Tags=[
+                {"Key": "shoal:group", "Value": name, "PropagateAtLaunch": True},
+                {"Key": "kept", "Value": "here", "PropagateAtLaunch": False},
+            ],
+        )
+
+    def scale(self, count: int) -> list[str]:
+        """Set the desired capacity; returns the instances once all are in service and have run their user data."""
+        self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
+        return self.serving(count)
+
+    def serving(self, count: int) -> list[str]:
+        def ready() -> list[str] | None:
+            ids = [member["InstanceId"] for member in self.members() if member["LifecycleState"] == "InService"]
+            return ids if len(ids) == count and all((self.root(i) / "ready").exists() for i in ids) else None
+
+        return list(self._eventually(lambda: (ids := ready()) is not None and [*ids, ""]))[:-1]
+
+    def members(self) -> list[dict[str, Any]]:
+        groups = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
+        return list(groups[0]["Instances"])
+
+    def root(self, identifier: str) -> Path:
+        return Path(self.folder) / "nodes" / identifier
+
+    def instance(self, identifier: str) -> dict[str, Any]:
+        return dict(self.ec2.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"][0])
+
+    def send(self, identifier: str, *commands: str, **more: Any) -> str:
+        parameters = {"commands": list(commands), **more.pop("parameters", {})}
+        answer = self.ssm.send_command(
+            InstanceIds=[identifier], DocumentName="AWS-RunShellScript", Parameters=parameters, **more
+        )
+        return str(answer["Command"]["CommandId"])
+
+    def outcome(self, command: str, identifier: str) -> dict[str, Any]:
+        def ended() -> Any:
+            found = self.ssm.get_command_invocation(CommandId=command, InstanceId=identifier)
+            return found["Status"] not in ("Pending", "InProgress") and found
+
+        return dict(self._eventually(ended))
+
+
+@pytest.fixture(scope="module")
+def group(client, eventually, aws):
+    return Group("workers", client, eventually, aws)
+
+
+@pytest.fixture
+def two(group):
+    return group.scale(2)
+
+
+def test_raising_the_capacity_starts_nodes_that_run_their_user_data(group, two, aws):
+    for identifier in two:
+        console = (aws.folder / "logs" / f"{identifier}.log").read_text()
+        assert f"booted {identifier}" in console
+        cloud_init = group.root(identifier) / "var" / "log" / "cloud-init-output.log"
+        assert f"booted {identifier}" in cloud_init.read_text()
+        output = group.ec2.get_console_output(InstanceId=identifier)["Output"]
+        assert f"booted {identifier}" in output
+
+
+def test_nodes_have_addresses_of_their_own_that_can_be_listened_at(group, two):
+    addresses = {group.instance(identifier)["PrivateIpAddress"] for identifier in two}
+    assert len(addresses) == 2
+    for address in addresses:
+        assert address.startswith("127.1.")
+        with socket.socket() as listener:
+            listener.bind((address, 0))
+
+
+def test_a_node_has_the_groups_propagated_tags_and_its_templates(group, two):
+    instance = group.instance(two[0])
+    tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
+    assert tags == {"shoal:group": "workers", "Name": "workers", "aws:autoscaling:groupName": "workers"}
+    assert instance["InstanceType"] == "g5.xlarge"
+    assert instance["ImageId"].startswith("ami-")
+
+
+def test_groups_are_found_by_their_tags(group):
+    def found(*filters: tuple[str, str]) -> list[str]:
+        wanted = [{"Name": name, "Values": [value]} for name, value in filters]
+        groups = group.asg.describe_auto_scaling_groups(Filters=wanted)["AutoScalingGroups"]
+        return [entry["AutoScalingGroupName"] for entry in groups]
+
+    assert found(("tag:shoal:group", "workers"), ("tag:kept", "here")) == ["workers"]
+    assert found(("tag:shoal:group", "others")) == []
+    assert found(("tag-key", "kept")) == ["workers"]
+
+
+def test_a_command_runs_on_the_node_it_was_sent_to(group, two):
+    command = group.send(two[1], "echo $NODE_ROOT", "echo to stderr >&2")
+    outcome = group.outcome(command, two[1])
+    assert (outcome["Status"], outcome["ResponseCode"]) == ("Success", 0)
+    assert outcome["StandardOutputContent"] == f"{group.root(two[1])}\n"
+    assert outcome["StandardErrorContent"] == "to stderr\n"
+
+
+def test_a_command_finds_the_images_interpreter_and_not_the_users_environment(group, two, monkeypatch):
+    command = group.send(two[0], "$NODE_ROOT/opt/pytorch/bin/python -c 'import numpy; print(1)'; echo $VIRTUAL_ENV")
+    assert group.outcome(command, two[0])["StandardOutputContent"] == "1\n\n"
+
+
+def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
+    command = "grep Cpus_allowed_list /proc/self/status"
+    said = [group.outcome(group.send(node, command), node)["StandardOutputContent"] for node in two]
+    cores = [line.split()[-1] for line in said]
+    assert all(core.isdigit() for core in cores)
+    assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
+
+
+def test_a_failed_command_has_its_exit_code(group, two):
+    outcome = group.outcome(group.send(two[0], "exit 5"), two[0])
+    assert (outcome["Status"], outcome["ResponseCode"]) == ("Failed", 5)
+
+
+def test_long_output_is_cut_but_whole_in_the_bucket(group, two, client):
+    client("s3").create_bucket(Bucket="outputs")
+    command = group.send(two[0], "seq 100000", OutputS3BucketName="outputs", OutputS3KeyPrefix="runs")
+    assert len(group.outcome(command, two[0])["StandardOutputContent"]) == 24_000
+    key = f"runs/{command}/{two[0]}/awsrunShellScript/0.awsrunShellScript/stdout"
+    assert client("s3").head_object(Bucket="outputs", Key=key)["ContentLength"] == 588_895
+
+
+def test_a_command_can_be_cancelled_and_is_asked_first(group, two, eventually):
+    marker = group.root(two[0]) / "begun"
+    command = group.send(
+        two[0], "trap 'echo checkpoint; exit 0' TERM", f"touch {marker}", "sleep 1000 & setsid sleep 1000 & wait"
+    )
+    eventually(marker.exists)
+    group.ssm.cancel_command(CommandId=command)
+    outcome = group.outcome(command, two[0])
+    assert outcome["Status"] == "Cancelled"
+    assert outcome["StandardOutputContent"] == "checkpoint\n"
+    assert bearers("SSM_COMMAND_ID", f"{command}/{two[0]}") == []
+
+
+def test_a_command_that_takes_too_long_is_stopped(group, two):
+    outcome = group.outcome(group.send(two[0], "sleep 1000", parameters={"executionTimeout": ["1"]}), two[0])
+    assert (outcome["Status"], outcome["StatusDetails"]) == ("TimedOut", "ExecutionTimedOut")
+
+
+def test_a_command_can_be_sent_to_all_nodes_with_a_tag(group, two):
+    answer = group.ssm.send_command(
+        Targets=[{"Key": "tag:shoal:group", "Values": ["workers"]}],
+        DocumentName="AWS-RunShellScript",
+        Parameters={"commands": ["true"]},
+    )
+    identifier = answer["Command"]["CommandId"]
+    assert [group.outcome(identifier, node)["Status"] for node in two] == ["Success", "Success"]
+    listed = group.ssm.list_command_invocations(CommandId=identifier)["CommandInvocations"]
+    assert {entry["InstanceId"] for entry in listed} == set(two)
+
+
+def test_a_document_that_nobody_plays_is_refused(group, two):
+    with pytest.raises(ClientError, match="InvalidDocument"):
+        group.ssm.send_command(InstanceIds=two, DocumentName="AWS-RunPowerShellScript")
+
+
+def test_only_living_nodes_are_online(group, two):
+    online = group.ssm.describe_instance_information()["InstanceInformationList"]
+    assert {entry["InstanceId"] for entry in online} == set(two)
+    with pytest.raises(ClientError, match="InvalidInstanceId"):
+        group.send("i-00000000000000000", "true")
+
+
+def test_a_terminated_node_is_replaced(group, two):
+    group.ec2.terminate_instances(InstanceIds=[two[0]])
+    after = group.serving(2)
+    assert two[0] not in after
+    assert two[1] in after
+    assert group.instance(two[0])["State"]["Name"] == "terminated"
+
+
+def test_a_node_can_be_taken_out_with_its_place(group, two):
+    group.asg.terminate_instance_in_auto_scaling_group(InstanceId=two[0], ShouldDecrementDesiredCapacity=True)
+    assert group.serving(1) == [two[1]]
+
+
+def test_the_share_is_one_folder_for_all_nodes(group, two, client):
+    efs = client("efs")
+    share = efs.create_file_system(CreationToken="share")["FileSystemId"]
+    mount = f"mkdir -p $NODE_ROOT/mnt/share; mount -t efs -o tls,iam {share}:/ $NODE_ROOT/mnt/share"
+    assert "has no mount target" in group.outcome(group.send(two[0], mount), two[0])["StandardErrorContent"]
+    subnet = client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+    target = efs.create_mount_target(FileSystemId=share, SubnetId=subnet)["MountTargetId"]
+    group.outcome(group.send(two[0], mount, "echo text > $NODE_ROOT/mnt/share/file"), two[0])
+    outcome = group.outcome(group.send(two[1], mount, "cat $NODE_ROOT/mnt/share/file"), two[1])
+    assert outcome["StandardOutputContent"] == "text\n", outcome
+    efs.delete_mount_target(MountTargetId=target)
+    efs.delete_file_system(FileSystemId=share)
+    assert not (Path(group.folder) / "efs" / share).exists()
+
+
+def test_a_group_with_nodes_is_deleted_only_by_force(group, two):
+    with pytest.raises(ClientError, match="ResourceInUse"):
+        group.asg.delete_auto_scaling_group(AutoScalingGroupName=group.name)
+
+
+def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
+    roots = [str(group.root(identifier)) for identifier in two]
+    assert all(bearers("NODE_ROOT", root) for root in roots)
+    assert group.scale(0) == []
+    for identifier, root in zip(two, roots, strict=True):
+        assert bearers("NODE_ROOT", root) == []
+        assert not Path(root).exists()
+        assert group.instance(identifier)["State"]["Name"] == "terminated"
+    assert group.ec2.describe_volumes()["Volumes"] == []
+
+
+def test_what_is_not_played_is_refused(group, two):
+    with pytest.raises(ClientError, match="does not play StopInstances"):
+        group.ec2.stop_instances(InstanceIds=two)
