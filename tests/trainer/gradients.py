@@ -1,0 +1,89 @@
+"""A program for three ranks: how far the gradients of unequal shares are from those of one process.
+
+Writes {"float32 7/41/16": largest deviation relative to the largest gradient, ...} to the file named in its argument.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trainer import models
+from trainer.compute import Compute
+from trainer.data import Rows
+from trainer.exchange import Exchange
+from trainer.models.classifier import Classifier
+
+SETTINGS = {
+    "words": 300,
+    "embedding": 20,
+    "hidden": 8,
+    "layers": 2,
+    "pooling": "mean",
+    "dropout": 0.0,
+    "embedding_dropout": 0.0,
+}
+SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
+POSITIVE_WEIGHT = 0.3
+
+
+def new_model(dtype: torch.dtype, seed: int) -> Classifier:
+    torch.manual_seed(seed)
+    return models.build("lstm", SETTINGS).to(dtype)
+
+
+def some_rows() -> Rows:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(1, 13, 64).astype(np.uint16)
+    tokens = np.where(np.arange(12) < lengths[:, None], generator.integers(1, 200, (64, 12)), 0).astype(np.uint16)
+    return Rows(tokens=tokens, lengths=lengths, labels=generator.integers(0, 2, 64).astype(np.uint8))
+
+
+def gradients(model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None) -> torch.Tensor:
+    model.zero_grad()
+    compute = Compute(model, rows, positive_weight=POSITIVE_WEIGHT, device=torch.device("cpu"))
+    everything = np.arange(64)
+    if exchange is None:
+        compute(everything, 64)
+    else:
+        rank, start = dist.get_rank(), sum(split[: dist.get_rank()])
+        loss = compute(everything[start : start + split[rank]], 64)
+        exchange.reduce(
+            step=0,
+            size=64,
+            words=rows.ids(everything, SETTINGS["words"]),
+            loss=loss,
+            timing=compute.timing(),
+            stop=rank == 1,
+            save=False,
+        )
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
+def main() -> None:
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    rows, found = some_rows(), {}
+    for dtype in (torch.float32, torch.float64):
+        alone = new_model(dtype, seed=0)
+        shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
+        exchange = Exchange(shared)
+        for split in SPLITS:
+            expected = gradients(alone, rows, split, None)
+            deviation = (gradients(shared, rows, split, exchange) - expected).abs().max() / expected.abs().max()
+            report = exchange.drain()
+            assert report is not None
+            assert report.stop
+            assert report.rows.tolist() == list(split)
+            worst = torch.tensor([float(deviation)])
+            dist.all_reduce(worst, op=dist.ReduceOp.MAX)
+            found[f"{dtype} {'/'.join(map(str, split))}".removeprefix("torch.")] = float(worst)
+    if dist.get_rank() == 0:
+        Path(sys.argv[1]).write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+main()

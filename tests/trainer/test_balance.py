@@ -1,0 +1,161 @@
+"""Splits sum to the global batch, equalise finishing times, follow changes of speed, and ignore noise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.balance import Balancer, FloatArray, IntArray, equalise, fit, proportional
+
+EVERY = 10
+
+speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
+
+
+class Cluster:
+    """Ranks whose step takes fixed + per_row * rows seconds, give or take some noise."""
+
+    def __init__(self, fixed: list[float], per_row: list[float], noise: float = 0.03) -> None:
+        self.fixed, self.per_row = np.array(fixed), np.array(per_row)
+        self.noise = noise
+        self.generator = np.random.default_rng(0)
+
+    def seconds(self, rows: IntArray) -> FloatArray:
+        times = (self.fixed + self.per_row * rows) * (1 + self.noise * self.generator.standard_normal(len(rows)))
+        return np.where(rows > 0, times, 0.0)
+
+    def run(self, balancer: Balancer, steps: int, total: int = 256) -> list[IntArray]:
+        splits = []
+        for _ in range(steps):
+            splits.append(balancer.split(total))
+            balancer.observe(splits[-1], self.seconds(splits[-1]))
+        return splits
+
+    def idle(self, split: IntArray) -> float:
+        """The share of the step for which the mean rank waits for the last."""
+        times = self.fixed + self.per_row * split
+        return float(1 - times.mean() / times.max())
+
+
+@given(st.integers(0, 5000), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=16))
+def test_proportional_parts_sum_and_are_off_by_less_than_one_row(total: int, weights: list[float]) -> None:
+    split = proportional(total, np.array(weights))
+    assert split.sum() == total
+    assert (np.abs(split - total * np.array(weights) / sum(weights)) < 1 + 1e-6).all()
+
+
+def test_of_equal_remainders_the_lower_rank_gets_the_row() -> None:
+    assert proportional(10, np.ones(4)).tolist() == [3, 3, 2, 2]
+
+
+@given(st.integers(1, 5000), speeds)
+def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
+    total: int, ranks: list[tuple[float, float]]
+) -> None:
+    fixed, per_row = np.array(ranks).T
+    split = equalise(total, fixed, per_row)
+    assert split.sum() == total
+    assert (split >= 0).all()
+    times = np.where(split > 0, fixed + per_row * split, 0.0)
+    one_more = fixed + per_row * (split + 1)
+    slack = per_row.max()  # rows are whole
+    assert times.max() <= one_more.min() + slack
+
+
+def test_a_hopeless_rank_gets_nothing() -> None:
+    assert equalise(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
+
+
+@given(st.floats(0, 1), st.floats(1e-4, 1e-1))
+def test_a_line_is_found_from_two_row_counts(a: float, b: float) -> None:
+    rows = np.array([20.0, 20, 200, 200])
+    found_a, found_b = fit(rows, a + b * rows)
+    assert found_a + found_b * 20 == pytest.approx(a + b * 20, rel=0.1)
+    assert found_a + found_b * 200 == pytest.approx(a + b * 200, rel=0.1)
+
+
+def test_one_row_count_means_time_in_proportion() -> None:
+    assert fit(np.full(5, 50.0), np.full(5, 2.0)) == pytest.approx((0.0, 0.04))
+
+
+def test_an_outlier_does_not_move_the_fit() -> None:
+    rows, seconds = np.full(9, 100.0), np.full(9, 1.0)
+    seconds[4] = 50.0
+    assert fit(rows, seconds) == pytest.approx((0.0, 0.01))
+
+
+@given(speeds, st.lists(st.integers(1, 600), min_size=1, max_size=40), st.integers(1, 15))
+def test_every_split_sums_whatever_was_observed(
+    ranks: list[tuple[float, float]], totals: list[int], every: int
+) -> None:
+    fixed, per_row = zip(*ranks, strict=True)
+    cluster, balancer = Cluster(list(fixed), list(per_row), noise=0.2), Balancer(ranks=len(ranks), every=every)
+    for total in totals:
+        split = balancer.split(total)
+        assert split.sum() == total
+        assert (split >= 0).all()
+        balancer.observe(split, np.abs(cluster.seconds(split)))
+
+
+def test_the_first_split_is_equal() -> None:
+    assert Balancer(ranks=3, every=EVERY).split(9).tolist() == [3, 3, 3]
+
+
+def test_switched_off_it_stays_equal() -> None:
+    balancer = Balancer(ranks=2, every=EVERY, enabled=False)
+    splits = Cluster([0, 0], [1e-3, 2e-3]).run(balancer, 50)
+    assert {tuple(split) for split in splits} == {(128, 128)}
+
+
+def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
+    cluster = Cluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
+    splits = cluster.run(Balancer(ranks=4, every=EVERY), 40, total=512)
+    assert cluster.idle(splits[1]) < 0.06
+    assert max(cluster.idle(split) for split in splits[10:]) < 0.04
+
+
+def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:
+    cluster, balancer = Cluster([0.002] * 3, [0.0005] * 3), Balancer(ranks=3, every=EVERY)
+    before = cluster.run(balancer, 44)[-1]
+    assert cluster.idle(before) < 0.04
+    cluster.per_row[1] *= 2
+    after = cluster.run(balancer, 2 * EVERY + 1)[-1]
+    assert cluster.idle(after) < 0.05
+    assert after[1] < 0.7 * before[1]
+
+
+def test_a_rank_that_recovers_is_given_its_rows_back() -> None:
+    cluster, balancer = Cluster([0.002] * 3, [0.0005, 0.001, 0.0005]), Balancer(ranks=3, every=EVERY)
+    cluster.run(balancer, 44)
+    cluster.per_row[1] /= 2
+    assert cluster.idle(cluster.run(balancer, 4 * EVERY)[-1]) < 0.05
+
+
+def test_noise_hardly_moves_a_split() -> None:
+    cluster = Cluster([0.005] * 2, [0.001] * 2, noise=0.05)
+    rows_of_first = [int(split[0]) for split in cluster.run(Balancer(ranks=2, every=EVERY), 300)[20:]]
+    assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
+
+
+def test_a_rank_is_left_out_only_after_it_was_tried_with_one_row() -> None:
+    splits = Cluster([0.0, 0.0], [1e-4, 0.5]).run(Balancer(ranks=2, every=EVERY), 60)
+    assert splits[-1].tolist() == [256, 0]
+    assert [255, 1] in [split.tolist() for split in splits]
+
+
+def test_a_rank_misjudged_at_first_comes_back() -> None:
+    cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), Balancer(ranks=2, every=EVERY)
+    split = balancer.split(256)
+    balancer.observe(split, np.array([0.01, 100.0]))
+    assert cluster.idle(cluster.run(balancer, 5 * EVERY)[-1]) < 0.05
+
+
+def test_ranks_that_observe_the_same_split_the_same() -> None:
+    first, second = Balancer(ranks=2, every=3), Balancer(ranks=2, every=3)
+    cluster = Cluster([0.001, 0.002], [1e-4, 3e-4], noise=0.2)
+    for _ in range(40):
+        split = first.split(100)
+        assert second.split(100).tolist() == split.tolist()
+        seconds = cluster.seconds(split)
+        first.observe(split, seconds)
+        second.observe(split, seconds)

@@ -1,0 +1,60 @@
+"""Checkpoints are whole or passed over, and two are kept."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer import checkpoint
+from trainer.errors import TrainingError
+
+
+def state(number: int) -> dict[str, object]:
+    return {"number": number, "weights": torch.full((1000,), float(number))}
+
+
+def test_the_last_two_are_kept(tmp_path: Path) -> None:
+    for steps in (1, 20, 300):
+        checkpoint.save(tmp_path, state(steps), steps=steps)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000020.pt", "step-000000300.pt"]
+
+
+def test_the_newest_is_used(tmp_path: Path) -> None:
+    for steps in (1, 2):
+        checkpoint.save(tmp_path, state(steps), steps=steps)
+    found = checkpoint.newest(tmp_path)
+    assert found is not None
+    assert (found[0].name, found[1]["number"]) == ("step-000000002.pt", 2)
+    assert checkpoint.damaged(tmp_path, found[0]) == []
+
+
+@pytest.mark.parametrize("damage", ["cut short", "a flipped bit", "emptied", "something else"])
+def test_a_damaged_newest_gives_way_to_the_one_before(tmp_path: Path, damage: str) -> None:
+    checkpoint.save(tmp_path, state(1), steps=1)
+    path = checkpoint.save(tmp_path, state(2), steps=2)
+    content = bytearray(path.read_bytes())
+    if damage == "cut short":
+        del content[len(content) // 2 :]
+    elif damage == "a flipped bit":
+        content[content.index(torch.full((1000,), 2.0).numpy().tobytes()) + 2000] ^= 1
+    else:
+        content = bytearray(b"" if damage == "emptied" else b"PK and nothing more")
+    path.write_bytes(content)
+    found = checkpoint.newest(tmp_path)
+    assert found is not None
+    assert found[1]["number"] == 1
+    assert checkpoint.damaged(tmp_path, found[0]) == [path]
+
+
+def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
+    assert checkpoint.newest(tmp_path / "missing") is None
+
+
+def test_another_dataset_or_setting_is_refused(tmp_path: Path) -> None:
+    config = {"data": "d.h5", "seed": 0, "threads": 1}
+    saved = {"digest": "a", "config": config}
+    checkpoint.check(saved, {**config, "threads": 8}, "a", where=tmp_path)
+    with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5"):
+        checkpoint.check(saved, config, "b", where=tmp_path)
+    with pytest.raises(TrainingError, match="made with --seed 0, not 1"):
+        checkpoint.check(saved, {**config, "seed": 1}, "a", where=tmp_path)

@@ -1,0 +1,98 @@
+"""The command line of the trainer: what it accepts, refuses and hands on."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.config import TrainConfig, add_arguments, as_arguments, from_args, parse
+from trainer.errors import TrainingError
+
+FILES = ["--data", "d.h5", "--output", "out"]
+
+
+@given(
+    st.builds(
+        TrainConfig,
+        data=st.just(Path("d.h5")),
+        output=st.just(Path("out")),
+        epochs=st.integers(1, 9),
+        rank_batch=st.none() | st.integers(1, 99),
+        learning_rate=st.floats(1e-6, 10),
+        optimiser=st.sampled_from(["adam", "sgd"]),
+        positive_weight=st.none() | st.floats(0.01, 10),
+        slow=st.dictionaries(st.integers(0, 9), st.floats(1, 9), max_size=3),
+        resume=st.booleans(),
+        threads=st.none() | st.integers(1, 8),
+    )
+)
+def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> None:
+    assert parse(as_arguments(config)) == config
+
+
+def test_the_reference_preset_sets_the_reference() -> None:
+    config = parse([*FILES, "--preset", "reference"])
+    assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
+    assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
+    assert (config.positive_weight, config.epochs, config.dropout) == (0.2, 10, 0.5)
+    assert config.batch_for(4) == 512
+
+
+def test_options_beside_a_preset_win() -> None:
+    config = parse([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
+    assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
+
+
+def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
+    config = parse([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3"])
+    assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
+
+
+def test_the_options_fit_into_another_parser() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert from_args(parser.parse_args(FILES)).data == Path("d.h5")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--epochs", "0"], "--epochs is 0, but must be at least 1"),
+        (["--learning-rate", "-1"], "--learning-rate is -1.0, but must be above 0"),
+        (["--dropout", "1"], "--dropout is 1.0, but must be at least 0 and below 1"),
+        (["--slow", "1:0.5"], "a factor of at least 1"),
+        (["--slow", "1"], "'1' is not RANK:FACTOR, such as 1:2.0"),
+        (["--model", "gpt"], "invalid choice: 'gpt'"),
+        (["--positive-weight", "0"], "--positive-weight is 0.0, but must be above 0"),
+    ],
+)
+def test_wrong_use_exits_2_with_a_sentence(
+    options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse([*FILES, *options])
+    assert exit_.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_configuration_made_in_code_is_checked_too() -> None:
+    with pytest.raises(TrainingError, match="--pooling is max, but must be one of mean, last"):
+        TrainConfig(data=Path("d"), output=Path("o"), pooling="max")
+
+
+def test_the_options_are_known_without_torch() -> None:
+    program = "import sys, trainer.config; trainer.config.parse; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse(["--help"])
+    assert exit_.value.code == 0
+    text = capsys.readouterr().out
+    for words in ("--global-batch", "over all ranks together", "default: 256", "--slow RANK:FACTOR", "--preset"):
+        assert words in text

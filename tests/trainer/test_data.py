@@ -1,0 +1,73 @@
+"""What a run reads from a dataset, and what it refuses to learn from."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from corpus.dataset import Rows as Written
+from corpus.dataset import Settings, write_dataset
+from trainer.data import Rows, load
+from trainer.errors import TrainingError
+
+
+def written(count: int, **changes: np.ndarray) -> Written:
+    rows = Written(
+        tokens=np.full((count, 4), 2, np.uint16),
+        lengths=np.full(count, 4, np.uint16),
+        labels=(np.arange(count) % 2).astype(np.uint8),
+        ratings=np.ones(count, np.uint8),
+    )
+    return rows._replace(**changes)
+
+
+def put(path: Path, train: Written, test: Written) -> Path:
+    settings = Settings(row_length=4, vocabulary_size=2)
+    write_dataset(path, train=train, test=test, vocabulary=["a", "b"], settings=settings)
+    return path
+
+
+def test_the_first_twentieth_of_the_training_rows_is_held_out(dataset: Path) -> None:
+    data = load(dataset)
+    assert (len(data.validation), len(data.training), len(data.test)) == (100, 1900, 400)
+
+
+def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
+    rows = load(dataset).training
+    numbers = np.array([5, 900, 17, 4])
+    batch = rows.batch(numbers, torch.device("cpu"))
+    assert batch.lengths.tolist() == sorted(rows.lengths[numbers].tolist(), reverse=True)
+    assert batch.tokens.shape == (4, int(batch.lengths[0]))
+    columns = (batch.tokens.tolist(), batch.lengths.tolist(), batch.labels.tolist())
+    pairs = {(tuple(tokens[:length]), label) for tokens, length, label in zip(*columns, strict=True)}
+    assert pairs == {(tuple(rows.tokens[i, : rows.lengths[i]].tolist()), float(rows.labels[i])) for i in numbers}
+
+
+def test_the_ids_of_rows_are_those_that_occur() -> None:
+    rows = Rows(
+        tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),
+        lengths=np.array([2, 3, 1], np.uint16),
+        labels=np.zeros(3, np.uint8),
+    )
+    assert rows.ids(np.array([0, 1]), 9).tolist() == [0, 3, 5, 7]
+
+
+def test_the_balancing_weight_is_the_root_of_negatives_over_positives(tmp_path: Path) -> None:
+    labels = np.array([0] * 4 + ([1] * 4 + [0]) * 16, np.uint8)
+    data = load(put(tmp_path / "d.h5", written(84, labels=labels), written(9)))
+    assert data.balancing_weight() == pytest.approx(0.5)
+
+
+def test_datasets_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path) -> None:
+    cases = {
+        "/train has 0 rows": (written(0), written(9)),
+        "/test has 0 rows": (written(9), written(0)),
+        "no negative training row": (written(9, labels=np.ones(9, np.uint8)), written(9)),
+        "no positive training row": (written(9, labels=np.zeros(9, np.uint8)), written(9)),
+        "an id of 4, but the vocabulary ends at 3": (written(9, tokens=np.full((9, 4), 4, np.uint16)), written(9)),
+        "/test/lengths has lengths": (written(9), written(9, lengths=np.zeros(9, np.uint16))),
+    }
+    for sentence, (train, test) in cases.items():
+        with pytest.raises(TrainingError, match=sentence):
+            load(put(tmp_path / "d.h5", train, test))

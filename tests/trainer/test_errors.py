@@ -1,0 +1,76 @@
+"""What can go wrong, as the user sees it: one sentence, status 1, no traceback."""
+
+import json
+from pathlib import Path
+
+import h5py
+import pytest
+
+from trainer.__main__ import main
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run `python -m trainer` in this process with these arguments; its status and what it said."""
+
+    def run(*arguments: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["trainer", *map(str, arguments), "--threads", "1"])
+        status = main()
+        return status, capsys.readouterr().err
+
+    return run
+
+
+def refused(said, sentence: str, *arguments: str | Path) -> None:
+    status, errors = said(*arguments)
+    assert status == 1
+    assert sentence in errors
+    assert len(errors.strip().splitlines()) == 1
+
+
+def test_a_missing_dataset(said, tmp_path: Path) -> None:
+    refused(said, "no such file; `shoal preprocess` makes a dataset", "--data", tmp_path / "x", "--output", tmp_path)
+
+
+def test_a_file_of_another_kind(said, tmp_path: Path) -> None:
+    (tmp_path / "x.h5").write_text("hello")
+    refused(said, "x.h5 is no HDF5 file", "--data", tmp_path / "x.h5", "--output", tmp_path)
+
+
+def test_another_layout_version(said, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["layout_version"] = 99
+    refused(said, "has layout version 99", "--data", tmp_path / "x.h5", "--output", tmp_path)
+
+
+def test_an_output_folder_that_is_a_file(said, dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    refused(said, "choose another --output", "--data", dataset, "--output", tmp_path / "out")
+
+
+def test_a_slowed_rank_that_does_not_exist(said, dataset: Path, tmp_path: Path) -> None:
+    refused(said, "--slow names rank 3", "--data", dataset, "--output", tmp_path, "--slow", "3:2")
+
+
+def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path: Path) -> None:
+    process = launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "1")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count("2 ranks cannot share a global batch of 1 rows; raise --global-batch to at least 2") == 1
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset: Path, tmp_path: Path) -> None:
+    options = ("--optimiser", "sgd", "--learning-rate", "1e30", "--clip-norm", "0", "--warm-up", "0")
+    status, errors = said("--data", dataset, "--output", tmp_path, *options)
+    assert status == 1
+    assert "the loss is nan at step" in errors
+    assert not (tmp_path / "summary.json").exists()
+    assert not list((tmp_path / "checkpoints").glob("*"))
+
+
+def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None:
+    assert said("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
+    refused(said, "were made with --seed 0, not 5", *arguments, "--seed", "5")
+    assert said(*arguments)[0] == 0
+    assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 1900

@@ -1,0 +1,23 @@
+"""Ranks with unequal shares find the gradients of one process on the whole batch."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def deviations(launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    result = tmp_path_factory.mktemp("gradients") / "deviations.json"
+    process = launch(3, Path(__file__).with_name("gradients.py"), result)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, errors
+    return json.loads(result.read_text())
+
+
+@pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_the_gradient_of_unequal_shares_is_that_of_one_process(
+    deviations: dict[str, float], dtype: str, tolerance: float, split: str
+) -> None:
+    assert deviations[f"{dtype} {split}"] < tolerance

@@ -1,0 +1,69 @@
+"""Models look at real words only, however the batch is padded or cut into groups."""
+
+import numpy as np
+import pytest
+import torch
+
+from trainer import models
+from trainer.config import TrainConfig
+from trainer.models.lstm import LSTMClassifier
+
+
+def build(pooling: str = "mean", **changes: object) -> LSTMClassifier:
+    torch.manual_seed(0)
+    settings = {"words": 50, "embedding": 12, "hidden": 8, "layers": 2, "dropout": 0.5, "embedding_dropout": 0.5}
+    model = models.build("lstm", {**settings, "pooling": pooling, **changes})
+    assert isinstance(model, LSTMClassifier)
+    return model.eval()
+
+
+def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = np.random.default_rng(0)
+    lengths = np.sort(generator.integers(1, width + 1, count))[::-1].copy()
+    tokens = np.where(np.arange(width) < lengths[:, None], generator.integers(1, 50, (count, width)), 0)
+    return torch.from_numpy(tokens.astype(np.int32)), torch.from_numpy(lengths)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_padding_changes_nothing(pooling: str) -> None:
+    model, (tokens, lengths) = build(pooling), some_texts(20)
+    wider = torch.cat([tokens, torch.zeros(20, 40, dtype=torch.int32)], dim=1)
+    assert torch.allclose(model(tokens, lengths), model(wider, lengths), atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
+    model, (tokens, lengths) = build(pooling), some_texts(250)
+    together = model(tokens, lengths)
+    for text in (0, 100, 249):
+        alone = model(tokens[text : text + 1, : lengths[text]], lengths[text : text + 1])
+        assert torch.allclose(together[text], alone[0], atol=1e-5)
+
+
+def test_last_takes_the_state_after_the_last_real_word() -> None:
+    model, (tokens, lengths) = build("last"), some_texts(20)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(model.embedding(tokens.t()), lengths)
+    _, (hidden, _) = model.lstm(packed)
+    assert torch.allclose(model(tokens, lengths), model.head(hidden[-1])[:, 0], atol=1e-5)
+
+
+def test_the_padding_vector_is_zero_and_has_no_gradient() -> None:
+    model, (tokens, lengths) = build().train(), some_texts(20)
+    model(tokens, lengths).sum().backward()
+    assert model.embedding.weight[0].abs().max() == 0
+    assert model.embedding.weight.grad is not None
+    assert model.embedding.weight.grad[0].abs().max() == 0
+
+
+def test_dropout_is_off_when_it_is_not_training() -> None:
+    model, (tokens, lengths) = build(), some_texts(5)
+    assert torch.equal(model(tokens, lengths), model(tokens, lengths))
+    model.train()
+    assert not torch.equal(model(tokens, lengths), model(tokens, lengths))
+
+
+def test_the_reference_model_has_the_parameters_of_the_reference(tmp_path) -> None:
+    reference = {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last"}
+    config = TrainConfig(data=tmp_path, output=tmp_path, **reference)
+    model = models.build("lstm", config.model_settings(10_001))
+    assert sum(parameter.numel() for parameter in model.parameters()) == 1_026_989

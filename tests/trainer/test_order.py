@@ -1,0 +1,75 @@
+"""The order of rows is a function of rows, seed, epoch and step, and shows every row once an epoch."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.order import Order, steps_per_epoch
+
+orders = st.builds(
+    Order,
+    rows=st.integers(1, 400),
+    global_batch=st.integers(1, 90),
+    seed=st.integers(0, 2**32),
+    block_rows=st.integers(1, 60),
+    window_blocks=st.integers(1, 9),
+)
+
+
+def epoch_of(order: Order, epoch: int) -> list[int]:
+    return [row for step in range(order.steps) for row in order.batch(epoch, step).tolist()]
+
+
+@given(orders, st.integers(0, 5))
+def test_every_row_comes_exactly_once_an_epoch(order: Order, epoch: int) -> None:
+    assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
+
+
+@given(orders)
+def test_all_batches_are_full_but_the_last(order: Order) -> None:
+    sizes = [len(order.batch(0, step)) for step in range(order.steps)]
+    assert set(sizes[:-1]) <= {order.global_batch}
+    assert sizes[-1] == order.rows - order.global_batch * (order.steps - 1)
+
+
+@given(orders, st.data())
+def test_a_batch_is_the_same_whatever_was_asked_before(order: Order, data: st.DataObject) -> None:
+    step = data.draw(st.integers(0, order.steps - 1))
+    in_turn = [order.batch(1, each) for each in range(order.steps)][step]
+    order.batch(0, 0)
+    assert np.array_equal(order.batch(1, step), in_turn)
+
+
+@given(orders)
+def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: Order) -> None:
+    blocks = [row // order.block_rows for row in epoch_of(order, 0)]
+    first = {block: blocks.index(block) for block in blocks}
+    in_order = sorted(first, key=lambda block: first[block])
+    window_rows = order.block_rows * order.window_blocks
+    for start in range(0, len(blocks), window_rows):
+        assert len(set(blocks[start : start + window_rows])) <= 2 * order.window_blocks
+    assert sorted(in_order) == list(range(-(-order.rows // order.block_rows)))
+
+
+def test_epochs_and_seeds_differ() -> None:
+    order = Order(rows=1000, global_batch=1000, seed=0)
+    other = Order(rows=1000, global_batch=1000, seed=1)
+    assert order.batch(0, 0).tolist() != order.batch(1, 0).tolist()
+    assert order.batch(0, 0).tolist() != other.batch(0, 0).tolist()
+
+
+def test_rows_of_many_blocks_are_mixed_in_one_batch() -> None:
+    order = Order(rows=100_000, global_batch=256, seed=0)
+    assert len({row // 4096 for row in order.batch(0, 0).tolist()}) > 10
+
+
+@pytest.mark.parametrize(("rows", "batch", "steps"), [(1, 1, 1), (10, 5, 2), (11, 5, 3), (3, 100, 1)])
+def test_the_last_step_takes_what_is_left(rows: int, batch: int, steps: int) -> None:
+    assert steps_per_epoch(rows, batch) == steps
+
+
+@pytest.mark.parametrize("step", [-1, 4])
+def test_a_step_outside_the_epoch_is_an_error(step: int) -> None:
+    with pytest.raises(IndexError, match="an epoch has 4 steps"):
+        Order(rows=100, global_batch=25, seed=0).batch(0, step)

@@ -1,0 +1,140 @@
+"""Whole runs, started as users start them: what is learnt, and how it does not depend on the ranks."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+# Without dropout the result depends on the ranks by rounding alone. Small steps, so that rounding stays small.
+LEARNING = (
+    "--epochs", "3", "--global-batch", "64", "--dropout", "0", "--embedding-dropout", "0",
+    "--learning-rate", "3e-3", "--threads", "1", "--record-every", "1",
+)  # fmt: skip
+
+
+def finish(process: "subprocess.Popen[str]") -> str:
+    """What it said on stderr, once it has ended well."""
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, errors
+    return errors
+
+
+def summary(output: Path) -> dict[str, Any]:
+    return json.loads((output / "summary.json").read_text())
+
+
+def lines(output: Path, kind: str) -> list[dict[str, Any]]:
+    record = [json.loads(line) for line in (output / "record.jsonl").read_text().splitlines()]
+    return [line for line in record if line["kind"] == kind]
+
+
+def step_losses(output: Path) -> dict[int, float]:
+    return {line["step"]: line["loss"] for line in lines(output, "step")}
+
+
+def weights(output: Path) -> dict[str, torch.Tensor]:
+    return torch.load(output / "model.pt", weights_only=True)["state"]
+
+
+@pytest.fixture(scope="module")
+def alone(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on one rank, without torchrun."""
+    output = tmp_path_factory.mktemp("alone")
+    finish(launch(0, "-m", "trainer", "--data", dataset, "--output", output, *LEARNING))
+    return output
+
+
+@pytest.fixture(scope="module")
+def uneven(launch, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run on two ranks, the second of which is five times slower."""
+    output = tmp_path_factory.mktemp("uneven")
+    finish(launch(2, "-m", "trainer", "--data", dataset, "--output", output, "--slow", "1:5", *LEARNING))
+    return output
+
+
+def test_it_learns(alone: Path) -> None:
+    found = summary(alone)
+    assert found["accuracy"] > found["majority"] + 0.1
+    assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
+
+
+def test_the_summary_counts_what_was_done(uneven: Path) -> None:
+    found = summary(uneven)
+    assert (found["rows"], found["epochs"], found["rows_seen"], found["steps"]) == (1900, 3, 5700, 90)
+    assert (found["world_size"], found["global_batch"], found["stopped"]) == (2, 64, False)
+    assert found["samples_per_second"] == pytest.approx(found["rows_seen"] / found["seconds"])
+    assert found["share_of_ideal"] == pytest.approx(found["samples_per_second"] / sum(found["own_rates"]))
+    assert sum(found["split"]) == 64
+    assert lines(uneven, "end")[0]["accuracy"] == found["accuracy"]
+
+
+def test_a_slow_rank_gets_clearly_fewer_rows(uneven: Path) -> None:
+    first, second = summary(uneven)["split"]
+    assert first > 1.5 * second
+    assert lines(uneven, "step")[0]["split"] == [32, 32]
+
+
+def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) -> None:
+    assert step_losses(uneven) == pytest.approx(step_losses(alone), rel=1e-3)
+    for name, expected in weights(alone).items():
+        assert torch.allclose(weights(uneven)[name], expected, atol=2e-3), name
+
+
+def test_the_best_epoch_by_the_validation_rows_is_kept(launch, dataset: Path, tmp_path: Path) -> None:
+    by_heart = ("--epochs", "6", "--learning-rate", "0.02", "--schedule", "constant", "--threads", "1")
+    finish(launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, *by_heart, "--embedding-dropout", "0"))
+    epochs = lines(tmp_path, "epoch")
+    best = max(epochs, key=lambda line: (line["validation"]["balanced_accuracy"], -line["validation"]["loss"]))
+    assert best["epoch"] < 6, "the last epoch is the best one: this run shows nothing"
+    assert summary(tmp_path)["best_epoch"] == best["epoch"]
+    assert summary(tmp_path)["accuracy"] == best["test"]["accuracy"]
+    assert torch.load(tmp_path / "model.pt", weights_only=True)["about"]["epoch"] == best["epoch"]
+
+
+def test_the_model_file_stands_alone(alone: Path) -> None:
+    content = torch.load(alone / "model.pt", weights_only=True)
+    assert content["vocabulary"][0] == "gooda"
+    assert content["stopwords"] == ["the"]
+    assert content["about"]["dataset"] == summary(alone)["digest"]
+
+
+def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
+    arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING]
+    first = launch(2, *arguments, "--slow", "0:9", "1:12")
+    record = tmp_path / "record.jsonl"
+    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 35):
+        time.sleep(0.05)
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    assert summary(tmp_path)["stopped"], errors
+    assert 35 <= summary(tmp_path)["steps"] < 90
+    assert summary(tmp_path)["accuracy"] is None
+
+    (tmp_path / "checkpoints" / "step-000000089.pt").write_bytes(b"half a checkpoint")
+    said = finish(launch(0, *arguments, "--resume"))
+    assert "step-000000089.pt is damaged; going on from step-0" in said
+    assert summary(tmp_path)["rows_seen"] == 5700
+    assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
+    assert summary(tmp_path)["accuracy"] == pytest.approx(summary(alone)["accuracy"], abs=0.01)
+
+
+def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: Path) -> None:
+    process = launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:20", *LEARNING)
+    while process.poll() is None and not (tmp_path / "record.jsonl").exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    assert summary(tmp_path)["stopped"]
+    assert not (tmp_path / "model.pt").exists()
+
+
+def test_an_error_on_all_ranks_is_said_once(launch, tmp_path: Path) -> None:
+    process = launch(2, "-m", "trainer", "--data", tmp_path / "none.h5", "--output", tmp_path)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count("none.h5: no such file") == 1

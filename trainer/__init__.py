@@ -1,0 +1,6 @@
+"""A dataset to a trained model: an ordinary distributed data-parallel program, started by torchrun.
+
+`python -m trainer --help` explains the options; `loop.py` reads from top to bottom. The package knows the
+dataset's layout (`corpus`) and nothing of clusters: ranks of any speed, on any number of machines, are
+processes that find each other through torchrun's environment.
+"""

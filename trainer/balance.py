@@ -1,0 +1,155 @@
+"""How a global batch is split over ranks of unequal speed: pure arithmetic, the same on every rank.
+
+Each rank's time for a step is taken as a + b * rows: what every step costs, and what every row costs. The
+balancer fits both to measured compute times and cuts the global batch so that all ranks finish together. The easy
+mistake is to feed it times that contain the wait for the others: then all ranks look equally slow, whatever their
+speed. It wants each rank's own compute time.
+"""
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+FIRST_REBALANCES = (1, 3, 6)
+"""Rebalance after so many observations, before the regular rhythm: the first split is a guess, so leave it soon."""
+
+_RECENT = 3
+"""Observations that must agree before an older history is dropped: one slow step is noise, three are a change."""
+
+_CHANGE = 1.15
+"""The factor by which recent times must depart from the fit to count as a change of speed."""
+
+_WORTHWHILE = 0.01
+"""The predicted gain below which a split stays as it is, so that noise does not move rows to and fro."""
+
+_TRUST_IN_PROPORTION = 0.05
+"""How firmly the fit holds on to a = 0 while the row counts seen are too alike to tell a from b."""
+
+
+def proportional(total: int, weights: FloatArray) -> IntArray:
+    """(ranks,) integers in proportion to `weights` (ranks,), at least one of them positive, summing to `total`.
+
+    The method of the largest remainder; of equal remainders the lower rank's counts first.
+    """
+    exact = total * (weights / weights.sum())  # (ranks,)
+    split: IntArray = np.floor(exact).astype(np.int64)
+    left = total - int(split.sum())
+    split[np.argsort(split - exact, kind="stable")[:left]] += 1
+    return split
+
+
+def equalise(total: int, fixed: FloatArray, per_row: FloatArray) -> IntArray:
+    """(ranks,) rows summing to `total` > 0 with which all ranks finish together.
+
+    `fixed` and `per_row` (ranks,) are seconds, a >= 0 and b > 0 of each rank's a + b * rows. A rank that would
+    still be in its fixed part when the others have done all rows gets none.
+    """
+    by_start = np.argsort(fixed, kind="stable")
+    a, rate = fixed[by_start], 1.0 / per_row[by_start]
+    finish = (total + np.cumsum(a * rate)) / np.cumsum(rate)  # (ranks,): when the first 1, 2, ... ranks are done
+    last = np.flatnonzero(finish > a)[-1]
+    return proportional(total, np.maximum(0.0, finish[last] - fixed) / per_row)
+
+
+def fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
+    """a >= 0 and b > 0 of seconds = a + b * rows, from observations (n,) with rows > 0 and seconds > 0.
+
+    Robust to outliers by taking the median of the observations with equal rows, then a least-squares line that is
+    drawn towards a = 0 (ridge regression): with only one row count seen, time is taken as proportional to rows.
+    """
+    counts, where = np.unique(rows, return_inverse=True)  # (m,), (n,)
+    medians = np.array([np.median(seconds[where == group]) for group in range(len(counts))])  # (m,)
+    weights = np.bincount(where).astype(np.float64)  # (m,)
+    row_unit, time_unit = np.average(counts, weights=weights), np.average(medians, weights=weights)
+    x, y = counts / row_unit, medians / time_unit
+    square, product = np.dot(weights, x * x), np.dot(weights, x * y)
+    system = np.array([[(1 + _TRUST_IN_PROPORTION) * weights.sum(), np.dot(weights, x)], [np.dot(weights, x), square]])
+    a, b = np.linalg.solve(system, np.array([np.dot(weights, y), product]))
+    if a < 0 or b <= 0:
+        a, b = 0.0, product / square
+    return float(a * time_unit), float(b * time_unit / row_unit)
+
+
+class Balancer:
+    """Follows the ranks' speeds and says how to split a global batch.
+
+    Deterministic: ranks that feed it the same observations in the same order get the same splits.
+
+    A rank is left without rows only after it was seen to be too slow for a single one; it then has no more times to
+    show, and stays without until the run is started again.
+    """
+
+    def __init__(self, *, ranks: int, every: int, enabled: bool = True) -> None:
+        """`every`: observations between rebalances. Not `enabled`: the split stays equal."""
+        self._every = every
+        self._enabled = enabled and ranks > 1
+        self._fixed = np.zeros(ranks)
+        self._per_row = np.ones(ranks)
+        self._least = np.zeros(ranks, dtype=np.int64)
+        self._observations = 0
+        self._history = [deque[tuple[int, float]](maxlen=2 * max(every, _RECENT)) for _ in range(ranks)]
+        self._fits = [(0.0, 0.0)] * ranks
+
+    def split(self, total: int) -> IntArray:
+        """(ranks,): rows of each rank for a global batch of `total` rows."""
+        split = equalise(total, self._fixed, self._per_row)
+        for rank in np.flatnonzero(split < self._least):
+            giver = int(np.argmax(split))
+            if split[giver] > 1:
+                split[giver] -= 1
+                split[rank] += 1
+        return split
+
+    def observe(self, rows: IntArray, seconds: FloatArray) -> None:
+        """Take in one step's rows and own compute seconds, (ranks,) each."""
+        if not self._enabled:
+            return
+        for history, count, duration in zip(self._history, rows.tolist(), seconds.tolist(), strict=True):
+            if count > 0 and duration > 0:
+                history.append((count, duration))
+        self._observations += 1
+        if self._observations in FIRST_REBALANCES or self._observations % self._every == 0:
+            self._rebalance(int(rows.sum()))
+
+    def _rebalance(self, total: int) -> None:
+        for rank, history in enumerate(self._history):
+            if history:
+                self._fits[rank] = _follow(history, *self._fits[rank])
+        if any(per_row == 0 for _, per_row in self._fits):
+            return  # nothing is known yet of some rank
+        fixed, per_row = np.array(self._fits).T  # (ranks,) each
+        best, present = equalise(total, fixed, per_row), self.split(total)
+        if _finish(best, fixed, per_row) > (1 - _WORTHWHILE) * _finish(present, fixed, per_row):
+            return
+        self._fixed, self._per_row = fixed, per_row
+        tried = np.array([_was_tried(history) for history in self._history])
+        self._least = np.where((best == 0) & ~tried, 1, 0)
+
+
+def _follow(history: deque[tuple[int, float]], a: float, b: float) -> tuple[float, float]:
+    """The fit to a rank's history, (rows, seconds) from the oldest, whose fit was a + b * rows so far.
+
+    Cuts the history to its newest entries when those tell of another speed.
+    """
+    rows, seconds = np.array(history, dtype=np.float64).T  # (observations,) each
+    if b > 0 and len(history) > _RECENT:
+        ratio = float(np.median(seconds[-_RECENT:] / (a + b * rows[-_RECENT:])))
+        if not 1 / _CHANGE < ratio < _CHANGE:
+            while len(history) > _RECENT:
+                history.popleft()
+            rows, seconds = rows[-_RECENT:], seconds[-_RECENT:]
+    return fit(rows, seconds)
+
+
+def _was_tried(history: deque[tuple[int, float]]) -> bool:
+    """Whether the newest entries are of single rows: what is then known of the rank is known for sure."""
+    return len(history) >= _RECENT and all(count == 1 for count, _ in list(history)[-_RECENT:])
+
+
+def _finish(split: IntArray, fixed: FloatArray, per_row: FloatArray) -> float:
+    """When the last rank that has rows is done."""
+    return float(np.max(np.where(split > 0, fixed + per_row * split, 0.0)))

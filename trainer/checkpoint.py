@@ -1,0 +1,88 @@
+"""Checkpoints: all that a run needs to go on as if nothing had happened, at any number of ranks.
+
+The easy mistake is to trust what can be loaded: torch reads a file with flipped bits without a word. A checkpoint is a
+zip archive with a checksum a member, and they are checked first.
+"""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.errors import TrainingError
+from trainer.files import write_whole
+
+KEPT = 2
+
+_MAY_CHANGE = frozenset(
+    (
+        "data",
+        "output",
+        "global_batch",
+        "rank_batch",
+        "balance",
+        "rebalance_every",
+        "slow",
+        "record_every",
+        "checkpoint_minutes",
+        "resume",
+        "threads",
+    )
+)
+"""Settings that do not change what is learnt. (The size of a global batch does: a resumed run keeps its own.)"""
+
+
+def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
+    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and drop all but the last two."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"step-{steps:09}.pt"
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    write_whole(path, buffer.getvalue())
+    for old in _newest_first(folder)[KEPT:]:
+        old.unlink()
+    return path
+
+
+def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
+    """The newest checkpoint that is whole, with its state on the CPU; None when there is none."""
+    for path in _newest_first(folder):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if archive.testzip() is None:
+                    return path, torch.load(path, map_location="cpu", weights_only=True)
+        except (zipfile.BadZipFile, OSError, EOFError, RuntimeError):
+            continue
+    return None
+
+
+def damaged(folder: Path, used: Path | None) -> list[Path]:
+    """The checkpoints newer than the one used, or all: those that `newest` had to pass over."""
+    return [path for path in _newest_first(folder) if used is None or path.name > used.name]
+
+
+def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: Path) -> None:
+    """Raise TrainingError when a run with this configuration on this dataset cannot go on from this state."""
+    otherwise = "resume with what it was made with, or start in another --output"
+    if state["digest"] != digest:
+        raise TrainingError(
+            f"the checkpoints in {where} were made with another dataset than {config['data']}; {otherwise}"
+        )
+    for name, value in state["config"].items():
+        if name not in _MAY_CHANGE and config[name] != value:
+            flag = "--" + name.replace("_", "-")
+            raise TrainingError(
+                f"the checkpoints in {where} were made with {flag} {value}, not {config[name]}; {otherwise}"
+            )
+
+
+def clear(folder: Path) -> None:
+    """Remove all checkpoints, as a run that starts from the beginning does."""
+    for path in _newest_first(folder):
+        path.unlink()
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*.pt"), reverse=True)

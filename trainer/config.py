@@ -1,0 +1,235 @@
+"""What a training run can be told, and the command line that tells it.
+
+Importing this module never imports torch: the `shoal` command reuses the options (`add_arguments`, `from_args`,
+`as_arguments`) on machines that do not train. A rank's environment must be set before its process starts:
+whoever launches ranks applies `RANK_ENVIRONMENT`.
+"""
+
+import argparse
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from trainer.errors import TrainingError
+from trainer.models import MODULES
+
+RANK_ENVIRONMENT: Mapping[str, str] = {
+    "MALLOC_MMAP_THRESHOLD_": "2000000000",
+    "MALLOC_TRIM_THRESHOLD_": "4000000000",
+    "OMP_NUM_THREADS": "1",
+}
+"""Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
+and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)"""
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "reference": {
+        "rank_batch": 128,
+        "epochs": 10,
+        "optimiser": "sgd",
+        "learning_rate": 0.1,
+        "momentum": 0.9,
+        "schedule": "constant",
+        "warm_up": 0.0,
+        "clip_norm": 0.0,
+        "embedding": 100,
+        "hidden": 32,
+        "layers": 2,
+        "pooling": "last",
+        "dropout": 0.5,
+        "embedding_dropout": 0.0,
+        "positive_weight": 0.2,
+    },
+}
+"""Settings under one name; options given beside a preset win over it."""
+
+
+def _option(text: str, **how: Any) -> Any:
+    """A field whose text is both its documentation and its line in --help."""
+    default = how.pop("default")
+    made = {"default_factory": default} if callable(default) else {"default": default}
+    return field(**made, metadata={"help": text, **how})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """One training run. Each field's meaning is its help text; raises TrainingError for values that cannot be."""
+
+    data: Path = field(metadata={"help": "the dataset, an HDF5 file made by `shoal preprocess`", "metavar": "FILE"})
+    output: Path = field(
+        metadata={"help": "folder for model.pt, record.jsonl, summary.json and checkpoints", "metavar": "DIR"}
+    )
+    model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
+    epochs: int = _option("times that every training row is seen", default=8)
+    global_batch: int = _option("rows a step, over all ranks together, however many there are", default=256)
+    rank_batch: int | None = _option(
+        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps",
+        default=None,
+    )
+    learning_rate: float = _option("the step size at its highest", default=8e-3)
+    optimiser: str = _option("how gradients become steps", default="adam", choices=("adam", "sgd"))
+    momentum: float = _option("momentum of sgd", default=0.9)
+    schedule: str = _option(
+        "the learning rate after its warm-up: constant, or falling to 0 along a cosine",
+        default="cosine",
+        choices=("cosine", "constant"),
+    )
+    warm_up: float = _option("share of all steps in which the learning rate rises to its height", default=0.05)
+    clip_norm: float = _option("shorten gradients longer than this; 0: never", default=1.0)
+    embedding: int = _option("dimensions of a word vector", default=64)
+    hidden: int = _option("dimensions of the LSTM's state", default=32)
+    layers: int = _option("LSTM layers", default=1)
+    pooling: str = _option(
+        "one vector a text: the mean of its words' states, or the state after its last word",
+        default="mean",
+        choices=("mean", "last"),
+    )
+    dropout: float = _option("share of values dropped between LSTM layers and before the last layer", default=0.3)
+    embedding_dropout: float = _option("share of dimensions dropped from a text's word vectors", default=0.5)
+    positive_weight: float | None = _option(
+        "weight of a positive row in the loss; 1: that of a negative one (default: the root of negatives / positives)",
+        default=None,
+    )
+    seed: int = _option("where initial weights, the order of rows, and dropout come from", default=0)
+    balance: str = _option(
+        "split each step's rows by the ranks' measured speeds, or (off) equally",
+        default="steps",
+        choices=("steps", "off"),
+    )
+    rebalance_every: int = _option("steps between two looks at the speeds", default=10)
+    slow: Mapping[int, float] = _option(
+        "make a rank FACTOR times slower by letting it sleep: how to try the balancer on equal hardware",
+        default=dict,
+        nargs="+",
+        metavar="RANK:FACTOR",
+    )
+    record_every: int = _option("steps between two lines of record.jsonl", default=10)
+    checkpoint_minutes: float = _option("minutes between two checkpoints", default=5.0)
+    resume: bool = _option(
+        "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
+    )
+    threads: int | None = _option(
+        "CPU threads of a rank (default: the machine's cores, shared among its ranks)", default=None
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "global_batch", "embedding", "hidden", "layers", "rebalance_every", "record_every"):
+            self._require(name, getattr(self, name) >= 1, "at least 1")
+        for name in ("rank_batch", "threads"):
+            self._require(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
+        for name in ("learning_rate", "checkpoint_minutes"):
+            self._require(name, getattr(self, name) > 0, "above 0")
+        for name in ("clip_norm", "seed"):
+            self._require(name, getattr(self, name) >= 0, "at least 0")
+        for name in ("momentum", "warm_up", "dropout", "embedding_dropout"):
+            self._require(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        self._require("positive_weight", self.positive_weight is None or self.positive_weight > 0, "above 0")
+        for entry in fields(self):
+            allowed = entry.metadata.get("choices")
+            if allowed:
+                self._require(entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(allowed)}")
+        for rank, factor in self.slow.items():
+            self._require("slow", rank >= 0 and factor >= 1, "a rank from 0 and a factor of at least 1")
+
+    def _require(self, name: str, holds: bool, rule: str) -> None:
+        if not holds:
+            raise TrainingError(f"{_flag(name)} is {getattr(self, name)}, but must be {rule}")
+
+    def batch_for(self, world_size: int) -> int:
+        """Rows of a global batch."""
+        return self.rank_batch * world_size if self.rank_batch else self.global_batch
+
+    def model_settings(self, vocabulary: int) -> dict[str, Any]:
+        """What `models.build` needs besides the name, for a dataset of so many words."""
+        names = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+        return {"words": vocabulary + 2, **{name: getattr(self, name) for name in names}}
+
+    def plain(self) -> dict[str, Any]:
+        """The fields in types that JSON and checkpoints can hold."""
+        return {
+            **asdict(self),
+            "data": str(self.data),
+            "output": str(self.output),
+            "slow": {str(rank): factor for rank, factor in self.slow.items()},
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:
+    """Add every field as an option, but for those that the caller declares otherwise, and --preset."""
+    parser.add_argument(
+        "--preset",
+        choices=tuple(PRESETS),
+        help="start from the settings of the reference system (2 x 32 LSTM, SGD); other options still count",
+    )
+    for entry in fields(TrainConfig):
+        if entry.name in leave_out:
+            continue
+        required = entry.name in ("data", "output")
+        how: dict[str, Any] = {key: value for key, value in entry.metadata.items() if key != "help"}
+        text = entry.metadata["help"]
+        if entry.type is bool:
+            how["action"] = "store_true"
+        else:
+            how["type"] = _parser_of(entry.type)
+        if entry.name == "slow":
+            how["action"] = "extend"
+        elif not (required or entry.default is None or entry.default is False):
+            text += f" (default: {entry.default})"
+        parser.add_argument(_flag(entry.name), required=required, default=argparse.SUPPRESS, help=text, **how)
+
+
+def from_args(args: argparse.Namespace) -> TrainConfig:
+    """The configuration that parsed arguments ask for. Raises TrainingError for values that cannot be."""
+    given = {entry.name: getattr(args, entry.name) for entry in fields(TrainConfig) if entry.name in args}
+    if "slow" in given:
+        given["slow"] = dict(given["slow"])
+    if "global_batch" in given:
+        given.setdefault("rank_batch", None)
+    return TrainConfig(**{**PRESETS.get(getattr(args, "preset", None) or "", {}), **given})
+
+
+def as_arguments(config: TrainConfig) -> list[str]:
+    """The command line that `from_args` reads as this configuration, for a launcher to pass on to its ranks."""
+    line: list[str] = []
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if value is True:
+            line.append(_flag(entry.name))
+        elif entry.name == "slow":
+            line += [_flag("slow"), *(f"{rank}:{factor}" for rank, factor in value.items())] if value else []
+        elif value is not None and value is not False and not (entry.name == "global_batch" and config.rank_batch):
+            line += [_flag(entry.name), str(value)]
+    return line
+
+
+def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
+    """The configuration of a command line; wrong use ends the process with status 2, as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer",
+        description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
+        epilog="Several ranks on this machine: python -m torch.distributed.run --standalone --nproc-per-node 2 "
+        "-m trainer --data dataset.h5 --output results",
+    )
+    add_arguments(parser)
+    try:
+        return from_args(parser.parse_args(arguments))
+    except TrainingError as error:
+        parser.error(str(error))
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _parser_of(annotation: Any) -> Any:
+    parsers: dict[Any, Any] = {Path: Path, str: str, int: int, float: float}
+    parsers |= {int | None: int, float | None: float, Mapping[int, float]: _slowed}
+    return parsers[annotation]
+
+
+def _slowed(text: str) -> tuple[int, float]:
+    rank, _, factor = text.partition(":")
+    try:
+        return int(rank), float(factor)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not RANK:FACTOR, such as 1:2.0") from None

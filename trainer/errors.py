@@ -1,0 +1,5 @@
+"""The error of this package: training that cannot start or go on."""
+
+
+class TrainingError(Exception):
+    """Training cannot start or go on; its text is one sentence for the user, with the cause and a way out."""

@@ -1,0 +1,139 @@
+"""What ranks tell each other at a step, in one all-reduce: gradients, loss, compute times, whether to stop or to save.
+
+Why not torch's DistributedDataParallel wrapper: it averages over ranks, which is wrong for unequal shares unless
+every loss is scaled by the world size; it reduces inside `backward()`, so that a rank's own compute time cannot be
+told from its wait for the others; and it sends the whole word table, most of the parameters, of which a batch touches
+a fraction. Here the all-reduce is a *sum* of shares that are already divided by the rows of the global batch
+(compute.py), it comes after `backward()`, and of the word table it carries the rows whose words occur in the global
+batch. Every rank knows those, because every rank knows the whole global batch. All other gradients are zero on all
+ranks, so the result is the same.
+
+Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. The easy
+mistake is to read them at different points on different ranks, which would then split a batch differently.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from trainer.errors import TrainingError
+from trainer.models.classifier import Classifier
+from trainer.order import IntArray
+
+_LOSS, _STOP, _SAVE, _TIMES = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What all ranks know of a step, the same on each."""
+
+    step: int
+    """Steps of the run before it."""
+    size: int
+    """Rows of the global batch."""
+    loss: float
+    """The mean over the global batch."""
+    stop: bool
+    """Whether any rank was asked to stop."""
+    save: bool
+    """Whether any rank wants a checkpoint."""
+    rows: IntArray
+    """(ranks,): rows of the shares that `seconds` belongs to (on a GPU, those of the step before)."""
+    seconds: npt.NDArray[np.float64]
+    """(ranks,): each rank's own compute time; 0 where none is known yet."""
+
+
+class Exchange:
+    """Sums a model's gradients over the ranks of the default process group."""
+
+    def __init__(self, model: Classifier, *, clip_norm: float = 0.0) -> None:
+        """Also gives every rank the parameters of rank 0. `clip_norm`: shorten longer gradients to this; 0: never."""
+        self._clip_norm = clip_norm
+        self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
+        self._table = model.embedding.weight
+        self._dense = [parameter for parameter in model.parameters() if parameter is not self._table]
+        self._late: tuple[int, int, Tensor, torch.cuda.Event | None] | None = None
+        for parameter in model.parameters():
+            dist.broadcast(parameter.data, src=0)
+
+    def reduce(
+        self,
+        *,
+        step: int,
+        size: int,
+        words: IntArray,
+        loss: Tensor,
+        timing: tuple[int, float],
+        stop: bool,
+        save: bool,
+    ) -> Report | None:
+        """Replace the gradients by their sum over ranks; returns the report of the step before.
+
+        `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank. `loss`: this rank's part
+        of the mean. `timing`: rows and seconds of its compute. Raises TrainingError when other ranks are gone.
+        """
+        device = self._table.device
+        touched = torch.from_numpy(words).to(device, non_blocking=True)
+        if self._table.grad is None:
+            self._table.grad = torch.zeros_like(self._table)
+        told = np.zeros(_TIMES + 2 * self._ranks)
+        told[_STOP], told[_SAVE] = stop, save
+        told[_TIMES + self._rank], told[_TIMES + self._ranks + self._rank] = timing
+        tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
+        tail[_LOSS] = loss
+        dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
+        parts = [*(gradient.flatten() for gradient in dense), self._table.grad[touched].flatten(), tail]
+        flat = torch.cat(parts)
+        if self._ranks > 1:
+            try:
+                dist.all_reduce(flat, op=dist.ReduceOp.SUM)
+            except RuntimeError as error:
+                raise TrainingError(
+                    f"rank {self._rank} lost the other ranks at step {step} ({str(error).splitlines()[0]}); "
+                    "start again with --resume"
+                ) from error
+        if self._clip_norm:
+            whole = flat[: -len(tail)]  # all gradients that are not zero
+            whole *= (self._clip_norm / (whole.norm() + 1e-6)).clamp(max=1.0)
+        *gradients, table_rows, tail = torch.split(flat, [part.numel() for part in parts])
+        for parameter, gradient in zip(self._dense, gradients, strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        self._table.grad.index_copy_(0, touched, table_rows.view(len(words), -1))
+        late = self.drain()
+        self._late = (step, size, *_on_its_way(tail))
+        return late
+
+    def drain(self) -> Report | None:
+        """The report of the last step that was reduced, unless it was handed out already."""
+        if self._late is None:
+            return None
+        step, size, tail, arrival = self._late
+        self._late = None
+        if arrival is not None:
+            arrival.synchronize()
+        told = tail.to(torch.float64).numpy()
+        rows, seconds = told[_TIMES:].reshape(2, self._ranks)  # (2, ranks)
+        return Report(
+            step=step,
+            size=size,
+            loss=float(told[_LOSS]),
+            stop=bool(told[_STOP] > 0),
+            save=bool(told[_SAVE] > 0),
+            rows=rows.astype(np.int64),
+            seconds=seconds,
+        )
+
+
+def _on_its_way(tail: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+    """A copy on the host, and the event after which it is there."""
+    if tail.device.type != "cuda":
+        return tail.clone(), None
+    host = torch.empty(tail.shape, dtype=tail.dtype, pin_memory=True)
+    host.copy_(tail, non_blocking=True)
+    arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    arrival.record()
+    return host, arrival

@@ -1,0 +1,346 @@
+"""A training run from beginning to end, the same on every rank.
+
+Per step: the global batch of this step (order.py), cut over the ranks (balance.py), each rank's part (compute.py), one
+all-reduce (exchange.py), one step of the optimiser. What ranks must agree on (the split, when to stop or to save,
+which epoch was best) follows from what the all-reduce brought. The easy mistake is to let one rank decide by what
+only it knows, such as its clock: the others would wait for it for ever.
+
+What a result depends on: the data, the settings, the seed. The number of ranks and the splits change it by no more
+than the order of floating-point sums, as long as there is no dropout: its masks are drawn anew for every step and
+rank, and so depend on the split.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from trainer import checkpoint, models
+from trainer.balance import Balancer
+from trainer.clock import Clock
+from trainer.compute import Compute
+from trainer.config import TrainConfig
+from trainer.data import Data, load
+from trainer.errors import TrainingError
+from trainer.evaluate import evaluate
+from trainer.exchange import Exchange, Report
+from trainer.files import prepare, write_json
+from trainer.metrics import measures
+from trainer.optimise import learning_rate, optimiser
+from trainer.order import Order
+from trainer.predict import FILE_NAME, save_model
+from trainer.ranks import Ranks, StopRequest
+from trainer.rate import own_rates
+from trainer.record import Record
+
+CHECKPOINTS, RECORD, SUMMARY = "checkpoints", "record.jsonl", "summary.json"
+
+_MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """How far a run has come: what a checkpoint holds besides the weights."""
+
+    epoch: int = 0
+    step: int = 0
+    """Steps done of this epoch."""
+    rows_seen: int = 0
+    seconds: float = 0.0
+    """Of training, over all sittings."""
+    loss_sum: float = 0.0
+    """Of this epoch, over its rows so far."""
+    best: dict[str, Any] | None = None
+    """The epoch with the best balanced accuracy on the validation rows so far (of equal ones, that with the smaller
+    loss): `epoch` (from 1), `validation`, `test`, `state`."""
+
+
+def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
+    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
+    with StopRequest() as stop:
+        with ranks.agreement():
+            if config.slow and max(config.slow) >= ranks.size:
+                raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
+            data = load(config.data)
+            if ranks.first:
+                prepare(config.output)
+        run = _Run(config, ranks, data, stop)
+        with run.record:
+            return run.train()
+
+
+class _Run:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest) -> None:
+        self.config, self.ranks, self.data, self.stop = config, ranks, data, stop
+        saved = self._saved_state()
+        self.order = Order(
+            rows=len(data.training),
+            global_batch=saved["global_batch"] if saved else config.batch_for(ranks.size),
+            seed=config.seed,
+        )
+        with ranks.agreement():
+            if ranks.size > self.order.global_batch:
+                raise TrainingError(
+                    f"{ranks.size} ranks cannot share a global batch of {self.order.global_batch} rows; "
+                    f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
+                )
+        self.steps = config.epochs * self.order.steps
+        self.positive_weight = config.positive_weight or data.balancing_weight()
+        torch.manual_seed(config.seed)
+        self.model = models.build(config.model, config.model_settings(len(data.vocabulary))).to(ranks.device)
+        self.optimiser = optimiser(self.model.parameters(), config)
+        self.progress = Progress()
+        if saved:
+            self.progress = Progress(**saved["progress"])
+            self.model.load_state_dict(saved["model"])
+            self.optimiser.load_state_dict(saved["optimiser"])
+        self.slowness = config.slow.get(ranks.rank, 1.0)
+        self.compute = Compute(
+            self.model,
+            data.training,
+            positive_weight=self.positive_weight,
+            device=ranks.device,
+            slowness=self.slowness,
+        )
+        self.exchange = Exchange(self.model, clip_norm=config.clip_norm)
+        self.balancer = Balancer(ranks=ranks.size, every=config.rebalance_every, enabled=config.balance == "steps")
+        self.clock = Clock()
+        self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
+        self.stopped = self.save_due = False
+        self.saved_at = time.monotonic()
+        self.rates = [0.0] * ranks.size
+        if ranks.first:
+            (config.output / SUMMARY).unlink(missing_ok=True)
+            if not saved:
+                checkpoint.clear(config.output / CHECKPOINTS)
+        self.record = Record(config.output / RECORD if ranks.first else None, fresh=not saved)
+
+    def train(self) -> dict[str, Any]:
+        self._measure_own_rates()
+        self._record_start()
+        with self._bar() as self.bar:
+            while self.progress.epoch < self.config.epochs and not self.stopped:
+                self._train_epoch()
+                if not self.stopped:
+                    self._evaluate_epoch()
+        self._save()
+        if not self.stopped:
+            self._measure_own_rates()
+        summary = self._summary()
+        if self.ranks.first:
+            if not self.stopped:
+                self._save_model()
+            write_json(self.config.output / SUMMARY, summary)
+        self.record.write("end", **summary)
+        return summary
+
+    def _train_epoch(self) -> None:
+        self.clock.go_on()
+        while self.progress.step < self.order.steps and not self.stopped:
+            self._step()
+            if self.save_due:
+                self._save()
+        self._heed(self.exchange.drain())
+        self.clock.pause()
+
+    def _step(self) -> None:
+        epoch, step, rank = self.progress.epoch, self.progress.step, self.ranks.rank
+        rows = self.order.batch(epoch, step)  # (global batch,)
+        ends = np.cumsum(self.balancer.split(len(rows)))  # (ranks,)
+        own = rows[ends[rank - 1] if rank else 0 : ends[rank]]  # (local batch,)
+        self.ranks.seed(self.config.seed, epoch, step, rank)
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.config, self.steps_done, self.steps)
+        self.optimiser.zero_grad()
+        loss = self.compute(own, len(rows))
+        report = self.exchange.reduce(
+            step=self.steps_done,
+            size=len(rows),
+            words=self.data.training.ids(rows, self.model.embedding.num_embeddings),
+            loss=loss,
+            timing=self.compute.timing(),
+            stop=self.stop.made,
+            save=self.ranks.first and time.monotonic() - self.saved_at > 60 * self.config.checkpoint_minutes,
+        )
+        self.optimiser.step()
+        self.progress.step += 1
+        self.progress.rows_seen += len(rows)
+        self.bar.update(len(rows))
+        self._heed(report)
+
+    def _heed(self, report: Report | None) -> None:
+        """Act on what all ranks know of a step; called at the same points by all, so that they stay in agreement."""
+        if report is None:
+            return
+        if not np.isfinite(report.loss):
+            raise TrainingError(
+                f"the loss is {report.loss} at step {report.step + 1}; lower --learning-rate, or set --clip-norm"
+            )
+        self.progress.loss_sum += report.loss * report.size
+        self.balancer.observe(report.rows, report.seconds)
+        self.stopped = self.stopped or report.stop
+        self.save_due = self.save_due or report.save
+        if report.step % self.config.record_every == 0:
+            self.record.write(
+                "step",
+                epoch=self.progress.epoch + 1,
+                step=report.step + 1,
+                loss=report.loss,
+                rows_per_second=self._rate(),
+                split=report.rows.tolist(),
+                compute_seconds=report.seconds.tolist(),
+            )
+            self.bar.set_postfix_str(f"loss {report.loss:.3f}, {self._share_of_ideal():.0%} of ideal")
+
+    def _evaluate_epoch(self) -> None:
+        progress, results = self.progress, {}
+        for name, rows in (("validation", self.data.validation), ("test", self.data.test)):
+            loss, confusion = evaluate(
+                self.model, rows, split=self.balancer.split(len(rows)), positive_weight=self.positive_weight
+            )
+            results[name] = {"loss": loss, **measures(confusion)}
+        is_best = progress.best is None or _merit(results) > _merit(progress.best)
+        if is_best:
+            state = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()}
+            progress.best = {"epoch": progress.epoch + 1, **results, "state": state}
+        loss = progress.loss_sum / self.order.rows
+        self.record.write("epoch", epoch=progress.epoch + 1, loss=loss, **results, best=is_best)
+        progress.epoch, progress.step, progress.loss_sum = progress.epoch + 1, 0, 0.0
+
+    def _save(self) -> None:
+        """Write a checkpoint, after a look at the latest loss: what it spoilt must not be kept."""
+        self._heed(self.exchange.drain())
+        self.save_due, self.saved_at, start = False, time.monotonic(), time.monotonic()
+        if not self.ranks.first:
+            return
+        state = {
+            "config": self.config.plain(),
+            "digest": self.data.digest,
+            "global_batch": self.order.global_batch,
+            "progress": {**vars(self.progress), "seconds": self.seconds_before + self.clock.seconds},
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+        }
+        path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
+        self.record.write(
+            "checkpoint",
+            step=self.steps_done,
+            file=f"{CHECKPOINTS}/{path.name}",
+            seconds=round(time.monotonic() - start, 3),
+        )
+
+    def _saved_state(self) -> dict[str, Any] | None:
+        """The state to go on from, the same on every rank; None to start from the beginning."""
+        restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        if not (self.config.resume or restarted):
+            return None
+        folder = self.config.output / CHECKPOINTS
+        state = None
+        with self.ranks.agreement():
+            if self.ranks.first:
+                path, state = checkpoint.newest(folder) or (None, None)
+                for passed_over in checkpoint.damaged(folder, path):
+                    from_here = f"going on from {path.name}" if path else "starting from the beginning"
+                    tqdm.write(f"{passed_over} is damaged; {from_here}", file=sys.stderr)
+                if state is not None:
+                    checkpoint.check(state, self.config.plain(), self.data.digest, where=folder)
+        shared: dict[str, Any] | None = self.ranks.from_first(state)
+        return shared
+
+    def _measure_own_rates(self) -> None:
+        split = self.balancer.split(self.order.global_batch)
+        rates = own_rates(
+            self.model,
+            self.data.training,
+            self.config,
+            share=int(split[self.ranks.rank]),
+            positive_weight=self.positive_weight,
+            slowness=self.slowness,
+        )
+        self.rates = [max(pair) for pair in zip(self.rates, rates, strict=True)]
+
+    def _record_start(self) -> None:
+        names = self.ranks.gather(self.ranks.device_name)
+        self.record.write(
+            "start",
+            config=self.config.plain(),
+            world_size=self.ranks.size,
+            devices=names,
+            rows={name: len(getattr(self.data, name)) for name in ("training", "validation", "test")},
+            digest=self.data.digest,
+            global_batch=self.order.global_batch,
+            steps=self.steps,
+            from_step=self.steps_done,
+            own_rates=self.rates,
+        )
+
+    def _bar(self) -> "tqdm[Any]":
+        shown = os.environ.get("SHOAL_PROGRESS") == "1"
+        return tqdm(
+            total=self.config.epochs * self.order.rows,
+            initial=self.progress.rows_seen,
+            unit=" rows",
+            unit_scale=True,
+            disable=not self.ranks.first or (False if shown else None),
+        )
+
+    def _summary(self) -> dict[str, Any]:
+        best = self.progress.best if not self.stopped else None
+        seconds = self.seconds_before + self.clock.seconds
+        measured = best["test"] if best else dict.fromkeys(_MEASURES)
+        return {
+            **{name: measured[name] for name in _MEASURES},
+            "samples_per_second": self.progress.rows_seen / seconds,
+            "share_of_ideal": self._share_of_ideal(),
+            "seconds": seconds,
+            "rows_seen": self.progress.rows_seen,
+            "rows": self.order.rows,
+            "epochs": self.config.epochs,
+            "best_epoch": best["epoch"] if best else None,
+            "validation": best["validation"] if best else None,
+            "stopped": self.stopped,
+            "steps": self.steps_done,
+            "global_batch": self.order.global_batch,
+            "world_size": self.ranks.size,
+            "split": self.balancer.split(self.order.global_batch).tolist(),
+            "own_rates": self.rates,
+            "positive_weight": self.positive_weight,
+            "digest": self.data.digest,
+        }
+
+    def _save_model(self) -> None:
+        best = self.progress.best
+        assert best is not None  # every epoch was evaluated
+        save_model(
+            self.config.output / FILE_NAME,
+            name=self.config.model,
+            settings=self.config.model_settings(len(self.data.vocabulary)),
+            state=best["state"],
+            vocabulary=self.data.vocabulary,
+            stopwords=self.data.stopwords,
+            row_length=self.data.row_length,
+            about={"dataset": self.data.digest, "epoch": best["epoch"], "test": best["test"]},
+        )
+
+    @property
+    def steps_done(self) -> int:
+        """Of the whole run, over all sittings."""
+        return self.progress.epoch * self.order.steps + self.progress.step
+
+    def _rate(self) -> float | None:
+        """Rows a second of training in this sitting; None before its first step."""
+        rows = self.progress.rows_seen - self.rows_before
+        return rows / self.clock.seconds if rows else None
+
+    def _share_of_ideal(self) -> float | None:
+        rate = self._rate()
+        return None if rate is None else rate / sum(self.rates)
+
+
+def _merit(results: dict[str, Any]) -> tuple[float, float]:
+    return results["validation"]["balanced_accuracy"], -results["validation"]["loss"]

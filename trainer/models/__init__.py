@@ -1,0 +1,21 @@
+"""The models that `--model` can name: from settings to a module that classifies rows of word ids.
+
+A model is a module of this package with a function `build(settings)`; one line in `MODULES` makes it known. Models
+are imported when they are built, so that asking for their names (`--help`) does not import torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from trainer.models.classifier import Classifier
+
+MODULES = {"lstm": "trainer.models.lstm"}
+
+
+def build(name: str, settings: Mapping[str, Any]) -> Classifier:
+    """A new model with random weights drawn from torch's generator. Raises KeyError for an unknown name."""
+    return cast("Classifier", import_module(MODULES[name]).build(settings))

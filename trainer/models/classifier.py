@@ -1,0 +1,20 @@
+"""What the trainer asks of a model."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+
+class Classifier(nn.Module, ABC):
+    """Word ids to the log-odds of label 1."""
+
+    embedding: nn.Embedding
+    """The table of word vectors. Only the rows of the words in a global batch have a gradient; the ranks rely on it
+    when they exchange no others (exchange.py), so nothing else may touch this table."""
+
+    @abstractmethod
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(rows,) log-odds of `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
+
+        Widths may exceed the longest length; padding must not change the result.
+        """

@@ -1,0 +1,85 @@
+"""Which rows make up global batch k of epoch e: pure functions of (rows, seed, epoch, k).
+
+The training rows are cut into blocks; an epoch takes the blocks in a random order and shuffles the rows inside a
+window of consecutive blocks. So a reader that streams needs only one window in memory, and one that holds
+all rows sees the same order. The easy mistake is to let the number of ranks in: it never appears here.
+Every rank computes the whole global batch and takes its own part of it (balance.py).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+BLOCK_ROWS = 4096
+WINDOW_BLOCKS = 64
+
+_OF_BLOCKS = 0
+_OF_ROWS = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """The order of `rows` training rows (numbered from 0) in every epoch, cut into global batches."""
+
+    rows: int
+    global_batch: int
+    seed: int
+    block_rows: int = BLOCK_ROWS
+    window_blocks: int = WINDOW_BLOCKS
+
+    @property
+    def steps(self) -> int:
+        """Global batches an epoch; the last one may be short."""
+        return steps_per_epoch(self.rows, self.global_batch)
+
+    def batch(self, epoch: int, step: int) -> IntArray:
+        """The rows of global batch `step` of `epoch`, both counted from 0: (global_batch,), fewer in the last."""
+        start = step * self.global_batch
+        stop = min(start + self.global_batch, self.rows)
+        if not 0 <= start < stop:
+            raise IndexError(f"an epoch has {self.steps} steps, and {step} is none of them")
+        bounds = self._bounds(epoch)  # (windows + 1,)
+        first = int(np.searchsorted(bounds, start, side="right")) - 1
+        last = int(np.searchsorted(bounds, stop, side="left"))
+        parts = [self._window(epoch, window) for window in range(first, last)]  # each (rows of the window,)
+        offset = int(bounds[first])
+        return np.concatenate(parts)[start - offset : stop - offset]  # (stop - start,)
+
+    def _bounds(self, epoch: int) -> IntArray:
+        return _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)
+
+    def _window(self, epoch: int, window: int) -> IntArray:
+        return _window_rows(self.rows, self.seed, epoch, window, self.block_rows, self.window_blocks)
+
+
+def steps_per_epoch(rows: int, global_batch: int) -> int:
+    """Global batches that hold every row exactly once."""
+    return -(-rows // global_batch)
+
+
+@lru_cache(maxsize=2)
+def _block_order(rows: int, seed: int, epoch: int, block_rows: int) -> IntArray:
+    """(blocks,): the blocks in this epoch's order."""
+    return np.random.default_rng((seed, epoch, _OF_BLOCKS)).permutation(-(-rows // block_rows))
+
+
+@lru_cache(maxsize=2)
+def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> IntArray:
+    """(windows + 1,): where each window starts in the epoch. The one short block may lie in any of them."""
+    blocks = _block_order(rows, seed, epoch, block_rows)
+    sizes = np.minimum(block_rows, rows - blocks * block_rows)  # (blocks,)
+    ends = np.concatenate(([0], np.cumsum(sizes)))  # (blocks + 1,)
+    return np.append(ends[:-1:window_blocks], rows)
+
+
+@lru_cache(maxsize=2)
+def _window_rows(rows: int, seed: int, epoch: int, window: int, block_rows: int, window_blocks: int) -> IntArray:
+    """(rows of the window,): its rows, shuffled."""
+    blocks = _block_order(rows, seed, epoch, block_rows)[window * window_blocks : (window + 1) * window_blocks]
+    numbers = blocks[:, None] * block_rows + np.arange(block_rows)  # (window_blocks, block_rows)
+    inside = numbers[numbers < rows]  # (rows of the window,)
+    return np.random.default_rng((seed, epoch, _OF_ROWS, window)).permutation(inside)

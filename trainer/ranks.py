@@ -1,0 +1,133 @@
+"""The process group: who this process is, what it computes on, and how ranks fail and stop together.
+
+The easy mistake is an error on one rank alone: the others then wait in a collective until a time-out. What can
+fail before the first step is done inside `agreement()`, after which all ranks go on or none does.
+"""
+
+import os
+import platform
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from corpus.errors import DataError
+from trainer.errors import TrainingError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """This process among `size` ranks."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that writes files and speaks to the user."""
+        return self.rank == 0
+
+    @property
+    def device_name(self) -> str:
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "CPU"
+
+    def seed(self, *of: int) -> None:
+        """Make the next random numbers (of dropout) a function of these, so that a resumed run draws what an
+        undisturbed one would have."""
+        number = int(np.random.SeedSequence(of).generate_state(1)[0])
+        generator = torch.default_generator
+        if self.device.type == "cuda":
+            generator = torch.cuda.default_generators[self.device.index]
+        generator.manual_seed(number)  # torch.manual_seed() asks every kind of device, which takes 0.6 ms
+
+    @contextmanager
+    def agreement(self) -> Iterator[None]:
+        """Turn an error of any rank inside this block into the same error on all ranks."""
+        mine: str | None = None
+        try:
+            yield
+        except (TrainingError, DataError) as error:
+            mine = str(error)
+        told = self.gather(mine)
+        for rank, sentence in enumerate(told):
+            if sentence is not None:
+                raise TrainingError(sentence if rank == 0 else f"rank {rank}: {sentence}")
+
+    def gather(self, mine: Any) -> list[Any]:
+        """What each rank passed, in the order of ranks."""
+        everyone: list[Any] = [None] * self.size
+        dist.all_gather_object(everyone, mine)
+        return everyone
+
+    def from_first(self, value: Any) -> Any:
+        """What rank 0 passed."""
+        box = [value]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+
+@contextmanager
+def join(threads: int | None) -> Iterator[Ranks]:
+    """Join the process group that torchrun's environment describes; without torchrun, a group of one.
+
+    `threads` of a rank; None: the cores that this process may use, shared among the ranks on its machine, whichever
+    torchrun started them (two threads that wait for each other on one core are many times slower than one).
+    """
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    local_rank, local_size = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    device, backend = torch.device("cpu"), "gloo"
+    if torch.cuda.is_available():
+        if local_size > torch.cuda.device_count():
+            raise TrainingError(
+                f"{local_size} ranks were started on a machine with {torch.cuda.device_count()} GPUs; start one a GPU"
+            )
+        device, backend = torch.device("cuda", local_rank), "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(device)
+    if "RANK" in os.environ:
+        dist.init_process_group(backend)
+    else:
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    try:
+        ranks = Ranks(rank=rank, size=size, device=device)
+        machines = ranks.gather(_machine())
+        torch.set_num_threads(threads or max(1, _cores() // machines.count(machines[rank])))
+        yield ranks
+    finally:
+        dist.destroy_process_group()
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _machine() -> str:
+    """The same for all processes of one running kernel, also where each has a host name of its own."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return boot.read_text() if boot.exists() else platform.node()
+
+
+class StopRequest:
+    """Remembers that this process was asked to stop, by SIGTERM or SIGINT, instead of dying of it."""
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def __enter__(self) -> "StopRequest":
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.made = True

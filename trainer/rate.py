@@ -1,0 +1,53 @@
+"""A rank's own rate: rows a second of plain training on this hardware, with no other rank to wait for.
+
+The ideal that a run is held against is the sum of its ranks' own rates. The easy mistake is to measure ranks one
+at a time: those that share a machine share its memory too. So all compute at once, for the same time, and no
+collective is in between. The model that trains here is a copy, thrown away afterwards.
+"""
+
+import copy
+import time
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trainer.compute import Compute
+from trainer.config import TrainConfig
+from trainer.data import Rows
+from trainer.models.classifier import Classifier
+from trainer.optimise import optimiser
+
+_SECONDS = 0.6
+_WARM_UP = 3
+
+
+def own_rates(
+    model: Classifier, rows: Rows, config: TrainConfig, *, share: int, positive_weight: float, slowness: float
+) -> list[float]:
+    """Rows a second of every rank, on steps of its own `share` rows (at least one); the same on every rank."""
+    device = model.embedding.weight.device
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        twin = copy.deepcopy(model)
+        compute = Compute(twin, rows, positive_weight=positive_weight, device=device, slowness=slowness)
+        steps = optimiser(twin.parameters(), config)
+        generator = np.random.default_rng(config.seed)
+        share = max(1, share)
+
+        def step() -> None:
+            compute(generator.integers(len(rows), size=share), share)
+            steps.step()
+            steps.zero_grad()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+
+        for _ in range(_WARM_UP):
+            step()
+        dist.barrier()
+        count, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < _SECONDS:
+            step()
+            count += 1
+    rates: list[float] = [0.0] * dist.get_world_size()
+    dist.all_gather_object(rates, count * share / elapsed)
+    return rates
