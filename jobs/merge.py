@@ -1,6 +1,6 @@
 """The part files to one dataset, in bounded memory.
 
-    python -m jobs.merge --parts FOLDER --encoded FOLDER --output FOLDER
+    python -m jobs.merge --parts FOLDER --encoded FOLDER --output FOLDER --summary FILE
 
 Parts are named by the prefix of their rows' digests and sorted inside, so merging only concatenates.
 """
@@ -8,8 +8,8 @@ Parts are named by the prefix of their rows' digests and sorted inside, so mergi
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from json import dumps
+from dataclasses import asdict, dataclass
+from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -72,6 +72,11 @@ def merge(parts: str, encoded: str, output: str) -> Merged:
     return Merged(dataset=join(home, DATASET_NAME), counts=counts, digest=digest)
 
 
+def read_merged(address: str) -> Merged:
+    """What a merge said of itself under its `--summary`."""
+    return Merged(**loads(b"".join(open_lines(address))))
+
+
 def _check_rows(rows: dict[str, int], counts: dict[str, Any]) -> None:
     for split in SPLITS:
         if rows[split] != counts[split]:
@@ -89,8 +94,11 @@ def run(arguments: Sequence[str]) -> Merged:
     parser.add_argument("--parts", required=True, metavar="FOLDER", help="the part files of jobs.encode")
     parser.add_argument("--encoded", required=True, metavar="FOLDER", help="the records of jobs.encode")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where the dataset goes")
+    parser.add_argument("--summary", required=True, metavar="FILE", help="where to say what was made")
     options = parser.parse_args(arguments)
-    return merge(options.parts, options.encoded, options.output)
+    merged = merge(options.parts, options.encoded, options.output)
+    write_text(options.summary, dumps(asdict(merged)))
+    return merged
 
 
 if __name__ == "__main__":

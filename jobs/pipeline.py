@@ -21,7 +21,7 @@ from corpus.errors import DataError
 from corpus.text import load_stopwords
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
-from jobs.merge import DATASET_NAME, Merged
+from jobs.merge import DATASET_NAME, Merged, read_merged
 from jobs.ranges import cut
 from jobs.steps import JobStep, Plan
 from jobs.task import COUNTER, FAILURE_PREFIX
@@ -91,7 +91,6 @@ def preprocess(
             max_malformed=max_malformed,
             input_bytes=input_bytes,
         )
-        made: object = None
         for step in plan.steps():
             if isinstance(step, JobStep):
                 raw = step.inputs == plan.inputs
@@ -100,9 +99,8 @@ def preprocess(
                 _run_job(step, ("--ranges",) if raw else (), runner, work / "tasks", progress)
             else:
                 progress.stage(step.name, 0)
-                made = import_module(step.module).run(step.arguments)
-    assert isinstance(made, Merged), "the last step merges"
-    return made
+                import_module(step.module).run(step.arguments)
+        return read_merged(plan.summary)
 
 
 def input_files(inputs: Sequence[Path]) -> list[Path]:

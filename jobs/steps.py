@@ -62,6 +62,11 @@ class Plan:
         """The parts are 2 to the power of this: so many that the memory of a reducer does not grow with the input."""
         return min(MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
 
+    @property
+    def summary(self) -> str:
+        """Where the last step says what was made; `merge.read_merged` reads it."""
+        return join(self.work, "merged.json")
+
     def steps(self) -> list[JobStep | CommandStep]:
         """The steps in order; each needs the whole output of those before."""
         distinct, words, encoded, parts = (join(self.work, name) for name in ("distinct", "words", "encoded", "parts"))
@@ -108,7 +113,12 @@ class Plan:
             CommandStep(
                 name="merge",
                 module="jobs.merge",
-                arguments=(f"--parts={parts}", f"--encoded={encoded}", f"--output={self.output}"),
+                arguments=(
+                    f"--parts={parts}",
+                    f"--encoded={encoded}",
+                    f"--output={self.output}",
+                    f"--summary={self.summary}",
+                ),
             ),
         ]
 

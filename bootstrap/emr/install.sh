@@ -30,4 +30,6 @@ export PYTHONPATH=$home/code
 exec $home/venv/bin/python "\$@"
 RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"
+# YARN's containers may have a shorter PATH than a login.
+[ -n "$root" ] || sudo ln -sf /usr/local/bin/shoal-python /usr/bin/shoal-python
 "$root/usr/local/bin/shoal-python" -c 'import jobs.encode, jobs.merge'

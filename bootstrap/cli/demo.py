@@ -1,0 +1,71 @@
+"""`shoal demo`: what `make demo` runs."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from bootstrap.cli.output import percent, say
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "demo",
+        help="show the whole life of a deployment on this machine",
+        description="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess "
+        "reviews, train a model on two nodes of different speed, destroy everything, and prove that nothing is left. "
+        "Needs no AWS account; takes about two minutes.",
+    )
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="review files of your own (JSON lines with reviewText and overall, plain, .gz or .bz2); "
+        "default: several thousand that the demo writes itself",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("results/demo"),
+        metavar="DIR",
+        help="folder for the model, the run's record and the logs (default: %(default)s)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    from bootstrap import demo
+
+    result = demo.run(args.input, args.output, say=lambda text: say(f"shoal: {text}"))
+    counts, summary = result.counts, result.summary
+    created = ", ".join(f"{number} {kind}" for kind, number in sorted(result.created.items()))
+    table = [
+        ("created", created),
+        ("lines", f"{counts['lines']:,}, of them {counts['malformed']:,} malformed and {counts['empty']:,} empty"),
+        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test, of {counts['distinct']:,} distinct texts"),
+        ("accuracy", f"{percent(summary['accuracy'])} (always the majority: {percent(summary['majority'])})"),
+        ("balanced accuracy", percent(summary["balanced_accuracy"])),
+        ("F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),
+        ("nodes", ", ".join(f"{node['instance_type']} ({node['group']})" for node in summary["nodes"])),
+        ("split over them", " + ".join(map(str, summary["split"]))),
+        ("share of ideal speed", percent(summary["share_of_ideal"])),
+        *(
+            (f"'{text}'", f"{label} ({percent(probability)} positive)")
+            for text, label, probability in result.predictions
+        ),
+        ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),
+        ("time", f"{sum(result.seconds.values()):.0f} s"),
+        ("model, record, logs", str(args.output)),
+    ]
+    print(tabulate([list(row) for row in table], tablefmt="plain", maxcolwidths=[44, 80]))  # noqa: T201
+    print(  # noqa: T201
+        f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
+        f"{result.created_total} resources created, {result.left_total} left"
+    )
+    return 0

@@ -1,0 +1,84 @@
+"""`shoal train`: a dataset to a trained model."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from bootstrap.cli.output import add_json, add_where, percent, summary
+from bootstrap.errors import UsageError
+from bootstrap.progress import Bars
+from trainer.config import TrainConfig, add_arguments, from_args
+from trainer.errors import TrainingError
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "train",
+        help="train a model on a dataset",
+        description="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in "
+        "proportion to their measured speed. Ctrl-C stops with a checkpoint; --resume goes on.",
+        epilog="Example: shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 "
+        "--output results/model",
+    )
+    add_where(parser)
+    parser.add_argument("--nodes", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
+    parser.add_argument(
+        "--data",
+        metavar="DATASET",
+        help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
+        "(default there: the deployment's newest)",
+    )
+    add_arguments(parser, leave_out=("data",))
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    if args.local:
+        if args.data is None:
+            raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
+        if args.nodes is not None and args.nodes < 1:
+            raise UsageError(f"--nodes is {args.nodes}, but must be at least 1")
+        from bootstrap.train import train_here
+
+        config = _config(args, Path(args.data))
+        with Bars(unit="row") as bars:
+            result = train_here(config, ranks=args.nodes or 1, bars=bars)
+    else:
+        if args.nodes is not None:
+            raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+        from bootstrap.deployment import find
+        from bootstrap.train_remote import train_on
+
+        config = _config(args, Path("dataset"))
+        with Bars(unit="row") as bars:
+            result = train_on(find(args.deployment), config, dataset=args.data, output=config.output, bars=bars)
+    summary(args, result, rows(result, config.output))
+    return 0
+
+
+def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
+    """The figures a person looks at."""
+    speed = [
+        ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
+        ("split over ranks", " + ".join(map(str, result["split"]))),
+    ]
+    if result["stopped"]:
+        return [*speed, ("stopped", f"with a checkpoint in {output}; go on by the same command with --resume")]
+    return [
+        ("model", str(output / "model.pt")),
+        *speed,
+        ("share of ideal speed", percent(result["share_of_ideal"])),
+        ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
+        ("balanced accuracy", percent(result["balanced_accuracy"])),
+        ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
+    ]
+
+
+def _config(args: argparse.Namespace, data: Path) -> TrainConfig:
+    try:
+        return from_args(argparse.Namespace(**{**vars(args), "data": data}))
+    except TrainingError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,62 @@
+"""A deployment as it exists: its stack, what the stack says of itself, and clients for its region.
+
+The easy mistake is to ask the topology's file: it may have changed since. What exists is asked of AWS.
+"""
+
+from dataclasses import dataclass
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.errors import ShoalError
+from infra import topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A stack that is there, with its outputs by name."""
+
+    name: str
+    topology: str
+    session: boto3.Session
+    outputs: dict[str, str]
+
+    def output(self, name: str) -> str:
+        """An output of the stack. Raises ShoalError when its topology has no such part."""
+        try:
+            return self.outputs[name]
+        except KeyError:
+            raise ShoalError(
+                f"the deployment '{self.name}' has no {name}: its topology '{self.topology}' leaves that part out"
+            ) from None
+
+
+def find(name: str, session: boto3.Session | None = None) -> Deployment:
+    """The deployment of this name, complete and ready for work.
+
+    Raises ShoalError when there is none, when it is half made, or when AWS cannot be asked.
+    """
+    session = session or boto3.Session()
+    stack_name = topology.stack_name(name)
+    try:
+        stack = session.client("cloudformation").describe_stacks(StackName=stack_name)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            raise ShoalError(
+                f"there is no deployment '{name}' (stack {stack_name} in {session.region_name}); "
+                f"make one by: cdk deploy -c topology=NAME -c deployment={name}"
+            ) from None
+        raise ShoalError(f"AWS refuses to describe the stack {stack_name}: {error}") from error
+    except BotoCoreError as error:
+        raise ShoalError(f"cannot ask AWS: {error}; are credentials and region set?") from error
+    if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):
+        raise ShoalError(
+            f"the deployment '{name}' is in state {stack['StackStatus']}; wait until it is complete, or deploy again"
+        )
+    tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
+    return Deployment(
+        name=name,
+        topology=tags.get(topology.TAG_TOPOLOGY, name),
+        session=session,
+        outputs={output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())},
+    )

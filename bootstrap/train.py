@@ -1,0 +1,111 @@
+"""Training on this machine: ranks started by torchrun, watched by their record, stopped with a checkpoint.
+
+The easy mistake is to kill the ranks on Ctrl-C: they are asked to stop, finish their step, write a checkpoint,
+and end well.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.watch import RunView
+from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
+from trainer.errors import TrainingError
+
+LOG_NAME = "train.log"
+RECORD_NAME = "record.jsonl"
+SUMMARY_NAME = "summary.json"
+
+_FAILURE_PREFIX = "trainer: "
+_PAUSE_SECONDS = 0.3
+# torchrun gives its workers 30 seconds to end after the signal that it passes on.
+_STOP_SECONDS = 60
+
+
+def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
+    """Train with `ranks` processes on this machine; returns what summary.json says.
+
+    Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true. Raises TrainingError
+    with the trainer's own sentence, and ShoalError when it ends without one.
+    """
+    try:
+        config.output.mkdir(parents=True, exist_ok=True)
+        log = (config.output / LOG_NAME).open("w")
+    except OSError as error:
+        raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    # A session of its own: Ctrl-C reaches this process alone, which passes it on as a request to stop.
+    with (
+        log,
+        subprocess.Popen(
+            [*command, "-m", "trainer", *as_arguments(config)],
+            env={**os.environ, **RANK_ENVIRONMENT},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as running,
+    ):
+        stopped = _watch(running, config.output, bars)
+    said = (config.output / LOG_NAME).read_text("utf-8", "replace")
+    summary = read_summary(config.output)
+    if summary is None or (running.returncode and not stopped):
+        raise failure(said, f"the log is {config.output / LOG_NAME}")
+    return summary
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """What a run's summary.json says, or nothing when the run has not written one."""
+    try:
+        content: dict[str, Any] = json.loads((folder / SUMMARY_NAME).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    return content
+
+
+def failure(said: str, where: str) -> Exception:
+    """What a run's output means: the trainer's sentence, or else its last line and where all of it is."""
+    for line in said.splitlines():
+        if line.startswith(_FAILURE_PREFIX):
+            return TrainingError(line.removeprefix(_FAILURE_PREFIX))
+    last = [line for line in said.splitlines() if line.strip(" =-")][-1:] or ["it said nothing"]
+    return ShoalError(f"the training ended without a result: {last[0].strip()}; {where}")
+
+
+def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> bool:
+    """Show progress until the run ends; returns whether it was asked to stop."""
+    view = RunView(bars)
+    record = output / RECORD_NAME
+    started = time.time()
+    stopped = False
+    try:
+        while running.poll() is None:
+            try:
+                if record.exists() and record.stat().st_mtime >= started:
+                    view.update(record.read_text("utf-8"))
+                time.sleep(_PAUSE_SECONDS)
+            except KeyboardInterrupt:
+                if stopped:
+                    raise
+                stopped = True
+                running.send_signal(signal.SIGTERM)
+    except BaseException:
+        _end(running)
+        raise
+    return stopped
+
+
+def _end(running: "subprocess.Popen[bytes]") -> None:
+    """End a run that nobody waits for any more; torchrun ends its workers."""
+    running.send_signal(signal.SIGTERM)
+    try:
+        running.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        running.kill()

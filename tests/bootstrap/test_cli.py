@@ -1,0 +1,286 @@
+"""The command `shoal` as a person meets it: help, results, and what it says when something is wrong."""
+
+import gzip
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from bootstrap.generator import write_reviews
+from tests.data import ABSENT, REVIEWS
+from tests.processes import MARK, left_behind, marked
+
+ROOT = Path(__file__).parents[2]
+VERBS = ("preprocess", "train", "predict", "demo", "embedded")
+
+
+def shoal(*arguments: str | Path, given: str | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["shoal", *map(os.fspath, arguments)],
+        capture_output=True,
+        text=True,
+        input=given,
+        env={**os.environ, **environment},
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reviews") / "reviews.json"
+    write_reviews(path, texts=3_000)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset(reviews: Path) -> Path:
+    folder = reviews.parent / "data"
+    assert shoal("preprocess", "--local", "--input", reviews, "--output", folder).returncode == 0
+    return folder / "dataset.h5"
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
+def test_help_teaches(verb: tuple[str, ...]) -> None:
+    said = shoal(*verb, "--help")
+    assert said.returncode == 0
+    assert len(said.stdout.splitlines()) > 8
+    if verb in (("preprocess",), ("train",), ("predict",)):
+        assert "Example:" in said.stdout
+
+
+def test_help_is_quick_because_no_verb_is_loaded_before_it_runs() -> None:
+    code = (
+        "import sys; import bootstrap.cli.main; print([m for m in ('torch', 'aws_cdk', 'mrjob') if m in sys.modules])"
+    )
+    said = subprocess.run(["python", "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+def test_reviews_to_predictions_by_hand(reviews: Path, dataset: Path, tmp_path: Path) -> None:
+    counts = json.loads((dataset.parent / "counts.json").read_text())
+    assert counts["distinct"] == 3_000
+    model = tmp_path / "model"
+    trained = shoal(
+        "train", "--local", "--nodes", "2", "--slow", "1:2.0", "--data", dataset, "--output", model, "--json"
+    )
+    assert trained.returncode == 0, trained.stderr
+    summary = json.loads(trained.stdout)
+    assert summary == json.loads((model / "summary.json").read_text())
+    assert summary["accuracy"] > summary["majority"] + 0.1
+    assert summary["split"][0] > summary["split"][1]
+    said = shoal("predict", "--model", model, "--json", given="The screen is good and sharp.\n\nthe of and\n")
+    labels = [json.loads(line)["label"] for line in said.stdout.splitlines()]
+    assert labels == ["positive", "unknown", "unknown"]
+
+
+def test_a_summary_is_for_a_person_or_for_a_program(reviews: Path, tmp_path: Path) -> None:
+    person = shoal("preprocess", "--local", "--input", reviews, "--output", tmp_path / "a")
+    program = shoal("preprocess", "--local", "--input", reviews, "--output", tmp_path / "b", "--json")
+    assert "distinct texts" in person.stdout
+    assert json.loads(program.stdout)["distinct"] == 3_000
+
+
+def truncated(folder: Path) -> list[str]:
+    whole = gzip.compress(b'{"reviewText": "fine", "overall": 5}\n' * 20_000)
+    (folder / "cut.json.gz").write_bytes(whole[:-50])
+    return ["preprocess", "--local", "--input", str(folder / "cut.json.gz"), "--output", str(folder / "out")]
+
+
+def empty(folder: Path) -> list[str]:
+    (folder / "empty.json").write_bytes(b"")
+    return ["preprocess", "--local", "--input", str(folder / "empty.json"), "--output", str(folder / "out")]
+
+
+def noise(folder: Path) -> list[str]:
+    (folder / "noise.json").write_bytes(random.Random(1).randbytes(50_000))
+    return ["preprocess", "--local", "--input", str(folder / "noise.json"), "--output", str(folder / "out")]
+
+
+def absent(folder: Path) -> list[str]:
+    return ["preprocess", "--local", "--input", str(folder / "absent.json"), "--output", str(folder / "out")]
+
+
+def no_dataset(folder: Path) -> list[str]:
+    (folder / "data.h5").write_text("no dataset")
+    return ["train", "--local", "--data", str(folder / "data.h5"), "--output", str(folder / "out")]
+
+
+def no_model(folder: Path) -> list[str]:
+    return ["predict", "--model", str(folder)]
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "sentence"),
+    [
+        (absent, 1, "absent.json: no such file"),
+        (empty, 1, "empty.json is empty"),
+        (truncated, 1, "cut.json.gz ends in the middle of its compressed data"),
+        (noise, 1, "lines are malformed"),
+        (no_dataset, 1, "data.h5 is no HDF5 file"),
+        (no_model, 1, "model.pt: no such file"),
+        (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),
+        (lambda _: ["preprocess", "--input", "x"], 2, "--local --deployment is required"),
+        (lambda _: ["preprocess", "--local", "--deployment", "d", "--input", "x"], 2, "not allowed with"),
+        (
+            lambda _: ["preprocess", "--deployment", "d", "--input", "x", "--output", "y"],
+            2,
+            "--output goes with --local",
+        ),
+        (lambda _: ["preprocess", "--local", "--input", "s3://a/b", "--output", "y"], 2, "--local reads files"),
+        (
+            lambda _: ["preprocess", "--local", "--input", "x", "--output", "y", "--positive-from", "9"],
+            1,
+            "leaves one class",
+        ),
+        (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
+        (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"], 2, "--nodes is 0"),
+        (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--epochs", "0"], 2, "--epochs is 0"),
+        (lambda _: ["train", "--deployment", "d", "--output", "y", "--nodes", "2"], 2, "--nodes goes with --local"),
+        (lambda _: ["embedded", "--port", "99999"], 1, "99999"),
+        (lambda _: ["nonsense"], 2, "invalid choice: 'nonsense'"),
+        (lambda _: [], 2, "VERB"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    tmp_path: Path, make: Callable[[Path], list[str]], status: int, sentence: str
+) -> None:
+    done = shoal(*make(tmp_path))
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == status
+    assert not (tmp_path / "out" / "dataset.h5").exists()
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = shoal("embedded", "--port", str(port))
+    assert done.returncode == 1
+    assert f"Port {port} " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_topology_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["cdk", "synth", "-c", "topology=referense", "--output", tmp_path / "assembly"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "There is no topology 'referense'" in done.stderr
+    assert "did you mean reference-3g3-1p2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_deployment_is_said_with_the_way_to_make_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    done = shoal(
+        "preprocess",
+        "--deployment",
+        "ours",
+        "--input",
+        "x",
+        AWS_ENDPOINT_URL=endpoint,
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",
+        AWS_REGION="us-east-1",
+        AWS_MAX_ATTEMPTS="1",
+    )
+    assert done.returncode == 1
+    assert "cannot ask AWS" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(reviews: Path, tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=2m none {mount} && "
+        f"shoal preprocess --local --input {reviews} --output {mount}/out; echo status $?; ls -A {mount}/out"
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout == "status 1\n", done.stderr
+    assert "free some, or choose another --output" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def own_temporary_folder(folder: Path) -> str:
+    chosen = folder / uuid4().hex
+    chosen.mkdir()
+    return os.fspath(chosen)
+
+
+def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Path, tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    command = ["shoal", "train", "--local", "--nodes", "2", "--data", dataset, "--output", tmp_path, "--epochs", "40"]
+    running = subprocess.Popen(
+        [*map(os.fspath, command), "--json"], stdout=subprocess.PIPE, text=True, env={**os.environ, MARK: mark}
+    )
+    record = tmp_path / "record.jsonl"
+    deadline = time.monotonic() + 120
+    while not (record.exists() and '"kind": "step"' in record.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 0
+    assert json.loads(said)["stopped"] is True
+    assert left_behind(mark) == []
+    again = shoal("train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "40", "--resume", "--json")
+    assert again.returncode == 0, again.stderr
+    resumed = json.loads(again.stdout)
+    assert resumed["stopped"] is False
+    assert resumed["rows_seen"] == 40 * resumed["rows"]
+
+
+def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    write_reviews(tmp_path / "many.json", texts=60_000)
+    running = subprocess.Popen(
+        ["shoal", "preprocess", "--local", "--input", tmp_path / "many.json", "--output", tmp_path / "out"],
+        env={**os.environ, MARK: mark},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(marked(mark)) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.strip().splitlines()[-1] == "shoal: interrupted"
+    assert left_behind(mark) == []
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
+def test_real_reviews_train_a_model_better_than_the_majority(tmp_path: Path) -> None:
+    made = shoal("preprocess", "--local", "--input", *REVIEWS, "--output", tmp_path, "--json")
+    assert json.loads(made.stdout)["train"] == 17_039
+    trained = shoal(
+        "train", "--local", "--nodes", "2", "--data", tmp_path / "dataset.h5", "--output", tmp_path, "--json"
+    )
+    summary = json.loads(trained.stdout)
+    assert summary["accuracy"] > summary["majority"]
+    assert summary["balanced_accuracy"] > 0.6

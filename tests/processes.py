@@ -1,0 +1,27 @@
+"""Which processes a command left behind, wherever they went: they still carry a mark of its environment."""
+
+import time
+from pathlib import Path
+
+MARK = "TMPDIR"
+"""A variable that every process passes on, and below whose folder everything temporary lies."""
+
+
+def marked(mark: str) -> list[str]:
+    """The command lines of the processes that have the mark, a unique path, in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue  # it ended meanwhile, or is a zombie
+    return found
+
+
+def left_behind(mark: str, patience: float = 10) -> list[str]:
+    """The marked processes that are still there after some seconds."""
+    deadline = time.monotonic() + patience
+    while (found := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found

@@ -1,0 +1,111 @@
+"""The life of a deployment, by the command that a person types."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from bootstrap import demo
+from bootstrap.errors import ShoalError
+from tests.processes import MARK, left_behind, marked
+
+pytestmark = pytest.mark.end_to_end
+
+LAST_LINE = re.compile(
+    r"shoal: demo passed: accuracy (\d+\.\d)% \(majority (\d+\.\d)%\), (\d+) resources created, 0 left"
+)
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    folder = tmp_path / uuid4().hex
+    folder.mkdir()
+    monkeypatch.setenv(MARK, os.fspath(folder))
+    return os.fspath(folder)
+
+
+def start(*arguments: str | Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        ["shoal", "demo", *map(os.fspath, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
+    running = start("--output", tmp_path / "out")
+    said, announced = running.communicate(timeout=600)
+    assert running.returncode == 0, announced
+    passed = LAST_LINE.fullmatch(said.splitlines()[-1])
+    assert passed, said
+    accuracy, majority, created = map(float, passed.groups())
+    assert accuracy > majority + 20
+    assert created > 30
+    summary = json.loads((tmp_path / "out" / "model" / "summary.json").read_text())
+    fast, slow = summary["split"]
+    assert fast > 1.3 * slow
+    assert summary["world_size"] == 2
+    assert 0 < summary["share_of_ideal"] <= 1.1
+    assert {path.name for path in (tmp_path / "out" / "model").iterdir()} >= {
+        "model.pt",
+        "record.jsonl",
+        "summary.json",
+        "node-0.log",
+        "node-1.log",
+    }
+    assert left_behind(mark) == []
+
+
+def test_a_planted_leftover_fails_the_demo(tmp_path: Path) -> None:
+    def plant() -> None:
+        boto3.client("s3").create_bucket(Bucket="planted-leftover")
+        boto3.client("ec2").create_security_group(GroupName="planted-group", Description="left")
+
+    with pytest.raises(ShoalError, match=r"2 resources are left .*s3 bucket: planted-leftover; security group: sg-"):
+        demo.run([], tmp_path, say=lambda _: None, before_proof=plant)
+
+
+@pytest.mark.parametrize("stage", ["cdk deploy", "shoal preprocess", "shoal train"])
+def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
+    running = start("--output", tmp_path / "out")
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith(f"shoal: {stage}"):
+            break
+    time.sleep(2)
+    assert len(marked(mark)) > 2
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=180)
+    assert running.returncode == 130
+    assert left_behind(mark) == []
+
+
+def noise(path: Path) -> None:
+    path.write_bytes(random.Random(1).randbytes(50_000))
+
+
+def one_class(path: Path) -> None:
+    path.write_text("".join(f'{{"reviewText": "fine lamp {"x" * n}", "overall": 5}}\n' for n in range(1, 300)))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [(noise, r"lines are malformed \(\d+ not_json"), (one_class, "all .* class|one class|only .* positive")],
+)
+def test_a_failure_in_the_middle_ends_everything_with_its_reason(
+    tmp_path: Path, mark: str, make: Callable[[Path], None], sentence: str
+) -> None:
+    make(tmp_path / "reviews.json")
+    running = start("--input", tmp_path / "reviews.json", "--output", tmp_path / "out")
+    _, announced = running.communicate(timeout=600)
+    assert running.returncode == 1
+    assert re.search(sentence, announced.splitlines()[-1]), announced
+    assert "Traceback" not in announced
+    assert left_behind(mark) == []

@@ -1,0 +1,49 @@
+"""The project's own promises about itself."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def pins(name: str) -> dict[str, str]:
+    lines = (line.split(";")[0].strip() for line in (ROOT / name).read_text().splitlines())
+    return dict(re.split(r"\[.*\]==|==", line) for line in lines if line and not line.startswith(("#", "-r")))
+
+
+@pytest.mark.parametrize("nodes", ["bootstrap/emr/requirements.txt", "bootstrap/gpu/requirements.txt"])
+def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
+    ours = {**pins("requirements.txt"), "botocore": pins("requirements.txt")["boto3"]}
+    assert {name: ours.get(name) for name in pins(nodes)} == pins(nodes)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_requirement_is_pinned(name: str) -> None:
+    for line in (ROOT / name).read_text().splitlines():
+        assert re.match(r"#|-r |$|[\w.-]+(\[[\w,-]+\])?==[\w.]+(; .*)?$", line), line
+
+
+def test_help_lists_what_make_can_do() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("setup", "demo", "test", "test-all", "lint", "bench"):
+        assert f"make {target} " in listed
+
+
+def test_the_lock_file_names_no_download_address() -> None:
+    assert "resolved" not in (ROOT / "package-lock.json").read_text()
+
+
+def test_every_topology_says_what_it_is_for() -> None:
+    for path in (ROOT / "topologies").glob("*.yaml"):
+        assert path.read_text().startswith("# "), path
+        assert yaml.safe_load(path.read_text())["description"]
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
