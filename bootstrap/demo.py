@@ -201,8 +201,10 @@ def _check(result: Result) -> None:
         raise ShoalError(f"{result.left_total} resources are left after `cdk destroy`: {listed}")
     summary = result.summary
     ranks = len(summary["nodes"])
-    if summary["world_size"] != ranks or len(set(summary["split"])) < 2:
-        raise ShoalError(f"the split over {ranks} nodes of different speed is {summary['split']}")
+    if summary["world_size"] != ranks or summary["rows_of_ranks"][0] <= summary["rows_of_ranks"][1]:
+        raise ShoalError(
+            f"{ranks} nodes, the first twice as fast as the second, were given {summary['rows_of_ranks']} rows"
+        )
     if summary["rows_seen"] != summary["rows"] * summary["epochs"]:
         raise ShoalError(f"{summary['rows_seen']} rows were seen, not {summary['rows']} in each epoch")
     if summary["balanced_accuracy"] <= 0.5 + _MARGIN:

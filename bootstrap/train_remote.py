@@ -5,6 +5,7 @@ context, and what fails inside it is reported after they are on their way down.
 """
 
 import random
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -52,7 +53,9 @@ set -uo pipefail
 {environment}
 mkdir -p "$run"
 log="$run/node-{rank}.log"
-bring() {{ aws s3 sync --only-show-errors --exclude '*.partial' --exclude 'checkpoints/*' "$run" {destination}; }}
+bring() {{
+    nice -n 19 aws s3 sync --only-show-errors --exclude '*.partial' --exclude 'checkpoints/*' "$run" {destination}
+}}
 shoal-python -m torch.distributed.run --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
     --master-addr={master} --master-port={port} -m trainer {arguments} >"$log" 2>&1 &
 training=$!
@@ -76,7 +79,7 @@ kill -TERM "$(cat "$run/node-{rank}.pid")"
 
 _HEAD = """\
 export PATH="${{NODE_ROOT:-}}/usr/local/bin:$PATH"
-data="${{NODE_ROOT:-}}/mnt/share/datasets/{name}"
+data="${{NODE_ROOT:-}}{file}"
 run="${{NODE_ROOT:-}}/mnt/share/runs/{run}"\
 """
 
@@ -90,9 +93,14 @@ class Run:
     folder: Place
 
     @property
+    def file(self) -> str:
+        """The dataset's path on a node, from the share on."""
+        return f"/mnt/share/datasets/{self.dataset.key.replace('/', '-')}"
+
+    @property
     def head(self) -> str:
         """The lines with which every script on a node begins: where dataset and results are, on the share."""
-        return _HEAD.format(name=f"{self.dataset.key.replace('/', '-')}", run=self.name)
+        return _HEAD.format(file=self.file, run=self.name)
 
 
 def train_on(
@@ -115,7 +123,7 @@ def train_on(
     summary = read_summary(output) if output / "summary.json" in fetched else None
     if summary is None or (not stopped and summary["stopped"]):
         said = "\n".join(path.read_text("utf-8", "replace") for path in fetched if path.suffix == ".log")
-        raise failure(said, f"the logs are in {output} and at {run.folder}")
+        raise failure(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), said), f"the logs are in {output}")
     return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder)}
 
 

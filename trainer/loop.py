@@ -114,6 +114,7 @@ class _Run:
         self.stopped = self.save_due = False
         self.saved_at = time.monotonic()
         self.rates = [0.0] * ranks.size
+        self.rows_of_ranks = np.zeros(ranks.size, dtype=np.int64)  # in this sitting
         if ranks.first:
             (config.output / SUMMARY).unlink(missing_ok=True)
             if not saved:
@@ -151,7 +152,9 @@ class _Run:
     def _step(self) -> None:
         epoch, step, rank = self.progress.epoch, self.progress.step, self.ranks.rank
         rows = self.order.batch(epoch, step)  # (global batch,)
-        ends = np.cumsum(self.balancer.split(len(rows)))  # (ranks,)
+        split = self.balancer.split(len(rows))  # (ranks,)
+        self.rows_of_ranks += split
+        ends = np.cumsum(split)  # (ranks,)
         own = rows[ends[rank - 1] if rank else 0 : ends[rank]]  # (local batch,)
         self.ranks.seed(self.config.seed, epoch, step, rank)
         for group in self.optimiser.param_groups:
@@ -308,6 +311,7 @@ class _Run:
             "global_batch": self.order.global_batch,
             "world_size": self.ranks.size,
             "split": self.balancer.split(self.order.global_batch).tolist(),
+            "rows_of_ranks": self.rows_of_ranks.tolist(),
             "own_rates": self.rates,
             "positive_weight": self.positive_weight,
             "digest": self.data.digest,

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it."""
     from bootstrap import demo
 
-    result = demo.run(args.input, args.output, say=lambda text: say(f"shoal: {text}"))
+    result = demo.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
     counts, summary = result.counts, result.summary
     created = ", ".join(f"{number} {kind}" for kind, number in sorted(result.created.items()))
     table = [
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         ("balanced accuracy", percent(summary["balanced_accuracy"])),
         ("F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),
         ("nodes", ", ".join(f"{node['instance_type']} ({node['group']})" for node in summary["nodes"])),
-        ("split over them", " + ".join(map(str, summary["split"]))),
+        ("rows given to each", " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"])),
         ("share of ideal speed", percent(summary["share_of_ideal"])),
         *(
             (f"'{text}'", f"{label} ({percent(probability)} positive)")

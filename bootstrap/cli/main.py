@@ -24,6 +24,7 @@ from trainer.errors import TrainingError
 _VERBS = (preprocess, train, predict, demo, embedded)
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _INTERRUPTED = 130
+_PROCESS = os.getpid()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    if os.getpid() != _PROCESS:  # a process forked by a library, which inherited this handler
+        os._exit(_INTERRUPTED)
     raise KeyboardInterrupt
 
 

@@ -63,7 +63,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The figures a person looks at."""
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
-        ("split over ranks", " + ".join(map(str, result["split"]))),
+        ("rows given to each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
     ]
     if result["stopped"]:
         return [*speed, ("stopped", f"with a checkpoint in {output}; go on by the same command with --resume")]

@@ -76,7 +76,7 @@ def test_reviews_to_predictions_by_hand(reviews: Path, dataset: Path, tmp_path: 
     summary = json.loads(trained.stdout)
     assert summary == json.loads((model / "summary.json").read_text())
     assert summary["accuracy"] > summary["majority"] + 0.1
-    assert summary["split"][0] > summary["split"][1]
+    assert summary["rows_of_ranks"][0] > summary["rows_of_ranks"][1]
     said = shoal("predict", "--model", model, "--json", given="The screen is good and sharp.\n\nthe of and\n")
     labels = [json.loads(line)["label"] for line in said.stdout.splitlines()]
     assert labels == ["positive", "unknown", "unknown"]
@@ -275,12 +275,14 @@ def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-def test_real_reviews_train_a_model_better_than_the_majority(tmp_path: Path) -> None:
+def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> None:
     made = shoal("preprocess", "--local", "--input", *REVIEWS, "--output", tmp_path, "--json")
     assert json.loads(made.stdout)["train"] == 17_039
     trained = shoal(
         "train", "--local", "--nodes", "2", "--data", tmp_path / "dataset.h5", "--output", tmp_path, "--json"
     )
     summary = json.loads(trained.stdout)
-    assert summary["accuracy"] > summary["majority"]
+    # Always saying "positive" is right for 87.9% of these, with a balanced accuracy of .5 and an F1 of 0.
+    assert summary["majority"] == pytest.approx(0.879, abs=0.001)
     assert summary["balanced_accuracy"] > 0.6
+    assert summary["f1_negative"] > 0.35

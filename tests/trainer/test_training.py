@@ -74,7 +74,8 @@ def test_the_summary_counts_what_was_done(uneven: Path) -> None:
 
 
 def test_a_slow_rank_gets_clearly_fewer_rows(uneven: Path) -> None:
-    first, second = summary(uneven)["split"]
+    first, second = summary(uneven)["rows_of_ranks"]
+    assert first + second == summary(uneven)["rows_seen"]
     assert first > 1.5 * second
     assert lines(uneven, "step")[0]["split"] == [32, 32]
 
