@@ -1,0 +1,143 @@
+"""A person's own commands against `shoal embedded`, on the reference's mixed cluster of four nodes."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from bootstrap.generator import write_reviews
+from bootstrap.inventory import left_over
+from tests.processes import MARK, left_behind
+
+pytestmark = pytest.mark.end_to_end
+
+ROOT = Path(__file__).parents[1]
+TOPOLOGY = ("-c", "topology=reference-3g3-1p2", "-c", "deployment=mine")
+
+
+class Shell:
+    """Another shell, into which the printed lines were pasted."""
+
+    def __init__(self, lines: list[str], folder: Path) -> None:
+        pairs = [shlex.split(line.removeprefix("export "))[0].partition("=") for line in lines]
+        self.environment = {**os.environ, **{name: value for name, _, value in pairs}}
+        self.folder = folder
+
+    def __call__(self, *command: str | Path, status: int = 0) -> str:
+        done = subprocess.run(
+            list(map(os.fspath, command)),
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout if status == 0 and command[0] != "cdk" else done.stdout + done.stderr
+
+    def cdk(self, *arguments: str) -> str:
+        return self("cdk", *arguments, *TOPOLOGY, "--output", self.folder / "assembly")
+
+    def inventory(self) -> dict[str, set[str]]:
+        code = (
+            "import json; from bootstrap.inventory import inventory;"
+            "print(json.dumps({kind: sorted(found) for kind, found in inventory().items()}))"
+        )
+        return {kind: set(found) for kind, found in json.loads(self("python", "-c", code)).items()}
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("by-hand")
+    temporary = folder / uuid4().hex
+    temporary.mkdir()
+    emulator = subprocess.Popen(
+        ["shoal", "embedded"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: os.fspath(temporary)},
+    )
+    assert emulator.stderr is not None
+    assert emulator.stdout is not None
+    for line in emulator.stderr:
+        if line.startswith("ready"):
+            break
+    lines = []
+    while not lines or not lines[-1].startswith("export PATH="):
+        lines.append(emulator.stdout.readline())
+    yield Shell(lines, folder)
+    emulator.send_signal(signal.SIGINT)
+    emulator.communicate(timeout=60)
+    assert emulator.returncode == 0
+    assert left_behind(os.fspath(temporary)) == []
+
+
+def test_the_life_of_a_mixed_cluster(shell: Shell, tmp_path: Path) -> None:
+    before = shell.inventory()
+    shell.cdk("deploy", "--require-approval", "never")
+    created = shell.inventory()
+    assert "no changes" in shell.cdk("deploy", "--require-approval", "never")
+    assert shell.inventory() == created
+
+    write_reviews(tmp_path / "reviews.json", texts=3_000)
+    said = shell("shoal", "preprocess", "--deployment", "mine", "--input", tmp_path / "reviews.json", "--json")
+    here = shell("shoal", "preprocess", "--local", "--input", tmp_path / "reviews.json", "--output", tmp_path, "--json")
+    assert json.loads(said)["digest"] == json.loads(here)["digest"]
+    assert f"datasets/{json.loads(said)['digest']}/dataset.h5" in json.loads(said)["dataset"]
+
+    output = tmp_path / "model"
+    command = ("shoal", "train", "--deployment", "mine", "--output", output, "--epochs", "6", "--json")
+    summary = json.loads(shell(*command, "--slow", "3:1.8"))
+    assert summary["world_size"] == 4
+    assert [node["instance_type"] for node in summary["nodes"]] == [*["g3.4xlarge"] * 3, "p2.xlarge"]
+    assert summary["rows_of_ranks"][3] == min(summary["rows_of_ranks"])
+    assert summary["accuracy"] > summary["majority"]
+
+    sentence = subprocess.run(
+        ["shoal", "predict", "--model", summary["run"]],
+        input="The screen is good and sharp.\n",
+        env=shell.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.fullmatch(r"(positive|negative)\t[01]\.\d{4}\tThe screen is good and sharp\.\n", sentence.stdout)
+
+    shell.cdk("destroy", "--force")
+    assert left_over(before, shell.inventory()) == {}
+
+
+def test_no_nodes_are_left_up_by_a_training_that_fails(shell: Shell, tmp_path: Path) -> None:
+    shell.cdk("deploy", "--require-approval", "never")
+    try:
+        said = shell("shoal", "train", "--deployment", "mine", "--output", tmp_path, status=1)
+        assert "the deployment 'mine' has no dataset yet; make one by: shoal preprocess --deployment mine" in said
+        said = shell("shoal", "preprocess", "--deployment", "mine", "--input", "s3://nowhere/x", status=1)
+        assert "s3://nowhere/x" in said
+        assert "Traceback" not in said
+        groups = boto3.client(
+            "autoscaling",
+            endpoint_url=shell.environment["AWS_ENDPOINT_URL"],
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        ).describe_auto_scaling_groups()["AutoScalingGroups"]
+        assert [group["DesiredCapacity"] for group in groups] == [0, 0]
+    finally:
+        shell.cdk("destroy", "--force")
+
+
+def test_a_deployment_that_is_not_there_is_said_with_the_way_to_make_it(shell: Shell, tmp_path: Path) -> None:
+    said = shell("shoal", "train", "--deployment", "other", "--output", tmp_path, status=1)
+    assert "there is no deployment 'other'" in said
+    assert "cdk deploy -c topology=NAME -c deployment=other" in said
