@@ -13,6 +13,7 @@ DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+.DELETE_ON_ERROR:
 .PHONY: help setup demo test test-all lint bench clean
 .DEFAULT_GOAL := help
 
@@ -41,11 +42,11 @@ bench: .venv/.ready-dev ## measure Shoal against its peers (see docs/benchmarks.
 	python -m benchmarks
 
 clean: ## remove what setup and the tests made
-	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 .venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml build/wheels/emr.zip build/wheels/gpu.zip
 	"$(BIN)/pip" install --quiet -r requirements.txt

@@ -25,8 +25,6 @@ LAYOUT_VERSION = 1
 SPLITS = ("train", "test")
 ARRAYS = ("tokens", "lengths", "labels", "ratings")
 
-PARTIAL_SUFFIX = ".partial"
-
 _CHUNK_BYTES = 1 << 20
 _BLOCK_ROWS = 1 << 16
 _STRING = h5py.string_dtype("utf-8")
@@ -91,7 +89,7 @@ class DatasetWriter:
         self.path = path
         self.settings = settings
         # Twin attempts of one task may write the same file at once, so each has a partial file of its own.
-        self._partial = path.with_name(f".{path.name}.{uuid4().hex}{PARTIAL_SUFFIX}")
+        self._partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
         self.rows = dict.fromkeys(SPLITS, 0)
         self._hashes = {name: blake2b(digest_size=16) for name in _array_names()}
 

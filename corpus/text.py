@@ -84,7 +84,7 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
         listed = resources.files("corpus").joinpath("stopwords_nltk_english.txt").read_text("ascii").split()
         return frozenset(listed) | frozenset(EXTRA_STOPWORDS)
     try:
-        listed = Path(choice).read_text("utf-8").split("\n")
+        listed = Path(choice).read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"cannot read the stopword file {choice}: {error}; give nltk, none, or a text file with one word a line"

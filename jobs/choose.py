@@ -6,7 +6,7 @@ It is the first moment at which all lines have been counted, and everything dear
 that is mostly not reviews is refused here, with its counts by reason.
 """
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
 from collections.abc import Sequence
 
@@ -77,11 +77,17 @@ def run(arguments: Sequence[str]) -> list[str]:
     return choose_vocabulary(options.words, options.output, read_settings(options), options.max_malformed)
 
 
+def _share(text: str) -> float:
+    if not 0 <= (share := float(text)) <= 1:
+        raise ArgumentTypeError(f"{text} is no share from 0 to 1")
+    return share
+
+
 def add_max_malformed(parser: ArgumentParser) -> None:
     """Declare the option that says how much bad input is too much."""
     parser.add_argument(
         "--max-malformed",
-        type=float,
+        type=_share,
         default=DEFAULT_MAX_MALFORMED,
         metavar="SHARE",
         help="share of malformed lines above which the work ends (%(default)s)",

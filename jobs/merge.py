@@ -38,8 +38,8 @@ def merge(parts: str, encoded: str, output: str) -> Merged:
     """Concatenate the part files of a folder to `output`/dataset.h5, with counts.json beside it.
 
     On S3 both go into a folder of `output` named by the dataset's digest: there no dataset ever replaces
-    another. `encoded` is the folder with the counts of all jobs. Raises DataError when parts are missing or
-    nothing is left to train on.
+    another with other rows. `encoded` is the folder with the counts of all jobs. Raises DataError when parts are
+    missing or nothing is left to train on.
     """
     addresses = list_files(parts)
     if not addresses:
@@ -47,29 +47,31 @@ def merge(parts: str, encoded: str, output: str) -> Merged:
     flat: Counter[str] = Counter()
     for part in list_files(encoded):
         flat.update(sum_counts(value for key, value in read_records(open_lines(part)) if key == COUNTS_KEY))
+    # Beside the parts, so that a run which is killed here leaves nothing in the folder of the results.
+    with TemporaryDirectory(prefix="shoal-merge-", dir=None if is_s3(parts) else Path(parts).parent) as folder:
+        merged = Path(folder) / DATASET_NAME
+        counts, digest = _concatenate(addresses, flat, merged)
+        home = join(output, digest) if is_s3(output) else output
+        with writable(join(home, DATASET_NAME)) as path:
+            merged.replace(path)
+        write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
+    return Merged(dataset=join(home, DATASET_NAME), counts=counts, digest=digest)
+
+
+def _concatenate(addresses: Sequence[str], flat: Counter[str], merged: Path) -> tuple[dict[str, Any], str]:
+    """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
     counts = nested(flat, settings)
-    folder = TemporaryDirectory(prefix="shoal-merge-") if is_s3(output) else None
-    local = Path(folder.name) if folder else Path(output)
-    try:
-        with DatasetWriter(local / DATASET_NAME, settings) as writer:
-            for address in addresses:
-                with readable(address) as path, open_dataset(path) as part_file:
-                    for split, rows_of in zip(SPLITS, (part_file.train, part_file.test), strict=True):
-                        for rows in rows_of.blocks():
-                            writer.append(split, rows)
-            _check_rows(writer.rows, counts)
-            digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
-        home = join(output, digest) if folder else output
-        if folder:
-            with writable(join(home, DATASET_NAME)) as path:
-                (local / DATASET_NAME).replace(path)
-        write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
-    finally:
-        if folder:
-            folder.cleanup()
-    return Merged(dataset=join(home, DATASET_NAME), counts=counts, digest=digest)
+    with DatasetWriter(merged, settings) as writer:
+        for address in addresses:
+            with readable(address) as path, open_dataset(path) as part:
+                for split, rows_of in zip(SPLITS, (part.train, part.test), strict=True):
+                    for rows in rows_of.blocks():
+                        writer.append(split, rows)
+        _check_rows(writer.rows, counts)
+        digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
+    return counts, digest
 
 
 def read_merged(address: str) -> Merged:

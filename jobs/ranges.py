@@ -21,7 +21,7 @@ from corpus.formats import BYTE_ORDER_MARK
 _MIN_RANGE = 1 << 20
 _MAX_RANGE = 64 << 20
 _REPORT_BYTES = 1 << 20
-_DECOMPRESS: dict[str, Callable[[BufferedReader], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open}  # type: ignore[dict-item]
+COMPRESSED: dict[str, Callable[[BufferedReader], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open}  # type: ignore[dict-item]
 
 
 class Range(NamedTuple):
@@ -48,7 +48,7 @@ def cut(paths: list[Path], tasks: int) -> list[Range]:
     ranges = []
     for path in paths:
         length = path.stat().st_size
-        step = length if path.suffix in _DECOMPRESS else size
+        step = length if path.suffix in COMPRESSED else size
         ranges += [Range(str(path), start, min(start + step, length)) for start in range(0, length, max(step, 1))]
     return ranges
 
@@ -62,8 +62,8 @@ def read_lines(part: Range, report: Callable[[int], None]) -> Iterator[bytes]:
     path = Path(part.path)
     try:
         with path.open("rb") as raw:
-            if path.suffix in _DECOMPRESS:
-                with _DECOMPRESS[path.suffix](raw) as lines:
+            if path.suffix in COMPRESSED:
+                with COMPRESSED[path.suffix](raw) as lines:
                     yield from _lines(lines, 0, None, raw.tell, report)
             else:
                 yield from _lines(raw, part.start, part.end, raw.tell, report)

@@ -7,6 +7,7 @@ said once, and a runner only decides how input, output and files reach a task.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, log2
+from pathlib import PurePath
 
 from corpus.dataset import Settings
 from jobs.choose import DEFAULT_MAX_MALFORMED
@@ -14,8 +15,15 @@ from jobs.encode import MAX_PART_BITS
 from jobs.settings import settings_arguments
 from jobs.storage import join
 
+# A text packs to about a quarter.
+_EXPANSION = {".gz": 4, ".bz2": 5}
 _PART_BYTES = 256 << 20
 _MIN_PART_BITS = 3
+
+
+def plain_size(name: str, size: int) -> int:
+    """About how many bytes a file of this name and size holds when it is unpacked."""
+    return size * _EXPANSION.get(PurePath(name).suffix, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +63,7 @@ class Plan:
     settings: Settings = field(default_factory=Settings)
     max_malformed: float = DEFAULT_MAX_MALFORMED
     input_bytes: int
-    """Size of the raw input, which decides how many parts there are."""
+    """Size of the raw input, unpacked; it decides how many parts there are."""
 
     @property
     def part_bits(self) -> int:

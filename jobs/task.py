@@ -4,11 +4,13 @@ Only a progress bar reads the counter. Results never come from it: a retried tas
 """
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from corpus.dataset import is_full_disk
 from corpus.errors import DataError
+from jobs.storage import write_text
 
 COUNTER = ("shoal", "bytes")
 FAILURE_PREFIX = "shoal: "
@@ -42,8 +44,17 @@ def run_as_script(job: Any) -> None:
 
 
 def run_as_command(run: Callable[[Sequence[str]], str]) -> None:
-    """Run a step of one process by the command line's arguments, and print what it says it made."""
+    """Run a step of one process by the command line's arguments, and print what it says it made.
+
+    Of bad data it leaves one sentence, on standard error and at the address that `--failure` names: a cluster
+    brings a step's standard error to its user minutes later.
+    """
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("--failure")
+    options, arguments = parser.parse_known_args()
     try:
-        print(run(sys.argv[1:]))  # noqa: T201
+        print(run(arguments))  # noqa: T201
     except DataError as error:
+        if options.failure:
+            write_text(options.failure, str(error))
         sys.exit(f"{FAILURE_PREFIX}{error}")

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -230,7 +231,7 @@ def test_too_little_space_is_found_before_the_work(tmp_path: Path, monkeypatch: 
     (tmp_path / "reviews.json").write_bytes(PLAIN)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
-    with pytest.raises(DataError, match=r"the work needs about .* MB beside .*out, and 0 MB are free"):
+    with pytest.raises(DataError, match=r"the work needs about .* MB in .*out, and 0 MB are free"):
         preprocess([tmp_path / "reviews.json"], tmp_path / "out")
 
 
@@ -272,8 +273,86 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(tmp_path: Path) -> None:
     gone.wait()
     left = output / f".work-{gone.pid}-abc"
     left.mkdir(parents=True)
-    (left / "distinct").write_text("half")
-    (output / ".dataset.h5.0.partial").write_text("half")
+    (left / "distinct").mkdir()
+    (left / "distinct" / "part-00000").write_text("half")
     (tmp_path / "reviews.json").write_bytes(PLAIN)
     preprocess([tmp_path / "reviews.json"], output, runner="inline")
     assert sorted(path.name for path in output.iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
+    folder.mkdir()
+    (folder / "reviews 1.json").write_bytes(PLAIN)
+    monkeypatch.chdir(folder)
+    before = set(Path(tempfile.gettempdir()).iterdir())
+    preprocess([Path("reviews 1.json")], Path("results/data"))
+    assert_equals_oracle(folder / "results" / "data", [PLAIN])
+    left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
+    assert not {name for name in left if name.startswith("wrapper.lock")}
+
+
+def test_results_inside_the_input_folder_are_not_read_as_reviews(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "x.json").write_bytes(b"no review")
+    first = preprocess([tmp_path], tmp_path / "out", runner="inline")
+    assert preprocess([tmp_path], tmp_path / "out", runner="inline").digest == first.digest
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def undecodable(folder: Path) -> Path:
+    path = Path(os.fsdecode(os.fsencode(folder) + b"/\xff.json"))
+    path.write_bytes(PLAIN)
+    return path
+
+
+def packed(name: str, content: bytes):
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (pipe, "pipe is no regular file"),
+        (undecodable, r"\\xff\.json' is no UTF-8; rename"),
+        (
+            packed("reviews", gzip.compress(PLAIN)),
+            "holds gz data, but its name does not say so; rename it to end in .gz",
+        ),
+        (packed("reviews.gz", b"PK\x03\x04..."), "holds zip data, but its name does not say so; unpack it first"),
+    ],
+)
+def test_files_that_cannot_be_read_as_they_are_named_are_refused(tmp_path: Path, make, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        preprocess([make(tmp_path)], tmp_path / "out", runner="inline")
+
+
+def test_a_file_and_a_link_to_it_are_one(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+    (tmp_path / "link.json").symlink_to(tmp_path / "reviews.json")
+    with pytest.raises(DataError, match="is given twice"):
+        preprocess([tmp_path / "reviews.json", tmp_path / "link.json"], tmp_path / "out", runner="inline")
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.lists(LINES, max_size=40), min_size=1, max_size=4))
+def test_much_generated_input_makes_the_oracles_dataset(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]]
+) -> None:
+    folder = tmp_path_factory.mktemp("much")
+    contents = [b"".join([PLAIN, *lines]) for lines in files]
+    paths = [folder / f"input-{number}.json" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    preprocess(paths, folder / "out", runner="inline", max_malformed=1)
+    assert_equals_oracle(folder / "out", contents)
