@@ -1,4 +1,7 @@
-"""The CDK app: `cdk deploy -c topology=NAME [-c deployment=NAME] [-c owner=NAME]`.
+"""The CDK app: `cdk deploy -c topology=NAME [-c deployment=NAME] [-c owner=NAME] [-c generation=N]`.
+
+The EMR cluster ends itself after an hour without work, and CloudFormation does not see that: with another generation
+than before (1 unless told) the next `cdk deploy` starts a new one. Keep giving it: going back is another one, too.
 
 The only place that reads context and environment. Easy to get wrong: `cdk destroy` runs it too. What only a deployment
 must be refused for is an annotation of the stack; errors here are for what nobody could build or destroy.
@@ -7,6 +10,7 @@ must be refused for is an annotation of the stack; errors here are for what nobo
 import getpass
 import ipaddress
 import os
+import re
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -36,9 +40,17 @@ def build(app: App) -> ShoalStack:
         wanted=wanted,
         deployment=deployment,
         owner=topology.owner_tag(owner),
+        generation=_generation(app.node.try_get_context("generation")),
         root=ROOT,
         emulated=_on_this_machine(os.environ.get("AWS_ENDPOINT_URL", "")),
     )
+
+
+def _generation(given: object) -> int:
+    text = "1" if given is None else str(given)
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise TopologyError(f"'{text}' is not a generation; count up from 1, such as `-c generation=2`.")
+    return int(text)
 
 
 def _user() -> str:

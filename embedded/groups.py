@@ -3,7 +3,7 @@
 They start from the group's launch template, and one that is terminated from outside is replaced, as on AWS.
 """
 
-import hashlib
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +11,14 @@ from ministack.core.responses import get_region
 from ministack.services import autoscaling, ec2
 from ministack.services.cloudformation import provisioners
 
-from embedded import nodes
+from embedded import nodes, templates
 from embedded.machine import Machines
 from embedded.nodes import Nodes
-from embedded.service import Record
+from embedded.service import Record, RefusedError
+from embedded.templates import specified_tags
 
+_logger = logging.getLogger(__name__)
+_TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
 _GROUP_TAG = "aws:autoscaling:groupName"
 
 
@@ -26,12 +29,19 @@ class Groups:
         self._nodes = nodes
 
     def follow(self, group: Record) -> None:
-        """Start or end instances until a group has its desired capacity; the newest end first."""
+        """Start or end instances until a group has its desired capacity; the newest end first.
+
+        One whose template or image has gone since it was made stays as it is, as on AWS, where the attempt fails.
+        """
         members = group["Instances"]
         while len(members) > group["DesiredCapacity"]:
             self._nodes.terminate(members.pop()["InstanceId"])
         while len(members) < group["DesiredCapacity"]:
-            record = _launch(group, number=len(members))
+            try:
+                record = _launch(group, number=len(members))
+            except RefusedError as refusal:
+                _logger.warning("group %s cannot start an instance: %s", group["AutoScalingGroupName"], refusal)
+                return
             members.append(_member(group, record))
             self._nodes.start(record)
 
@@ -64,7 +74,8 @@ def install(machines: Machines) -> None:
 
 def _launch(group: Record, *, number: int) -> Record:
     """An instance's record, from the group's launch template."""
-    data = _template_data(group["LaunchTemplate"])
+    data = templates.data_of(group["LaunchTemplate"])
+    image = templates.image(data.get("ImageId", ""))
     subnets = [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
     subnet = subnets[number % len(subnets)] if subnets else ec2._DEFAULT_SUBNET_ID
     interfaces = data.get("NetworkInterfaces") or [{}]
@@ -73,7 +84,7 @@ def _launch(group: Record, *, number: int) -> Record:
         iam_arn=profile.get("Arn", ""), iam_name=profile.get("Name", ""), allow_missing=True
     )
     record: Record = ec2._launch_instances_internal(
-        image_id=_image(data.get("ImageId", "")),
+        image_id=image,
         instance_type=data.get("InstanceType", "m1.small"),
         subnet_id=subnet,
         count=1,
@@ -85,8 +96,13 @@ def _launch(group: Record, *, number: int) -> Record:
     record["Placement"]["AvailabilityZone"] = ec2._subnets.get(subnet, {}).get("AvailabilityZone", f"{get_region()}a")
     ec2._tags[record["InstanceId"]] = _instance_tags(group, data)
     for mapping in record["BlockDeviceMappings"]:
-        ec2._tags[mapping["Ebs"]["VolumeId"]] = _specified_tags(data, "volume")
+        ec2._tags[mapping["Ebs"]["VolumeId"]] = specified_tags(data, "volume")
     return record
+
+
+def _check_template(reference: Mapping[str, Any]) -> None:
+    """Refuse, by a RefusedError, what a group could not start an instance from."""
+    templates.image(templates.data_of(reference).get("ImageId", ""))
 
 
 def _member(group: Record, record: Record) -> Record:
@@ -114,49 +130,26 @@ def _update_member(instance: str, **values: str) -> None:
             member.update(values)
 
 
-def _template_data(reference: Mapping[str, Any]) -> Record:
-    """The launch template version that a group refers to: a number, `$Latest` or `$Default`."""
-    template = ec2._launch_templates.get(reference.get("LaunchTemplateId", ""))
-    if template is None:
-        return {}
-    version = str(reference.get("Version", "$Default"))
-    number = {"$Latest": template["LatestVersionNumber"], "$Default": template["DefaultVersionNumber"]}.get(
-        version, version
-    )
-    data: Record = next(
-        (entry["LaunchTemplateData"] for entry in template["Versions"] if str(entry["VersionNumber"]) == str(number)),
-        {},
-    )
-    return data
-
-
-def _image(name: str) -> str:
-    """An image's id; one that AWS would look up in a public parameter gets an id made from its name."""
-    if not name.startswith("resolve:ssm:"):
-        return name
-    return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
-
-
-def _specified_tags(data: Record, kind: str) -> list[Record]:
-    return [
-        {"Key": tag["Key"], "Value": tag["Value"]}
-        for specification in data.get("TagSpecifications") or []
-        if specification.get("ResourceType") == kind
-        for tag in specification["Tags"]
-    ]
-
-
 def _instance_tags(group: Record, data: Record) -> list[Record]:
-    tags = {tag["Key"]: tag["Value"] for tag in _specified_tags(data, "instance")}
+    tags = {tag["Key"]: tag["Value"] for tag in specified_tags(data, "instance")}
     tags |= {tag["Key"]: tag["Value"] for tag in group["Tags"] if tag["PropagateAtLaunch"]}
     tags[_GROUP_TAG] = group["AutoScalingGroupName"]
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def _install_operations(groups: Groups) -> None:
-    delete, describe = (
-        autoscaling._ACTION_MAP[f"{verb}AutoScalingGroup{s}"] for verb, s in (("Delete", ""), ("Describe", "s"))
+    create, delete, describe = (
+        autoscaling._ACTION_MAP[f"{verb}AutoScalingGroup{s}"]
+        for verb, s in (("Create", ""), ("Delete", ""), ("Describe", "s"))
     )
+
+    def create_group(parameters: Record) -> Any:
+        parts = {name: autoscaling._p(parameters, f"LaunchTemplate.{name}") for name in _TEMPLATE_PARTS}
+        try:
+            _check_template({name: value for name, value in parts.items() if value})
+        except RefusedError as refusal:
+            return autoscaling._error(refusal.code, str(refusal))
+        return create(parameters)
 
     def describe_filtered(parameters: Record) -> Any:
         wanted = _filters(parameters)
@@ -193,6 +186,7 @@ def _install_operations(groups: Groups) -> None:
         name = "TerminateInstanceInAutoScalingGroup"
         return autoscaling._xml(200, f"{name}Response", f"<{name}Result/>")
 
+    autoscaling._ACTION_MAP["CreateAutoScalingGroup"] = create_group
     autoscaling._ACTION_MAP["DescribeAutoScalingGroups"] = describe_filtered
     autoscaling._ACTION_MAP["DeleteAutoScalingGroup"] = delete_group
     autoscaling._ACTION_MAP["TerminateInstanceInAutoScalingGroup"] = terminate_in_group
@@ -219,13 +213,17 @@ def _install_resource_type(groups: Groups) -> None:
     create, change, remove = provisioners._asg_create, provisioners._asg_update, provisioners._asg_delete
 
     def created(logical: str, properties: Record, stack: str) -> Any:
-        name, attributes = create(logical, _played(properties), stack)
+        played = _played(properties)
+        _check_template(played.get("LaunchTemplate") or {})
+        name, attributes = create(logical, played, stack)
         groups.follow(autoscaling._asgs[name])
         return name, attributes
 
     def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
+        played = _played(new)
+        _check_template(played.get("LaunchTemplate") or {})
         kept = autoscaling._asgs.get(name, {}).get("DesiredCapacity")
-        name, attributes = change(name, _played(old), _played(new), stack, logical)
+        name, attributes = change(name, _played(old), played, stack, logical)
         group = autoscaling._asgs[name]
         if kept is not None and "DesiredCapacity" not in new:  # what was scaled by hand stays so
             group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])

@@ -17,8 +17,9 @@ from typing import Any
 from ministack.core.concurrency import spawn_background
 from ministack.services import ec2
 
+from embedded import templates
 from embedded.machine import Machine, Machines
-from embedded.service import Record
+from embedded.service import Record, RefusedError
 
 _machines_of: dict[str, Machine] = {}
 
@@ -60,6 +61,9 @@ class Nodes:
                 "EC2_LOCAL_IPV4": address,
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
                 "GLOO_SOCKET_IFNAME": "lo",
+                # NCCL takes each GPU once in a group: nodes of one computer cannot share its GPU, so they compute on
+                # its cores whether it has one or not.
+                "CUDA_VISIBLE_DEVICES": "",
             },
             core=_core(self._started),
         )
@@ -130,8 +134,12 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
         if any(name.startswith("LaunchTemplate.") for name in parameters):
             message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
             return ec2._error("UnsupportedOperation", message, 400)
+        try:
+            image = templates.image(ec2._p(parameters, "ImageId"))
+        except RefusedError as refusal:
+            return ec2._error(refusal.code, str(refusal), 400)
         before = set(ec2._instances)
-        answer = run(parameters)
+        answer = run({**parameters, "ImageId": [image]})
         for identifier in set(ec2._instances) - before:
             nodes.start(ec2._instances[identifier])
         return answer

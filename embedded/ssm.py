@@ -2,7 +2,8 @@
 
 ministack keeps commands and invocations; here is what it does not do: run them on our machines, limit their time,
 cancel them, and refuse documents that nobody plays. As on AWS a command's output appears when it has ended, cut to
-24,000 and 8,000 characters; the whole of it goes to the bucket that the command names.
+24,000 and 8,000 characters; the whole of it goes to the bucket that the command names. And as on AWS only a node's
+agent tells how a command ended: that of a node which died goes on, for all that is known, until its time is over.
 """
 
 import json
@@ -27,6 +28,8 @@ _DOCUMENT = "AWS-RunShellScript"
 _PLUGIN = "awsrunShellScript"
 _MARK = "SSM_COMMAND_ID"
 _DEFAULT_SECONDS = 3600.0
+_CANCELLED = ("Cancelled", "Cancelled")
+_TIMED_OUT = ("TimedOut", "ExecutionTimedOut")
 _GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 _STDOUT_CHARACTERS, _STDERR_CHARACTERS = 24_000, 8_000
 _documents: dict[str, Record] = {}
@@ -134,19 +137,23 @@ def _execute(command: Record, instance: str, script: str, stdout: IO[bytes], std
     except FileNotFoundError:  # the instance went away after the command was accepted
         return "Failed", "Undeliverable", -1
     while process.poll() is None:
-        ending = {
-            ("Cancelled", "Cancelled"): cancelled.wait(0.05),
-            ("TimedOut", "ExecutionTimedOut"): time.monotonic() > until,
-            ("Failed", "Terminated"): machine_of(instance) is None,
-        }
-        for (status, details), due in ending.items():
-            if due:
-                _stop(process, mark)
-                return status, details, -1
+        if not cancelled.wait(0.05) and time.monotonic() < until:
+            continue
+        if machine_of(instance) is None:
+            break
+        _stop(process, mark)
+        return *(_CANCELLED if cancelled.is_set() else _TIMED_OUT), -1
     if machine_of(instance) is None:
-        return "Failed", "Terminated", -1
-    status = "Failed" if process.returncode else "Success"
-    return status, status, process.returncode
+        process.wait()
+        time.sleep(max(0.0, until - time.monotonic()))
+        for output in (stdout, stderr):  # which the agent did not live to send
+            output.truncate(0)
+        return *_TIMED_OUT, -1
+    if not process.returncode:
+        return "Success", "Success", 0
+    stderr.seek(0, os.SEEK_END)
+    stderr.write(f"failed to run commands: exit status {process.returncode}".encode())
+    return "Failed", "Failed", process.returncode
 
 
 def _stop(process: "subprocess.Popen[bytes]", mark: str) -> None:

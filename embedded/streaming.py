@@ -256,7 +256,7 @@ def main() -> int:
             job = parse(sys.argv[1:])
             Run(job, scratch=Path(scratch), logs=root / "var" / "log" / "hadoop-yarn" / "containers").execute()
     except EmulatorError as error:
-        _say(f"Streaming Command Failed! {error}")
+        _say(f"{error}\nStreaming Command Failed!")
         return 1
     return 0
 

@@ -22,7 +22,7 @@ _ARGUMENT = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\" ]+)")
 
 
 class TaskError(Exception):
-    """An attempt of a task failed; its text says how, and shows the end of what the attempt said."""
+    """An attempt of a task failed; its text says how. What the attempt said is in its log alone, as on YARN."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,7 @@ def attempt(task: Task, folder: Path, log: Path, source: Iterator[bytes], target
         raise TaskError(f"reading the input failed: {feeder.error}") from feeder.error
     if code or feeder.unread:
         how = f"subprocess failed with code {code}" if code else "subprocess left input unread (Broken pipe)"
-        said = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        raise TaskError(f"{how}\n{said}".rstrip())
+        raise TaskError(how)
 
 
 class _Feeder(threading.Thread):

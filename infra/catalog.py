@@ -80,6 +80,6 @@ def find(name: str) -> InstanceType:
         nearest = difflib.get_close_matches(name, types, n=3, cutoff=0.5) or sorted(types)
         raise TopologyError(
             f"'{name}' is not an instance type of the catalogue; did you mean {' or '.join(nearest)}? "
-            f"`shoal catalog` lists them all."
+            f"infra/catalog.yaml lists them all."
         )
     return types[name]

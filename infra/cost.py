@@ -34,7 +34,7 @@ def rows(topology: Topology) -> list[Row]:
 
     What is paid for by use is not in it: requests and gigabytes of S3, of the shared folder, and of flow logs.
     """
-    return [*_preprocessing(topology), *_training(topology)]
+    return [*_preprocessing(topology), *_training(topology), _endpoints()]
 
 
 def hourly(topology: Topology) -> float:
@@ -62,7 +62,10 @@ def _training(topology: Topology) -> Iterator[Row]:
         item = f"{group.name} {group.instance_type}"
         yield Row(part="training", item=item, quantity=group.count, unit_price=price)
     yield _volumes("training", sum(group.count for group in topology.training), sizing.GPU_ROOT_GIB)
-    yield Row(
+
+
+def _endpoints() -> Row:
+    return Row(
         part="network",
         item="interface endpoint",
         quantity=len(sizing.INTERFACE_ENDPOINTS),

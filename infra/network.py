@@ -4,13 +4,13 @@ Easy to get wrong: without NAT nothing outside AWS is reachable. S3 is, through 
 repositories of Amazon Linux; Ubuntu's and PyPI's are not.
 """
 
-from collections.abc import Sequence
-
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
+
+from infra import sizing
 
 
 class Network(Construct):
@@ -21,14 +21,18 @@ class Network(Construct):
     subnets: ec2.SubnetSelection
     paths: list[IConstruct]
 
-    def __init__(self, scope: Construct, construct_id: str, *, services: Sequence[str]) -> None:
-        """Build it, with an interface endpoint for each of the services (such as `ssm`)."""
+    def __init__(self, scope: Construct, construct_id: str, *, zone: str | None) -> None:
+        """Build it in this zone (such as us-east-1b), or in the region's first.
+
+        In another zone a subnet is another one, and two cannot have the same addresses: the zone of a deployment stays.
+        """
         super().__init__(scope, construct_id)
         self.vpc = ec2.Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
-            max_azs=1,
+            availability_zones=[zone] if zone else None,
+            max_azs=None if zone else 1,
             nat_gateways=0,
             # CDK's way to close the default group is a Lambda of its own; nothing uses that group.
             restrict_default_security_group=False,
@@ -53,7 +57,7 @@ class Network(Construct):
                 security_groups=[self._door],
                 open=False,
             )
-            for service in services
+            for service in sizing.INTERFACE_ENDPOINTS
         ]
         self.paths = [self.subnet, storage, *endpoints]
 

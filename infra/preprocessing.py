@@ -42,11 +42,16 @@ class Preprocessing(Construct):
         *,
         wanted: topology.Preprocessing,
         deployment: str,
+        generation: int,
         network: Network,
         log: s3.Bucket,
         payload: Payload,
     ) -> None:
-        """Build the cluster; `role` is its nodes', and may read and write nothing yet."""
+        """Build the cluster; `role` is its nodes', and may read and write nothing yet.
+
+        The generation, from 2 up, is part of the cluster's logical id: CloudFormation does not see that a cluster has
+        ended itself, and starts another one only under another id.
+        """
         super().__init__(scope, construct_id)
         self.payload = payload
         self.role = node_role(self, "NodeRole")
@@ -56,7 +61,7 @@ class Preprocessing(Construct):
         self.primary, self.core, self._access = self.groups = self._groups(network)
         self.cluster = emr.CfnCluster(
             self,
-            "Cluster",
+            "Cluster" if generation == 1 else f"Cluster{generation}",
             name=topology.stack_name(deployment),
             release_label=wanted.release,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
@@ -72,7 +77,7 @@ class Preprocessing(Construct):
                 emr.CfnCluster.BootstrapActionConfigProperty(
                     name="Install Shoal",
                     script_bootstrap_action=emr.CfnCluster.ScriptBootstrapActionConfigProperty(
-                        path=payload.script, args=[payload.code, payload.wheels]
+                        path=payload.script, args=[payload.code, payload.wheels, Stack.of(self).region]
                     ),
                 )
             ],

@@ -9,7 +9,7 @@ from pathlib import Path
 from aws_cdk import Annotations, CfnOutput, CustomResource, Environment, Stack, Tags
 from constructs import Construct, IConstruct
 
-from infra import catalog, sizing, topology
+from infra import catalog, topology
 from infra.cleanup import Cleanup
 from infra.network import Network
 from infra.payload import Payload
@@ -36,10 +36,14 @@ class ShoalStack(Stack):
         wanted: topology.Topology,
         deployment: str,
         owner: str,
+        generation: int,
         root: Path,
         emulated: bool,
     ) -> None:
-        """Build it; `root` is the repository, `emulated` says that no real AWS starts its machines."""
+        """Build it; `root` is the repository, `emulated` says that no real AWS starts its machines.
+
+        Another `generation` (from 1) brings another cluster, though nothing else has changed.
+        """
         name = topology.stack_name(deployment)
         super().__init__(
             scope,
@@ -48,14 +52,14 @@ class ShoalStack(Stack):
             description=f"Shoal: {wanted.description}",
             env=Environment(region=wanted.region),
         )
-        self._deployment, self._root = deployment, root
+        self._deployment, self._generation, self._root = deployment, generation, root
         for tag, value in (
             (topology.TAG_DEPLOYMENT, deployment),
             (topology.TAG_TOPOLOGY, wanted.name),
             (topology.TAG_OWNER, owner),
         ):
             Tags.of(self).add(tag, value)
-        self.network = Network(self, "Network", services=sizing.INTERFACE_ENDPOINTS if wanted.training else ())
+        self.network = Network(self, "Network", zone=wanted.zone)
         self.buckets = Buckets(self, "Buckets", retain_data=wanted.retain_data)
         self.share = Share(self, "Share", network=self.network) if wanted.share else None
         self.cleanup = Cleanup(self, "Cleanup")
@@ -73,6 +77,7 @@ class ShoalStack(Stack):
             "Preprocessing",
             wanted=wanted,
             deployment=self._deployment,
+            generation=self._generation,
             network=self.network,
             log=self.buckets.log,
             payload=self._payload("emr", packages=("corpus", "jobs"), script="install.sh"),
@@ -109,6 +114,8 @@ class ShoalStack(Stack):
             allow_objects(role, raw, READ)
             allow_objects(role, data, REPLACE)
             allow_objects(role, log, WRITE)
+            self.network.admit(self.preprocessing.primary)
+            self.network.admit(self.preprocessing.core)
             self.cleanup.allow_untie(self.preprocessing.groups)
         if self.training:
             role = self.training.role
@@ -118,10 +125,6 @@ class ShoalStack(Stack):
             self.network.admit(self.training.nodes)
             if self.share:
                 self.share.admit(self.training.nodes, role)
-            if self.preprocessing:
-                # Endpoints exist for the GPU nodes; with private DNS they are then EMR's way too.
-                self.network.admit(self.preprocessing.primary)
-                self.network.admit(self.preprocessing.core)
         for bucket in self.buckets.all:
             if bucket not in self.buckets.kept:
                 self.cleanup.allow_empty(bucket)

@@ -11,8 +11,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra import topology
 from infra.network import Network
 from infra.roles import accept
+
+_ABANDONED = Duration.days(2)
+"""After so long what a killed command left unfinished is nobody's any more."""
 
 
 class Buckets(Construct):
@@ -31,12 +35,14 @@ class Buckets(Construct):
         """Build the three; `retain_data` lets the data bucket outlive the stack."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")
-        self.data = self._bucket("Data", keep=retain_data)
-        self.log = self._bucket("Log", expiration=Duration.days(30))
+        self.data = self._bucket(
+            "Data", s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=_ABANDONED), keep=retain_data
+        )
+        self.log = self._bucket("Log", s3.LifecycleRule(expiration=Duration.days(30)))
         self.all = [self.raw, self.data, self.log]
         self.kept = [self.data] if retain_data else []
 
-    def _bucket(self, name: str, *, keep: bool = False, expiration: Duration | None = None) -> s3.Bucket:
+    def _bucket(self, name: str, *expiring: s3.LifecycleRule, keep: bool = False) -> s3.Bucket:
         bucket = s3.Bucket(
             self,
             name,
@@ -44,12 +50,7 @@ class Buckets(Construct):
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    abort_incomplete_multipart_upload_after=Duration.days(1),
-                    expiration=expiration,
-                )
-            ],
+            lifecycle_rules=[s3.LifecycleRule(abort_incomplete_multipart_upload_after=_ABANDONED), *expiring],
         )
         accept(
             bucket,

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import botocore.session
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from infra import catalog, document
 from infra.errors import TopologyError
@@ -35,6 +44,10 @@ NODES_PREFIX = "nodes/"
 """Where each GPU node writes its state in the data bucket, as `<instance-id>.json`."""
 RUNS_PREFIX = "runs/"
 """Where training writes in the data bucket; the only other place that GPU nodes may."""
+DATASETS_PREFIX = "datasets/"
+"""Where preprocessing leaves each dataset in the data bucket."""
+WORK_PREFIX = "work/"
+"""What preprocessing needs meanwhile in the data bucket; it expires."""
 
 _NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 _NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
@@ -166,6 +179,11 @@ class Topology(_Part):
     region: Annotated[str, AfterValidator(_known_region)] = Field(
         default="us-east-1", description="an AWS region", examples=["us-east-1"]
     )
+    zone: str | None = Field(
+        default=None,
+        description="an availability zone of the region, or nothing for its first",
+        examples=["us-east-1b"],
+    )
     owner: str | None = Field(default=None, min_length=1, description="who answers for it", examples=["ada"])
     preprocessing: Preprocessing | None = Field(default=None, description="the EMR cluster's fields")
     training: tuple[Group, ...] = Field(
@@ -184,6 +202,14 @@ class Topology(_Part):
         if self.preprocessing is None and not self.training:
             raise ValueError("there is neither preprocessing nor training; add at least one of the two.")
         return self
+
+    @field_validator("zone")
+    @classmethod
+    def _zone_of_the_region(cls, zone: str | None, info: ValidationInfo) -> str | None:
+        region = info.data.get("region")
+        if zone and region and not re.fullmatch(rf"{region}[a-z]", zone):
+            raise ValueError(f"'{zone}' is not a zone of {region}; write one of its zones, such as {region}b.")
+        return zone
 
     @field_validator("training")
     @classmethod

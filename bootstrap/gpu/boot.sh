@@ -9,19 +9,25 @@ home=$root/opt/shoal
 share=$root/mnt/share
 log=$root/var/log/shoal-boot.log
 python=$root/opt/pytorch/bin/python
-instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
-mkdir -p "$home" "$share" "$root/usr/local/bin" "$(dirname "$log")"
-exec > >(tee -a "$log") 2>&1
+instance=
 
 report() {
+    # Without an id a node still has its name, which is its address.
     tail -n 20 "$log" |
         "$python" -c 'import json, sys; print(json.dumps({"state": sys.argv[1], "log": sys.stdin.read()}))' "$1" |
-        aws s3 cp --only-show-errors - "s3://$DATA_BUCKET/nodes/$instance.json"
+        aws s3 cp --only-show-errors - "s3://$DATA_BUCKET/nodes/${instance:-$HOSTNAME}.json"
 }
-trap 'report failed' ERR
+# On EXIT, as an unset variable is no ERR. The console gets the log only then: a `tee` in between could still hold the
+# last line when that is to be reported.
+trap '[ $? = 0 ] || report failed || true; cat "$log" >&3' EXIT
+exec 3>&1 >>"$log" 2>&1
 
+instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
+mkdir -p "$home" "$share" "$root/usr/local/bin"
 if [ -n "$SHARE_ID" ]; then
-    [ -n "$root" ] || command -v mount.efs >/dev/null || dnf install --quiet --assumeyes amazon-efs-utils
+    # The network leads to Amazon Linux's own repository (S3) and to no other that the image has.
+    [ -n "$root" ] || command -v mount.efs >/dev/null ||
+        dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux amazon-efs-utils
     mount -t efs -o tls,iam "$SHARE_ID:/" "$share"
 fi
 aws s3 cp --only-show-errors "$CODE_URL" "$home/code.zip"

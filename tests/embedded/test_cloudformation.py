@@ -183,9 +183,21 @@ def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
             for kind in ("AWS::EC2::FlowLog", "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::EC2::PlacementGroup")
         },
         "Cluster": CLUSTER,
+        "Template": {
+            "Type": "AWS::EC2::LaunchTemplate",
+            "Properties": {"LaunchTemplateData": {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge"}},
+        },
         "Nodes": {
             "Type": "AWS::AutoScaling::AutoScalingGroup",
-            "Properties": {"MinSize": "0", "MaxSize": "1", "AvailabilityZones": ["us-east-1a"]},
+            "Properties": {
+                "MinSize": "0",
+                "MaxSize": "1",
+                "AvailabilityZones": ["us-east-1a"],
+                "LaunchTemplate": {
+                    "LaunchTemplateId": {"Ref": "Template"},
+                    "Version": {"Fn::GetAtt": ["Template", "LatestVersionNumber"]},
+                },
+            },
         },
     }
     assert stacks.create("tags", resources, Tags=[{"Key": "shoal:owner", "Value": "me"}]) == "CREATE_COMPLETE"
@@ -245,6 +257,19 @@ def test_a_cluster_with_another_release_replaces_the_old_one(stacks, client):
     states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
     assert (states[first], states[second]) == ("TERMINATED", "WAITING")
     stacks.delete("replaced")
+
+
+def test_a_cluster_that_ended_itself_is_replaced_under_another_logical_id_alone(stacks, client):
+    stacks.create("ended", {"Cluster": CLUSTER})
+    first = stacks.physical("ended", "Cluster")
+    client("emr").terminate_job_flows(JobFlowIds=[first])
+    stacks.update("ended", {"Cluster": CLUSTER})
+    assert stacks.physical("ended", "Cluster") == first
+    assert stacks.update("ended", {"Cluster2": CLUSTER}) == "UPDATE_COMPLETE", stacks.reasons("ended")
+    second = stacks.physical("ended", "Cluster2")
+    states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
+    assert (states[first], states[second]) == ("TERMINATED", "WAITING")
+    stacks.delete("ended")
 
 
 def test_a_filled_bucket_is_not_deleted(stacks, client, upload):

@@ -264,7 +264,11 @@ def test_a_failing_streaming_job_leaves_no_output_and_its_tasks_words(make, uplo
         *["-input", "s3://emr-data/input/one.txt", "-output", "s3://emr-data/nothing"],
     )
     assert cluster.settled(step)["State"] == "FAILED"
-    assert "bad line" in cluster.log(f"steps/{step}/stderr")
+    said = cluster.log(f"steps/{step}/stderr")
+    assert "subprocess failed with code 4" in said
+    assert "bad line" not in said
+    assert said.splitlines()[-1] == "Streaming Command Failed!"
     kept = client("s3").list_objects_v2(Bucket=LOGS, Prefix=f"logs/{cluster.id}/containers/")["Contents"]
-    assert len([entry for entry in kept if "_m_000000_" in entry["Key"]]) == 4
+    logs = [entry["Key"].removeprefix(f"logs/{cluster.id}/") for entry in kept if "_m_000000_" in entry["Key"]]
+    assert [cluster.log(key.removesuffix(".gz")) for key in logs] == ["bad line\n"] * 4
     assert client("s3").list_objects_v2(Bucket="emr-data", Prefix="nothing/")["KeyCount"] == 0

@@ -141,6 +141,11 @@ def test_a_command_finds_the_images_interpreter_and_not_the_users_environment(gr
     assert group.outcome(command, two[0])["StandardOutputContent"] == "1\n\n"
 
 
+def test_a_node_sees_no_gpu_of_this_computer(group, two):
+    command = group.send(two[0], 'echo "${CUDA_VISIBLE_DEVICES-unset}"')
+    assert group.outcome(command, two[0])["StandardOutputContent"] == "\n"
+
+
 def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
     command = "grep Cpus_allowed_list /proc/self/status"
     said = [group.outcome(group.send(node, command), node)["StandardOutputContent"] for node in two]
@@ -149,9 +154,10 @@ def test_a_node_has_a_core_of_its_own_as_long_as_there_are_any(group, two):
     assert len(set(cores)) == min(2, len(os.sched_getaffinity(0)))
 
 
-def test_a_failed_command_has_its_exit_code(group, two):
-    outcome = group.outcome(group.send(two[0], "exit 5"), two[0])
+def test_a_failed_command_has_its_exit_code_and_says_so_at_its_end(group, two):
+    outcome = group.outcome(group.send(two[0], "echo what was wrong >&2", "exit 5"), two[0])
     assert (outcome["Status"], outcome["ResponseCode"]) == ("Failed", 5)
+    assert outcome["StandardErrorContent"] == "what was wrong\nfailed to run commands: exit status 5"
 
 
 def test_long_output_is_cut_but_whole_in_the_bucket(group, two, client):
@@ -178,6 +184,21 @@ def test_a_command_can_be_cancelled_and_is_asked_first(group, two, eventually):
 def test_a_command_that_takes_too_long_is_stopped(group, two):
     outcome = group.outcome(group.send(two[0], "sleep 1000", parameters={"executionTimeout": ["1"]}), two[0])
     assert (outcome["Status"], outcome["StatusDetails"]) == ("TimedOut", "ExecutionTimedOut")
+
+
+def test_a_command_whose_node_died_is_in_progress_until_its_time_is_over(group, two, eventually):
+    marker = group.root(two[0]) / "sleeping"
+    parameters = {"executionTimeout": ["8"]}
+    command = group.send(two[0], "echo unheard", f"touch {marker}", "sleep 1000", parameters=parameters)
+    eventually(marker.exists)
+    group.ec2.terminate_instances(InstanceIds=[two[0]])
+    eventually(lambda: bearers("SSM_COMMAND_ID", f"{command}/{two[0]}") == [])
+    group.ssm.cancel_command(CommandId=command)
+    found = group.ssm.get_command_invocation(CommandId=command, InstanceId=two[0])
+    assert found["Status"] == "InProgress"
+    outcome = group.outcome(command, two[0])
+    assert (outcome["Status"], outcome["StatusDetails"]) == ("TimedOut", "ExecutionTimedOut")
+    assert outcome["StandardOutputContent"] == ""
 
 
 def test_a_command_can_be_sent_to_all_nodes_with_a_tag(group, two):

@@ -49,8 +49,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def synthesise(root: Path) -> Callable[..., ShoalStack]:
     """Builds the stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
 
-    def build(wanted: Topology, out: Path, *, emulated: bool = True, repository: Path = root) -> ShoalStack:
-        app = App(outdir=str(out), analytics_reporting=False)
-        return ShoalStack(app, wanted=wanted, deployment="mine", owner="ada", root=repository, emulated=emulated)
+    def build(
+        wanted: Topology, out: Path, *, generation: int = 1, emulated: bool = True, repository: Path = root
+    ) -> ShoalStack:
+        return ShoalStack(
+            App(outdir=str(out), analytics_reporting=False),
+            wanted=wanted,
+            deployment="mine",
+            owner="ada",
+            generation=generation,
+            root=repository,
+            emulated=emulated,
+        )
 
     return build

@@ -22,6 +22,11 @@ def run_app(out: Path, context: dict[str, str], **environment: str) -> subproces
     [
         ({}, "No topology is chosen; add `-c topology=NAME` with one of demo, reference-3g3-1p2."),
         ({"topology": "demmo"}, "There is no topology 'demmo' in topologies/; did you mean demo?"),
+        (
+            {"topology": "demo", "generation": "0"},
+            "'0' is not a generation; count up from 1, such as `-c generation=2`.",
+        ),
+        ({"topology": "demo", "generation": "next"}, "'next' is not a generation; "),
         ({"topology": "demo", "deployment": "my_demo"}, "'my_demo' cannot name a deployment: use at most 40 letters,"),
     ],
 )
@@ -44,6 +49,12 @@ def test_deployment_and_owner_come_from_the_context(tmp_path: Path) -> None:
         "shoal:topology": "demo",
         "shoal:owner": "Ada-Lovelace",
     }
+
+
+def test_the_generation_comes_from_the_context(tmp_path: Path) -> None:
+    done = run_app(tmp_path, {"topology": "demo", "generation": "2"})
+    assert done.returncode == 0, done.stderr
+    assert '"PreprocessingCluster2' in (tmp_path / "Shoal-demo.template.json").read_text()
 
 
 @pytest.mark.parametrize(

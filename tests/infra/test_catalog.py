@@ -1,5 +1,8 @@
 """The catalogue is read whole, and answers a mistyped name with the nearest."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from infra import catalog
@@ -24,6 +27,13 @@ def test_a_name_like_no_other_names_them_all() -> None:
     with pytest.raises(TopologyError) as caught:
         catalog.find("zzz")
     assert all(name in str(caught.value) for name in catalog.catalog().types)
+
+
+def test_the_sentence_about_an_unknown_type_names_a_file_that_is_there() -> None:
+    with pytest.raises(TopologyError) as caught:
+        catalog.find("zzz")
+    (named,) = re.findall(r"\S+\.yaml", str(caught.value))
+    assert (Path(catalog.__file__).parents[1] / named).is_file()
 
 
 def test_a_retired_type_names_one_of_today_that_has_as_many_gpus() -> None:

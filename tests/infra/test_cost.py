@@ -29,11 +29,11 @@ def test_the_reference_cluster_costs_what_its_parts_cost() -> None:
     assert cost.hourly(topology.load("reference-3g3-1p2", SHIPPED)) == pytest.approx(cluster + nodes + endpoints)
 
 
-def test_preprocessing_alone_has_no_endpoints() -> None:
+def test_preprocessing_alone_has_the_endpoints_of_systems_manager_too() -> None:
     nodes = {"instance_type": "m5.xlarge"}
     found = cost.rows(of(preprocessing={"primary": nodes, "core": {**nodes, "count": 3}}))
-    assert {row.part for row in found} == {"preprocessing"}
-    assert [row.quantity for row in found] == [1, 1, 3, 3, 4]
+    assert {row.part for row in found} == {"preprocessing", "network"}
+    assert [row.quantity for row in found] == [1, 1, 3, 3, 4, 3]
 
 
 @given(st.integers(1, 500), st.integers(1, 500))

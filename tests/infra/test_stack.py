@@ -155,6 +155,18 @@ def test_buckets_and_share_refuse_connections_without_tls(resources: Resources) 
         assert only["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
+def test_unfinished_uploads_end_everywhere_and_work_expires_alone_in_the_data_bucket(resources: Resources) -> None:
+    rules = {
+        name.removeprefix("Buckets").rstrip("0123456789ABCDEF"): each["LifecycleConfiguration"]["Rules"]
+        for name, each in of_type(resources, "AWS::S3::Bucket").items()
+    }
+    unfinished = {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 2}, "Status": "Enabled"}
+    work = {"ExpirationInDays": 2, "Prefix": topology.WORK_PREFIX, "Status": "Enabled"}
+    assert rules["Raw"] == [unfinished]
+    assert rules["Data"] == [unfinished, work]
+    assert unfinished in rules["Log"]
+
+
 def test_the_share_and_the_nodes_disks_are_encrypted(template: Template) -> None:
     template.all_resources_properties("AWS::EFS::FileSystem", {"Encrypted": True})
     template.all_resources_properties(
@@ -215,7 +227,9 @@ def test_the_cluster_installs_our_code_and_libraries(resources: Resources, out: 
     _, cluster = the(resources, "AWS::EMR::Cluster")
     (action,) = cluster["BootstrapActions"]
     script = action["ScriptBootstrapAction"]
-    urls = [each["Fn::Sub"] for each in (script["Path"], *script["Args"])]
+    *addresses, region = script["Args"]
+    assert region == "us-east-1"
+    urls = [each["Fn::Sub"] for each in (script["Path"], *addresses)]
     assert all(url.startswith("s3://cdk-") for url in urls)
     install, code, wheels = (asset(out, url) for url in urls)
     assert install.read_text() == "bootstrap/emr/install.sh"

@@ -61,6 +61,11 @@ def test_one_half_of_the_work_is_enough(tmp_path: Path) -> None:
     assert found.training[0].gpus == 4
 
 
+def test_a_zone_is_one_of_the_region(tmp_path: Path) -> None:
+    folder = write(tmp_path, WHOLE.replace("region: us-east-1", "region: eu-west-1\nzone: eu-west-1b"))
+    assert topology.load("mine", folder).zone == "eu-west-1b"
+
+
 def test_each_instance_type_is_listed_once(tmp_path: Path) -> None:
     found = topology.load("mine", write(tmp_path, WHOLE))
     assert topology.instance_types(found) == ["m5.xlarge", "g5.xlarge", "g4dn.12xlarge"]
@@ -84,6 +89,12 @@ FAULTS = [
     (2, "region: us-east1", "line 2: region: 'us-east1' is not an AWS region; did you mean us-east-1?"),
     (2, "region: 1", "line 2: region is 1, but must be an AWS region; the nearest is us-east-1."),
     (2, "regoin: us-east-1", "line 2: 'regoin' is not a field of a topology; did you mean 'region'?"),
+    (
+        2,
+        "zone: us-west-2a",
+        "line 2: zone: 'us-west-2a' is not a zone of us-east-1; write one of its zones, such as us",
+    ),
+    (2, "zone: 1", "line 2: zone is 1, but must be an availability zone of the region, or nothing for its first; the"),
     (1, "", "line 2: a topology lacks the field 'description'; add it, such as "),
     (4, "  release: emr-6.15.0", "line 4: preprocessing, release is 'emr-6.15.0', but must be an EMR 7 release"),
     (5, "  primary: {instance_type: m5.xlarg}", "line 5: preprocessing, primary, instance_type: 'm5.xlarg' is not an"),

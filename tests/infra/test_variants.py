@@ -32,8 +32,47 @@ def test_what_a_topology_leaves_out_is_not_created(
     wanted = topology.load("demo", SHIPPED).model_copy(update=left_out)
     found = Template.from_stack(synthesise(wanted, tmp_path)).to_json()["Resources"].values()
     assert not {each["Type"] for each in found} & absent
-    interfaces = [each for each in found if each.get("Properties", {}).get("VpcEndpointType") == "Interface"]
-    assert len(interfaces) == (3 if wanted.training else 0)
+
+
+@pytest.mark.parametrize("left_out", [{"preprocessing": None}, {"training": ()}])
+def test_whatever_nodes_there_are_systems_manager_reaches_them(
+    synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object]
+) -> None:
+    wanted = topology.load("demo", SHIPPED).model_copy(update=left_out)
+    template = Template.from_stack(synthesise(wanted, tmp_path))
+    endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
+    assert len(endpoints) == 3
+    machines = {"PreprocessingPrimary", "PreprocessingCore"} if wanted.preprocessing else {"TrainingNodes"}
+    admitted = {
+        each["Properties"]["SourceSecurityGroupId"]["Fn::GetAtt"][0].rstrip("0123456789ABCDEF")
+        for name, each in template.find_resources("AWS::EC2::SecurityGroupIngress").items()
+        if name.startswith("NetworkEndpointAccess")
+    }
+    assert admitted == machines
+
+
+def test_a_topology_may_choose_its_zone(synthesise: Synthesise, tmp_path: Path) -> None:
+    wanted = topology.load("demo", SHIPPED)
+    chosen = wanted.model_copy(update={"zone": "us-east-1c"})
+    zones = []
+    for each in (wanted, chosen):
+        found = Template.from_stack(synthesise(each, tmp_path / str(each.zone))).find_resources("AWS::EC2::Subnet")
+        zones += [subnet["Properties"]["AvailabilityZone"] for subnet in found.values()]
+    assert zones == [{"Fn::Select": [0, {"Fn::GetAZs": ""}]}, "us-east-1c"]
+
+
+def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthesise, tmp_path: Path) -> None:
+    wanted = topology.load("demo", SHIPPED)
+    resources = [
+        Template.from_stack(synthesise(wanted, tmp_path / str(number), generation=number)).to_json()["Resources"]
+        for number in (1, 2, 3)
+    ]
+    clusters = [{name for name, each in one.items() if each["Type"] == "AWS::EMR::Cluster"} for one in resources]
+    assert len(set.union(*clusters)) == 3
+    others = [
+        {name: one[name] for name in set(one) - cluster} for one, cluster in zip(resources, clusters, strict=True)
+    ]
+    assert others[0] == others[1] == others[2]
 
 
 def test_retained_data_outlive_the_stack_and_are_never_emptied(synthesise: Synthesise, tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""Launch templates as auto scaling groups start from them: which one, which version, which image.
+
+AWS reads all of it when a group is made, and refuses a group that could never start a node; ministack starts nodes
+from nothing instead. So whatever is not there is refused here, before the group exists.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from ministack.services import ec2, ssm
+
+from embedded.service import Record, RefusedError
+
+_PARAMETER = "resolve:ssm:"
+_OF_AWS = "/aws/service/"
+
+
+def data_of(reference: Mapping[str, Any]) -> Record:
+    """What a group's launch template says.
+
+    Args:
+        reference: the template's id or name, and a version: a number, `$Latest` or `$Default`.
+
+    Raises:
+        RefusedError: there is no such template, or no such version of it.
+    """
+    if not reference:
+        raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
+    name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
+    template = next(
+        (held for key, held in ec2._launch_templates.items() if name in (key, held["LaunchTemplateName"])), None
+    )
+    if template is None:
+        raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
+    version = str(reference.get("Version", "$Default"))
+    numbers = {"$Latest": template["LatestVersionNumber"], "$Default": template["DefaultVersionNumber"]}
+    number = str(numbers.get(version, version))
+    for held in template["Versions"]:
+        if str(held["VersionNumber"]) == number:
+            data: Record = held["LaunchTemplateData"]
+            return data
+    raise RefusedError("ValidationError", f"The launch template {name} has no version {version}.")
+
+
+def image(name: str) -> str:
+    """The id of an image, which may be named by the parameter that holds it: `resolve:ssm:NAME[:VERSION]`.
+
+    AWS's own parameters are not played: an image that one of them holds gets an id made from the parameter's name.
+
+    Raises:
+        RefusedError: the parameter is not AWS's, and nobody stored it.
+    """
+    if not name.startswith(_PARAMETER):
+        return name
+    parameter, _, version = name.removeprefix(_PARAMETER).partition(":")
+    if parameter.startswith(_OF_AWS):
+        return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
+    if version:
+        raise RefusedError("ValidationError", f"The embedded AWS plays no version of a parameter, as in {name}.")
+    stored = ssm._parameters.get(parameter)
+    if stored is None:
+        raise RefusedError("ValidationError", f"The parameter {parameter} of the image {name} does not exist.")
+    return str(stored["Value"])
+
+
+def specified_tags(data: Record, kind: str) -> list[Record]:
+    """The tags that a template gives what it starts, `instance` or `volume`."""
+    return [
+        {"Key": tag["Key"], "Value": tag["Value"]}
+        for specification in data.get("TagSpecifications") or []
+        if specification.get("ResourceType") == kind
+        for tag in specification["Tags"]
+    ]

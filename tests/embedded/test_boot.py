@@ -1,0 +1,83 @@
+"""The first boot of a GPU node tells how it went, whatever fails in it: the script as it is, on an emulated node."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "bootstrap" / "gpu" / "boot.sh"
+BUCKET = "boot-data"
+MISSING = f"s3://{BUCKET}/missing.zip"
+
+
+@pytest.fixture
+def boot(client, eventually, upload):
+    """Boots a node to its end with these variables; returns its id and console."""
+
+    def run(**environment: str) -> tuple[str, str]:
+        script = upload(BUCKET, "boot.sh", SCRIPT.read_text())
+        exports = [f"export {name}='{value}'" for name, value in {"DATA_BUCKET": BUCKET, **environment}.items()]
+        fetch = f'aws s3 cp --quiet {script} "$NODE_ROOT/tmp/boot.sh"'
+        user_data = "\n".join(["#!/bin/bash", *exports, fetch, 'exec bash "$NODE_ROOT/tmp/boot.sh"'])
+        ec2 = client("ec2")
+        started = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, UserData=user_data)
+        identifier = str(started["Instances"][0]["InstanceId"])
+
+        def ended() -> str | None:
+            said = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
+            return said if "user data ended with" in said else None
+
+        console = eventually(ended)
+        ec2.terminate_instances(InstanceIds=[identifier])
+        return identifier, console
+
+    return run
+
+
+@pytest.fixture
+def reports(client):
+    """The states that nodes reported, by the name of their object; none of earlier tests."""
+    s3 = client("s3")
+    s3.create_bucket(Bucket=BUCKET)
+
+    def found() -> dict[str, dict[str, Any]]:
+        listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="nodes/").get("Contents", [])
+        bodies = {each["Key"]: s3.get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read() for each in listed}
+        return {Path(key).stem: json.loads(body) for key, body in bodies.items()}
+
+    for name in found():
+        s3.delete_object(Bucket=BUCKET, Key=f"nodes/{name}.json")
+    return found
+
+
+def test_a_failure_is_reported_with_its_last_line(boot, reports):
+    identifier, console = boot(SHARE_ID="", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    (said,) = (report for name, report in reports().items() if name == identifier)
+    assert said["state"] == "failed"
+    assert "404" in said["log"].splitlines()[-1]
+    assert said["log"] in console
+    assert "user data ended with exit code 1" in console
+
+
+def test_a_share_that_cannot_be_mounted_is_reported(boot, reports):
+    identifier, _ = boot(SHARE_ID="fs-nobodys", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    assert "fs-nobodys" in reports()[identifier]["log"]
+
+
+def test_a_variable_that_nobody_set_is_reported(boot, reports):
+    identifier, _ = boot(SHARE_ID="", CODE_URL=MISSING.replace("missing", "boot"))
+    assert reports()[identifier]["state"] == "failed"
+
+
+def test_a_node_that_cannot_ask_who_it_is_is_reported_under_its_hosts_name(boot, reports):
+    boot(EC2_INSTANCE_ID="", SHARE_ID="", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    ((name, said),) = reports().items()
+    assert not name.startswith("i-")
+    assert said["log"].splitlines()[-1] == "ec2-metadata: this machine is no EC2 instance"
+
+
+def test_packages_come_from_the_repository_that_the_closed_network_reaches():
+    (install,) = re.findall(r"dnf .*", SCRIPT.read_text().replace("\\\n", " "))
+    assert "--disablerepo='*' --enablerepo=amazonlinux " in install

@@ -1,0 +1,104 @@
+"""What a node imports is in its payload: Shoal's packages that it downloads, the libraries listed for it, and no more.
+
+Tried in a process that refuses every other library of this environment, also those that came along with one of ours.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Refuses to import what is not allowed, then imports what must work.
+IMPORTS = """
+import sys
+
+refused, wanted = (set(argument.split()) for argument in sys.argv[1:])
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in refused:
+            raise ModuleNotFoundError(f"{name} is not on this node", name=name)
+
+sys.meta_path.insert(0, Blocker())
+for name in sorted(wanted):
+    __import__(name)
+print(*sorted(sys.modules))
+"""
+
+
+def plain(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def required(lines: Iterable[str]) -> set[str]:
+    """The distributions that lines of requirements name, those of extras left out."""
+    found = (re.match(r"[A-Za-z0-9][\w.-]*", line) for line in lines if "extra ==" not in line)
+    return {plain(name[0]) for name in found if name}
+
+
+def with_what_they_need(distributions: set[str]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(distributions)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        try:
+            waiting += required(metadata.requires(name) or ())
+        except metadata.PackageNotFoundError:
+            continue  # needed on another platform or Python
+    return found
+
+
+def listed(kind: str) -> set[str]:
+    return required((ROOT / "bootstrap" / kind / "requirements.txt").read_text().splitlines())
+
+
+def refused(libraries: set[str], packages: set[str]) -> set[str]:
+    """The top-level modules of this environment that belong to no allowed library, and our other packages."""
+    allowed = with_what_they_need(libraries)
+    ours = {path.parent.name for path in ROOT.glob("*/__init__.py")} - packages
+    return ours | {
+        module
+        for module, owners in metadata.packages_distributions().items()
+        if not allowed & {plain(owner) for owner in owners} and module not in packages
+    }
+
+
+def imported(modules: Iterable[str], *, libraries: set[str], packages: set[str]) -> set[str]:
+    """Import the modules as on a node; returns all that was imported."""
+    blocked = refused(libraries, packages)
+    command = [sys.executable, "-c", IMPORTS, " ".join(blocked), " ".join(modules)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> None:
+    image = {"torch", "numpy"}
+    modules = ("trainer.__main__", "trainer.loop", "trainer.predict", "trainer.models.lstm", "torch.distributed.run")
+    assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"corpus", "trainer"})
+
+
+def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
+    modules = ("jobs.deduplicate", "jobs.vocabulary", "jobs.encode", "jobs.choose", "jobs.merge")
+    found = imported(modules, libraries=listed("emr"), packages={"corpus", "jobs"})
+    assert "h5py" in found
+    assert "torch" not in found
+
+
+@pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])
+def test_a_library_that_a_list_lacks_would_be_noticed(kind: str, missing: str) -> None:
+    modules, packages = {
+        "gpu": (("trainer.loop",), {"corpus", "trainer"}),
+        "emr": (("jobs.encode",), {"corpus", "jobs"}),
+    }[kind]
+    with pytest.raises(AssertionError, match=f"{missing} is not on this node"):
+        imported(modules, libraries={"torch", "numpy"} | listed(kind) - {missing}, packages=packages)
