@@ -16,7 +16,7 @@ from typing import Any
 
 import boto3
 
-from bootstrap import cdk
+from bootstrap import cdk, objects
 from bootstrap.deployment import Deployment, find
 from bootstrap.errors import ShoalError
 from bootstrap.generator import Written, write_reviews
@@ -174,11 +174,11 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
 
 
 def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: Merged) -> None:
-    """The raw bucket holds the reviews, byte for byte, and the data bucket the dataset."""
+    """The raw bucket holds the reviews, all of their bytes, and the data bucket the dataset."""
     s3 = deployment.session.client("s3")
     raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
     for path in files:
-        stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + path.name)["ContentLength"]
+        stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + objects.safe_name(path.name))["ContentLength"]
         if stored != path.stat().st_size:
             raise ShoalError(f"the raw bucket holds {stored} bytes of {path.name}, not its {path.stat().st_size}")
     bucket, _, key = merged.dataset.removeprefix("s3://").partition("/")

@@ -6,7 +6,7 @@ The easy mistake is to ask the topology's file: it may have changed since. What 
 from dataclasses import dataclass
 
 import boto3
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from bootstrap.errors import ShoalError
 from infra import topology
@@ -34,7 +34,7 @@ class Deployment:
 def find(name: str, session: boto3.Session | None = None) -> Deployment:
     """The deployment of this name, complete and ready for work.
 
-    Raises ShoalError when there is none, when it is half made, or when AWS cannot be asked.
+    Raises ShoalError when there is none, or when it is half made.
     """
     session = session or boto3.Session()
     stack_name = topology.stack_name(name)
@@ -46,9 +46,7 @@ def find(name: str, session: boto3.Session | None = None) -> Deployment:
                 f"there is no deployment '{name}' (stack {stack_name} in {session.region_name}); "
                 f"make one by: cdk deploy -c topology=NAME -c deployment={name}"
             ) from None
-        raise ShoalError(f"AWS refuses to describe the stack {stack_name}: {error}") from error
-    except BotoCoreError as error:
-        raise ShoalError(f"cannot ask AWS: {error}; are credentials and region set?") from error
+        raise
     if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):
         raise ShoalError(
             f"the deployment '{name}' is in state {stack['StackStatus']}; wait until it is complete, or deploy again"

@@ -1,27 +1,34 @@
 """Which GPU nodes a deployment has: raise its groups, wait until the nodes are ready, lower them again.
 
-The easy mistake is to leave them up. `raised` lowers the groups on the way out, whatever happened inside.
+The easy mistake is to leave them up. `raised` lowers the groups on the way out, whatever happened inside, and
+neither a second Ctrl-C nor an error of one group keeps it from the others.
 """
 
 import json
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap import objects
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
+from bootstrap.patience import patiently
 from infra import topology
 
 if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
 
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 READY_SECONDS = 900
+_LOWER_SECONDS = 120
 _PAUSE_SECONDS = 1.0
 
 
@@ -45,12 +52,19 @@ class NodeGroup:
     name: str
     scaling_group: str
     size: int
+    desired: int
+    """How many it is asked for now."""
 
 
 def groups(deployment: Deployment) -> list[NodeGroup]:
     """The node groups, in alphabetical order. Raises ShoalError when there is none."""
     found = [
-        NodeGroup(name=tags[topology.TAG_GROUP], scaling_group=group["AutoScalingGroupName"], size=group["MaxSize"])
+        NodeGroup(
+            name=tags[topology.TAG_GROUP],
+            scaling_group=group["AutoScalingGroupName"],
+            size=group["MaxSize"],
+            desired=group["DesiredCapacity"],
+        )
         for group, tags in _scaling_groups(deployment)
     ]
     if not found:
@@ -73,17 +87,44 @@ def raised(deployment: Deployment, progress: Callable[[int, int], None]) -> Iter
         for group in wanted:
             client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=group.size)
         yield _wait_until_ready(deployment, sum(group.size for group in wanted), progress)
-    except ClientError as error:
-        raise ShoalError(f"AWS refuses to raise or watch the GPU nodes: {error}") from error
     finally:
-        lower(deployment)
+        lower(deployment, wanted)
 
 
-def lower(deployment: Deployment) -> None:
-    """Ask all groups for no nodes; returns at once, as AWS ends them by itself."""
+def lower(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
+    """Ask these groups for no nodes; returns at once, as AWS ends them by itself.
+
+    Raises ShoalError with the commands to type for the groups that could not be lowered.
+    """
     client = deployment.session.client("autoscaling")
-    for group in groups(deployment):
-        client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=0)
+    still_up = []
+    with _undisturbed():
+        for group in raised_groups:
+            try:
+                patiently(partial(_ask_for_none, client, group), seconds=_LOWER_SECONDS)
+            except (BotoCoreError, ClientError):
+                still_up.append(group.scaling_group)
+    if still_up:
+        commands = "; ".join(
+            f"aws autoscaling set-desired-capacity --desired-capacity 0 --auto-scaling-group-name {name}"
+            for name in still_up
+        )
+        raise ShoalError(f"GPU nodes may still run, and cost money, because AWS could not be reached; type: {commands}")
+
+
+def _ask_for_none(client: "AutoScalingClient", group: NodeGroup) -> None:
+    client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=0)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore signals that would end this process, as long as it is about to save money."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def nodes(deployment: Deployment) -> list[Node]:
@@ -116,16 +157,17 @@ def nodes(deployment: Deployment) -> list[Node]:
 def _wait_until_ready(deployment: Deployment, wanted: int, progress: Callable[[int, int], None]) -> list[Node]:
     deadline = time.monotonic() + READY_SECONDS
     while True:
-        running = nodes(deployment)
-        states = {node.instance_id: _state(deployment, node) for node in running}
+        running = patiently(partial(nodes, deployment))
+        states = {node.instance_id: patiently(partial(_state, deployment, node)) for node in running}
         ready = sum(state == "ready" for state in states.values())
         progress(ready, wanted)
         if ready == wanted:
             return running
         if time.monotonic() > deadline:
-            missing = ", ".join(name for name, state in states.items() if state != "ready") or "none even started"
+            booting = len(states) - ready
             raise ShoalError(
-                f"only {ready} of {wanted} GPU nodes were ready after {READY_SECONDS // 60} minutes ({missing}); is "
+                f"only {ready} of {wanted} GPU nodes were ready after {READY_SECONDS // 60} minutes, {booting} were "
+                f"booting, and {wanted - len(states)} never started; is "
                 "there capacity and quota for the instance types? see the groups' activity in the console"
             )
         time.sleep(_PAUSE_SECONDS)

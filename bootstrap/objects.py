@@ -1,17 +1,21 @@
 """Objects of S3 as the launchers need them: files up and down with a bar, folders listed and emptied."""
 
 import os
+import re
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from boto3.s3.transfer import TransferConfig
-from botocore.exceptions import ClientError
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
+
+_CHANGED = "changed"
+"""In an object's metadata: when its file was changed, in nanoseconds since 1970."""
 
 _TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20)
 
@@ -35,47 +39,68 @@ def parse(address: str) -> Place:
 
 
 def sizes(client: "S3Client", place: Place) -> dict[str, int]:
-    """The keys that start with a place's, and the bytes of each. Raises ShoalError when the bucket cannot be read."""
+    """The keys that start with a place's, and the bytes of each."""
     pages = client.get_paginator("list_objects_v2")
-    try:
-        return {
-            found["Key"]: found["Size"]
-            for page in pages.paginate(Bucket=place.bucket, Prefix=place.key)
-            for found in page.get("Contents", ())
-        }
-    except ClientError as error:
-        raise ShoalError(f"cannot list {place}: {error}") from error
+    return {
+        found["Key"]: found["Size"]
+        for page in pages.paginate(Bucket=place.bucket, Prefix=place.key)
+        for found in page.get("Contents", ())
+    }
 
 
 def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> list[str]:
-    """Put files into a folder, under their names; those that are there with their size already are left.
+    """Put files into a folder; those that are there already, unchanged since, are left.
 
-    Returns their addresses. Raises ShoalError when two files have one name, or the bucket refuses.
+    Returns their addresses, in which names are `safe_name`s. A file counts as unchanged when its size and time of
+    change are those that its object was made with. Raises ShoalError when two files have one name.
     """
-    names = [path.name for path in files]
+    names = [safe_name(path.name) for path in files]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ShoalError(f"two input files are named {twice}; in the bucket one would replace the other, so rename one")
-    there = sizes(client, folder)
     bars.stage("upload", sum(path.stat().st_size for path in files))
     done = 0
-    for path in files:
-        key = folder.key + path.name
+    for path, name in zip(files, names, strict=True):
+        key = folder.key + name
         size = path.stat().st_size
-        if there.get(key) != size:
+        changed = str(path.stat().st_mtime_ns)
+        if _made_with(client, Place(folder.bucket, key)) != (size, changed):
             sent = [done]
 
             def count(more: int, sent: list[int] = sent) -> None:
                 sent[0] += more
                 bars.at(sent[0])
 
-            try:
-                client.upload_file(os.fspath(path), folder.bucket, key, Callback=count, Config=_TRANSFER)
-            except ClientError as error:
-                raise ShoalError(f"cannot upload {path} to {folder}: {error}") from error
+            client.upload_file(
+                os.fspath(path),
+                folder.bucket,
+                key,
+                ExtraArgs={"Metadata": {_CHANGED: changed}},
+                Callback=count,
+                Config=_TRANSFER,
+            )
         done += size
         bars.at(done)
     return [str(Place(folder.bucket, folder.key + name)) for name in names]
+
+
+def safe_name(name: str) -> str:
+    """A file's name as an object's: Hadoop takes some signs for patterns, and leading ones for hidden."""
+    safe = re.sub(r"[^A-Za-z0-9.=+@_-]|^[._]", "-", name)
+    if safe == name:
+        return name
+    # Two names that differ in such signs alone must stay two; and the ending says how to unpack.
+    return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
+
+
+def _made_with(client: "S3Client", place: Place) -> tuple[int, str] | None:
+    try:
+        found = client.head_object(Bucket=place.bucket, Key=place.key)
+    except client.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] in ("404", "NoSuchKey", "NotFound"):
+            return None
+        raise
+    return found["ContentLength"], found["Metadata"].get(_CHANGED, "")
 
 
 def download(client: "S3Client", place: Place, folder: Path) -> list[Path]:
@@ -95,6 +120,17 @@ def read_text(client: "S3Client", place: Place) -> str | None:
         return client.get_object(Bucket=place.bucket, Key=place.key)["Body"].read().decode()
     except client.exceptions.NoSuchKey:
         return None
+
+
+def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
+    """An object's bytes from an offset on: nothing when it is no longer than that, or not there."""
+    try:
+        found = client.get_object(Bucket=place.bucket, Key=place.key, Range=f"bytes={offset}-")
+    except client.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] in ("InvalidRange", "416", "NoSuchKey", "404"):
+            return b""
+        raise
+    return found["Body"].read()
 
 
 def remove(client: "S3Client", place: Place) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import boto3
 
 from bootstrap.errors import ShoalError
+from bootstrap.patience import patiently
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
@@ -34,11 +35,13 @@ class State:
 class Command:
     """A script that was started on a node."""
 
-    def __init__(self, session: boto3.Session, instance_id: str, script: str) -> None:
-        """Start it; waits up to 5 minutes for the node's agent. Raises ShoalError when that stays offline."""
+    def __init__(
+        self, session: boto3.Session, instance_id: str, script: str, *, online_seconds: float = _ONLINE_SECONDS
+    ) -> None:
+        """Start it; waits for the node's agent that long. Raises ShoalError when that stays offline."""
         self._client: SSMClient = session.client("ssm")
         self.instance_id = instance_id
-        deadline = time.monotonic() + _ONLINE_SECONDS
+        deadline = time.monotonic() + online_seconds
         while True:
             try:
                 self._id = self._client.send_command(
@@ -69,8 +72,9 @@ class Command:
 
     def wait(self) -> None:
         """Return when it has succeeded. Raises ShoalError with its last line when it fails."""
-        while not (now := self.state()).finished:
+        while not (now := patiently(self.state)).finished:
             time.sleep(_PAUSE_SECONDS)
         if not now.succeeded:
-            last = now.said.splitlines()[-1:] or ["it said nothing"]
+            said = [line for line in now.said.splitlines() if not line.startswith("failed to run commands")]
+            last = said[-1:] or ["it said nothing"]
             raise ShoalError(f"a command failed on the node {self.instance_id}: {last[0]}")

@@ -19,14 +19,14 @@ from bootstrap.watch import RunView
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
 
+STOP_SECONDS = 60
+"""How long torchrun gives the ranks to end with a checkpoint, once they are asked to stop."""
 LOG_NAME = "train.log"
 RECORD_NAME = "record.jsonl"
 SUMMARY_NAME = "summary.json"
 
 _FAILURE_PREFIX = "trainer: "
 _PAUSE_SECONDS = 0.3
-# torchrun gives its workers 30 seconds to end after the signal that it passes on.
-_STOP_SECONDS = 60
 
 
 def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
@@ -37,15 +37,17 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
     """
     try:
         config.output.mkdir(parents=True, exist_ok=True)
+        (config.output / SUMMARY_NAME).unlink(missing_ok=True)
         log = (config.output / LOG_NAME).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    command = [*torchrun, f"--shutdown-timeout={STOP_SECONDS}", "-m", "trainer", *as_arguments(config)]
     # A session of its own: Ctrl-C reaches this process alone, which passes it on as a request to stop.
     with (
         log,
         subprocess.Popen(
-            [*command, "-m", "trainer", *as_arguments(config)],
+            command,
             env={**os.environ, **RANK_ENVIRONMENT},
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -56,6 +58,8 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
         stopped = _watch(running, config.output, bars)
     said = (config.output / LOG_NAME).read_text("utf-8", "replace")
     summary = read_summary(config.output)
+    if stopped and summary is None:
+        raise KeyboardInterrupt  # before there was anything to keep
     if summary is None or (running.returncode and not stopped):
         raise failure(said, f"the log is {config.output / LOG_NAME}")
     return summary
@@ -89,7 +93,9 @@ def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> bool
         while running.poll() is None:
             try:
                 if record.exists() and record.stat().st_mtime >= started:
-                    view.update(record.read_text("utf-8"))
+                    with record.open("rb") as lines:
+                        lines.seek(view.offset)
+                        view.feed(lines.read())
                 time.sleep(_PAUSE_SECONDS)
             except KeyboardInterrupt:
                 if stopped:
@@ -106,6 +112,6 @@ def _end(running: "subprocess.Popen[bytes]") -> None:
     """End a run that nobody waits for any more; torchrun ends its workers."""
     running.send_signal(signal.SIGTERM)
     try:
-        running.wait(_STOP_SECONDS)
+        running.wait(STOP_SECONDS + 10)
     except subprocess.TimeoutExpired:
         running.kill()

@@ -11,40 +11,41 @@ from bootstrap.progress import Bars
 
 
 class RunView:
-    """Shows what a run's record says; `update` takes the whole record as it is now."""
+    """Shows what a run's record says; `feed` takes it as it grows, from `offset` on."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
-        self._started = False
+        self.offset = 0
+        """Bytes of the record that were fed."""
+        self._rest = b""
+        self._batch = 0
+        self._figures: dict[str, str] = {}
 
-    def update(self, record: str) -> None:
-        """Show the newest step."""
-        rows = shown = 0
-        figures: dict[str, str] = {}
-        for line in parse(record):
-            if line["kind"] == "start":
-                rows = line["steps"] * line["global_batch"]
-                shown = line["from_step"] * line["global_batch"]
-                batch = line["global_batch"]
-            elif line["kind"] == "step":
-                shown = line["step"] * batch
-                figures |= {"epoch": str(line["epoch"]), "loss": f"{line['loss']:.3f}"}
-                figures["split"] = "+".join(map(str, line["split"]))
-            elif line["kind"] == "epoch":
-                figures["balanced accuracy"] = f"{line['validation']['balanced_accuracy']:.1%}"
-        if not rows:
-            return
-        if not self._started:
-            self._bars.stage("train", rows)
-            self._started = True
-        self._bars.say(**figures)
-        self._bars.at(shown)
+    def feed(self, more: bytes) -> None:
+        """Take what has come since, and show the newest step."""
+        self.offset += len(more)
+        whole, newline, self._rest = (self._rest + more).rpartition(b"\n")
+        for line in parse(whole + newline):
+            self._show(line)
+
+    def _show(self, line: dict[str, Any]) -> None:
+        if line["kind"] == "start":
+            self._batch = line["global_batch"]
+            self._bars.stage("train", line["steps"] * self._batch)
+            self._bars.at(line["from_step"] * self._batch)
+        elif line["kind"] == "step":
+            self._figures |= {"epoch": str(line["epoch"]), "loss": f"{line['loss']:.3f}"}
+            self._figures["split"] = "+".join(map(str, line["split"]))
+            self._bars.say(**self._figures)
+            self._bars.at(line["step"] * self._batch)
+        elif line["kind"] == "epoch":
+            self._figures["balanced accuracy"] = f"{line['validation']['balanced_accuracy']:.1%}"
 
 
-def parse(record: str) -> Iterator[dict[str, Any]]:
+def parse(record: bytes) -> Iterator[dict[str, Any]]:
     """The lines of a record.jsonl that are whole."""
     for line in record.splitlines(keepends=True):
-        if line.endswith("\n") and line.strip():
+        if line.endswith(b"\n") and line.strip():
             try:
                 yield json.loads(line)
             except json.JSONDecodeError:

@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -43,6 +44,45 @@ class Shell:
         )
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout if status == 0 and command[0] != "cdk" else done.stdout + done.stderr
+
+    def interrupted(self, *command: str | Path) -> str:
+        """Ctrl-C once the run has taken its first steps."""
+        before = self.steps_recorded()
+        running = subprocess.Popen(
+            list(map(os.fspath, command)), env=self.environment, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        deadline = time.monotonic() + 120
+        while self.steps_recorded() == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=180)
+        assert running.returncode == 0
+        return said
+
+    def client(self, service: str):
+        return boto3.client(
+            service,
+            endpoint_url=self.environment["AWS_ENDPOINT_URL"],
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def steps_recorded(self) -> int:
+        """Lines about steps in all records of the deployment's data bucket."""
+        s3 = self.client("s3")
+        records = [
+            s3.get_object(Bucket=bucket["Name"], Key=found["Key"])["Body"].read()
+            for bucket in s3.list_buckets()["Buckets"]
+            for found in s3.list_objects_v2(Bucket=bucket["Name"], Prefix="runs/").get("Contents", ())
+            if found["Key"].endswith("record.jsonl")
+        ]
+        return sum(record.count(b'"kind": "step"') for record in records)
+
+    def desired_nodes(self) -> list[int]:
+        groups = self.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+        return [group["DesiredCapacity"] for group in groups]
 
     def cdk(self, *arguments: str) -> str:
         return self("cdk", *arguments, *TOPOLOGY, "--output", self.folder / "assembly")
@@ -103,6 +143,12 @@ def test_the_life_of_a_mixed_cluster(shell: Shell, tmp_path: Path) -> None:
     assert summary["rows_of_ranks"][3] == min(summary["rows_of_ranks"])
     assert summary["accuracy"] > summary["majority"]
 
+    longer = ("shoal", "train", "--deployment", "mine", "--output", output, "--epochs", "80", "--json")
+    assert json.loads(shell.interrupted(*longer))["stopped"] is True
+    assert shell.desired_nodes() == [0, 0]
+    resumed = json.loads(shell(*longer, "--resume"))
+    assert (resumed["stopped"], resumed["rows_seen"]) == (False, 80 * resumed["rows"])
+
     sentence = subprocess.run(
         ["shoal", "predict", "--model", summary["run"]],
         input="The screen is good and sharp.\n",
@@ -125,14 +171,7 @@ def test_no_nodes_are_left_up_by_a_training_that_fails(shell: Shell, tmp_path: P
         said = shell("shoal", "preprocess", "--deployment", "mine", "--input", "s3://nowhere/x", status=1)
         assert "s3://nowhere/x" in said
         assert "Traceback" not in said
-        groups = boto3.client(
-            "autoscaling",
-            endpoint_url=shell.environment["AWS_ENDPOINT_URL"],
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        ).describe_auto_scaling_groups()["AutoScalingGroups"]
-        assert [group["DesiredCapacity"] for group in groups] == [0, 0]
+        assert shell.desired_nodes() == [0, 0]
     finally:
         shell.cdk("destroy", "--force")
 

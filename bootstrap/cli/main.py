@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from types import FrameType
 
 import psutil
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.cli import demo, embedded, predict, preprocess, train
 from bootstrap.errors import ShoalError, UsageError
+from bootstrap.fleet import ENDING_SIGNALS
 from corpus.errors import DataError
 from embedded.errors import EmulatorError
 from infra.errors import TopologyError
@@ -30,7 +33,7 @@ _PROCESS = os.getpid()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line's verb; returns the exit status."""
     args = _parser().parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING_SIGNALS:
         signal.signal(number, _interrupt)
     try:
         return int(args.run(args))
@@ -39,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except _KNOWN as error:
         _say(error)
+        return 1
+    except (BotoCoreError, ClientError, Boto3Error) as error:
+        _say(f"AWS could not do what was asked: {error}; are credentials, region and permissions right?")
         return 1
     except KeyboardInterrupt:
         _say("interrupted")

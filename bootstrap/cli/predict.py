@@ -4,10 +4,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bootstrap.errors import ShoalError
 from corpus.errors import DataError
@@ -15,7 +14,7 @@ from corpus.errors import DataError
 if TYPE_CHECKING:
     from trainer.predict import Model
 
-_AT_ONCE = 2048
+_AT_ONCE = 1 << 18
 _LABELS = {0: "negative", 1: "positive", None: "unknown"}
 
 
@@ -41,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     from trainer.predict import predict
 
     model = _load(args.model)
-    texts = _texts(args.files)
-    while block := list(islice(texts, _AT_ONCE)):
+    for block in _blocks(args.files):
         for text, said in zip(block, predict(model, block), strict=True):
             label, probability = _LABELS[said.label], round(said.probability, 4)
             if args.json:
                 print(json.dumps({"label": label, "probability": probability, "text": text}))  # noqa: T201
             else:
                 print(f"{label}\t{probability:.4f}\t{text}")  # noqa: T201
+        sys.stdout.flush()
     return 0
 
 
@@ -68,12 +67,23 @@ def _load(address: str) -> "Model":
         return load_model(folder)
 
 
-def _texts(files: list[Path]) -> Iterator[str]:
+def _blocks(files: list[Path]) -> Iterator[list[str]]:
+    """The texts of all files, or of standard input, as many at a time as are there to be read."""
     for path in files:
         try:
-            with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-                yield from (line.rstrip("\r\n") for line in lines)
+            with path.open("rb") as opened:
+                yield from _lines(opened)
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from error
     if not files:
-        yield from (line.rstrip("\r\n") for line in sys.stdin)
+        yield from _lines(sys.stdin.buffer)
+
+
+def _lines(file: BinaryIO) -> Iterator[list[str]]:
+    rest = b""
+    while read := file.read1(_AT_ONCE):  # type: ignore[attr-defined]
+        *lines, rest = (rest + read).split(b"\n")
+        if lines:
+            yield [line.rstrip(b"\r").decode("utf-8", "replace") for line in lines]
+    if rest:
+        yield [rest.decode("utf-8", "replace")]

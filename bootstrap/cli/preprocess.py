@@ -7,6 +7,7 @@ from typing import Any
 from bootstrap.cli.output import add_json, add_where, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
+from corpus.errors import DataError
 from jobs.choose import add_max_malformed
 from jobs.settings import add_settings, read_settings
 
@@ -40,7 +41,10 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    settings = read_settings(args)
+    try:
+        settings = read_settings(args)
+    except DataError as error:
+        raise UsageError(str(error)) from error
     if args.local:
         if args.output is None:
             raise UsageError("--local needs --output DIR, the folder for dataset.h5 and counts.json")

@@ -66,7 +66,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("rows given to each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
     ]
     if result["stopped"]:
-        return [*speed, ("stopped", f"with a checkpoint in {output}; go on by the same command with --resume")]
+        return [*speed, ("stopped", "with a checkpoint; go on by the same command with --resume")]
     return [
         ("model", str(output / "model.pt")),
         *speed,

@@ -1,11 +1,12 @@
 #!/bin/bash
-# Bootstrap action of every EMR node: install.sh CODE_ZIP WHEELS_ZIP (both s3://...).
+# Bootstrap action of every EMR node: install.sh CODE_ZIP WHEELS_ZIP REGION (the first two s3://...).
 # The nodes reach no package index, so the libraries come along as wheels. Everything is written below NODE_ROOT,
 # which is empty on a real node; there EMR runs this as the user hadoop, who may sudo.
 set -euo pipefail
 
 code=$1
 wheels=$2
+region=$3
 root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo
@@ -26,7 +27,7 @@ python3.11 -m venv "$home/venv"
 
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
-export PYTHONPATH=$home/code
+export PYTHONPATH=$home/code AWS_DEFAULT_REGION=$region
 exec $home/venv/bin/python "\$@"
 RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"

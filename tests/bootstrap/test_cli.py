@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -138,7 +139,7 @@ def no_model(folder: Path) -> list[str]:
         (lambda _: ["preprocess", "--local", "--input", "s3://a/b", "--output", "y"], 2, "--local reads files"),
         (
             lambda _: ["preprocess", "--local", "--input", "x", "--output", "y", "--positive-from", "9"],
-            1,
+            2,
             "leaves one class",
         ),
         (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
@@ -200,7 +201,7 @@ def test_a_missing_deployment_is_said_with_the_way_to_make_one() -> None:
         AWS_MAX_ATTEMPTS="1",
     )
     assert done.returncode == 1
-    assert "cannot ask AWS" in done.stderr
+    assert "AWS could not do what was asked" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -286,3 +287,60 @@ def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> 
     assert summary["majority"] == pytest.approx(0.879, abs=0.001)
     assert summary["balanced_accuracy"] > 0.6
     assert summary["f1_negative"] > 0.35
+
+
+def test_the_commands_of_the_readme_work_as_they_stand(reviews: Path, tmp_path: Path) -> None:
+    block = re.search(r"make setup.*?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews" / "a.json.gz").write_bytes(gzip.compress(reviews.read_bytes()))
+    done = subprocess.run(
+        ["bash", "-e", "-c", block.group(1)], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^(negative|positive)\t[01]\.\d{4}\tbroke after a week$", done.stdout, re.MULTILINE)
+
+
+def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    running = subprocess.Popen(
+        ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path / "out", "--epochs", "500"],
+        env={**os.environ, MARK: mark},
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out" / "record.jsonl").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGHUP)
+    running.wait(timeout=90)
+    assert left_behind(mark) == []
+
+
+def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(dataset: Path, tmp_path: Path) -> None:
+    command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "1", "--json"]
+    assert shoal(*command[1:]).returncode == 0
+    again = subprocess.Popen(list(map(os.fspath, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while (tmp_path / "summary.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    again.send_signal(signal.SIGINT)
+    said, _ = again.communicate(timeout=90)
+    assert again.returncode == 130 or json.loads(said)["stopped"] is True
+
+
+def test_a_text_is_answered_before_the_next_is_given(dataset: Path, tmp_path: Path) -> None:
+    assert shoal("train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "1").returncode == 0
+    asked = subprocess.Popen(
+        ["shoal", "predict", "--model", tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert asked.stdin is not None
+    assert asked.stdout is not None
+    for text in ("good lamp", "bad lamp"):
+        asked.stdin.write(f"{text}\n")
+        asked.stdin.flush()
+        assert asked.stdout.readline().endswith(f"\t{text}\n")
+    asked.stdin.close()
+    assert asked.wait(timeout=30) == 0

@@ -16,7 +16,7 @@ def steps(**settings: object) -> dict[str, list[str]]:
         settings=Settings(**settings),
         input_bytes=10**9,
     )
-    return {step.name: streaming_arguments(step, 6) for step in plan.steps() if isinstance(step, JobStep)}
+    return {step.name: streaming_arguments(step, 6, "run1") for step in plan.steps() if isinstance(step, JobStep)}
 
 
 def values(arguments: list[str], option: str) -> list[str]:

@@ -24,29 +24,32 @@ STEP = {"kind": "step", "epoch": 1, "step": 6, "loss": 0.5, "split": [20, 12]}
 EPOCH = {"kind": "epoch", "validation": {"balanced_accuracy": 0.75}}
 
 
-def record(*lines: dict) -> str:
-    return "".join(json.dumps(line) + "\n" for line in lines)
+def record(*lines: dict) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
 def test_half_a_line_waits_for_its_other_half() -> None:
-    assert list(parse(record(START) + json.dumps(STEP)[:-5])) == [START]
+    assert list(parse(record(START) + json.dumps(STEP).encode()[:-5])) == [START]
 
 
 def test_half_a_line_that_a_killed_run_left_is_passed_over() -> None:
-    assert list(parse(record(START) + json.dumps(STEP)[:-5] + "\n" + record(START))) == [START, START]
+    assert list(parse(record(START) + json.dumps(STEP).encode()[:-5] + b"\n" + record(START))) == [START, START]
 
 
 def test_nothing_is_shown_before_the_run_has_started() -> None:
     screen = Screen()
-    RunView(screen).update("")
+    RunView(screen).feed(b"")
     assert screen.shown == []
 
 
 def test_a_resumed_run_is_shown_from_where_it_goes_on() -> None:
     screen = Screen()
     view = RunView(screen)
-    view.update(record(START))
+    view.feed(record(START))
     assert screen.shown == [("train", 320), 128]
-    view.update(record(START, STEP, EPOCH))
-    assert screen.shown[2:] == [192]
+    more = record(STEP, EPOCH, STEP)
+    for place in range(len(more)):
+        view.feed(more[place : place + 1])
+    assert screen.shown[2:] == [192, 192]
     assert screen.figures == {"epoch": "1", "loss": "0.500", "split": "20+12", "balanced accuracy": "75.0%"}
+    assert view.offset == len(record(START)) + len(more)

@@ -1,0 +1,138 @@
+"""A deployment's EMR cluster: submit steps, wait for them, cancel them, and say why one failed.
+
+The easy mistake is to believe the step's log: EMR brings it to the bucket minutes after the step ended, and a
+streaming task's own words never get into it. What a step wants its user to know it leaves at an address.
+"""
+
+import gzip
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bootstrap import objects
+from bootstrap.deployment import Deployment
+from bootstrap.errors import ShoalError
+from bootstrap.objects import Place
+from bootstrap.patience import patiently
+from corpus.errors import DataError
+from infra import catalog, topology
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, StepConfigTypeDef
+
+_ALIVE = ("STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING")
+_GOING_ON = ("PENDING", "RUNNING", "CANCEL_PENDING")
+_LOG_PATIENCE_SECONDS = 20
+_CANCEL_SECONDS = 60
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+# Cancelling a step ends the process that submitted a job to YARN, not the job.
+_KILL = """\
+command -v yarn >/dev/null || exit 0
+yarn application -list | awk '/shoal {run}:/ {{print $1}}' | xargs --no-run-if-empty yarn application -kill
+"""
+
+
+class Cluster:
+    """The cluster of a deployment, alive. Raises ShoalError when it has ended."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._s3 = deployment.session.client("s3")
+        self._emr = deployment.session.client("emr")
+        self._logs = deployment.output(topology.OUTPUT_LOG_BUCKET)
+        self.id = deployment.output(topology.OUTPUT_CLUSTER_ID)
+        if end := self._end():
+            raise ShoalError(
+                f"the cluster {self.id} has ended ({end}); deploy again with `-c generation=N`, N being 2 or one more "
+                "than last time: that brings a new cluster and leaves the buckets alone"
+            )
+
+    def core_vcpus(self) -> int:
+        """The vCPUs of all core nodes."""
+        groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
+        return sum(
+            catalog.find(group["InstanceType"]).vcpu * group["RequestedInstanceCount"]
+            for group in groups
+            if group["InstanceGroupType"] == "CORE"
+        )
+
+    @contextmanager
+    def submitted(self, steps: Sequence["StepConfigTypeDef"], run: str) -> Iterator[list[str]]:
+        """The steps' ids, in order. What is left of the steps is cancelled on leaving by an error.
+
+        `run` is in the names of the jobs that the steps give to YARN.
+        """
+        ids = self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
+        try:
+            yield ids
+        except BaseException:
+            self._cancel(ids, run)
+            raise
+
+    def wait(self, step_id: str, failure: Place) -> None:
+        """Return when a step has completed.
+
+        Raises DataError with what it left at the address `failure`, or else ShoalError with what EMR and its log say.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            step = patiently(partial(self._emr.describe_step, ClusterId=self.id, StepId=step_id))
+            state = step["Step"]["Status"]["State"]
+            if state == "COMPLETED":
+                return
+            if state not in _GOING_ON:
+                raise self._explained(step, failure)
+            time.sleep(pause)
+            pause = min(pause * 1.2, _LONGEST_PAUSE)
+
+    def _end(self) -> str | None:
+        """Why the cluster has ended; nothing while it lives."""
+        status = self._emr.describe_cluster(ClusterId=self.id)["Cluster"]["Status"]
+        if status["State"] in _ALIVE:
+            return None
+        return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
+
+    def _explained(self, step: "DescribeStepOutputTypeDef", failure: Place) -> Exception:
+        if sentence := objects.read_text(self._s3, failure):
+            return DataError(sentence)
+        if end := self._end():
+            return ShoalError(f"the cluster {self.id} ended ({end}); its log is in s3://{self._logs}/emr/{self.id}/")
+        status = step["Step"]["Status"]
+        log = Place(self._logs, f"emr/{self.id}/steps/{step['Step']['Id']}/")
+        details = status.get("FailureDetails", {})
+        said = self._last_words(log) or details.get("Message") or details.get("Reason") or "no reason given"
+        return ShoalError(
+            f"the step '{step['Step']['Name']}' ended as {status['State']}: {said}; its log (after some minutes): "
+            f"{log}, and those of its tasks: s3://{self._logs}/emr/{self.id}/containers/"
+        )
+
+    def _last_words(self, log: Place) -> str | None:
+        """The last line of a step's standard error, if the log bucket has it soon."""
+        place = Place(log.bucket, f"{log.key}stderr.gz")
+        deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if packed := objects.read_from(self._s3, place, 0):
+                lines = gzip.decompress(packed).decode("utf-8", "replace").strip().splitlines()
+                return lines[-1] if lines else None
+            time.sleep(2)
+        return None
+
+    def _cancel(self, ids: Sequence[str], run: str) -> None:
+        """End what is left of the steps, and wait until they write no more."""
+        if not (going_on := self._going_on(ids)):
+            return
+        self._emr.cancel_steps(ClusterId=self.id, StepIds=going_on, StepCancellationOption="TERMINATE_PROCESS")
+        kill: StepConfigTypeDef = {
+            "Name": "end cancelled jobs",
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["bash", "-c", _KILL.format(run=run)]},
+        }
+        ids = [*ids, *self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=[kill])["StepIds"]]
+        deadline = time.monotonic() + _CANCEL_SECONDS
+        while self._going_on(ids) and time.monotonic() < deadline:
+            time.sleep(_FIRST_PAUSE)
+
+    def _going_on(self, ids: Sequence[str]) -> list[str]:
+        described = {each: self._emr.describe_step(ClusterId=self.id, StepId=each) for each in ids}
+        return [each for each, step in described.items() if step["Step"]["Status"]["State"] in _GOING_ON]

@@ -1,0 +1,117 @@
+"""What the nodes of a training run are told to do, as shell scripts: bring the data, train, stop.
+
+On the share is all that ranks have in common; without a share each node has a folder of its own in its place. The
+easy mistake is to ask a shell that waits for `sleep` to end: a signal would be heeded only afterwards.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bootstrap.fleet import Node
+from bootstrap.objects import Place
+from bootstrap.train import STOP_SECONDS
+from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
+
+_RECORD_SECONDS = 5
+
+# Words that stand in the trainer's arguments for what only a node's shell knows.
+_DATA, _OUTPUT = Path("@data@"), Path("@output@")
+
+_HEAD = """\
+export PATH="${{NODE_ROOT:-}}/usr/local/bin:$PATH" AWS_DEFAULT_REGION={region}
+data="${{NODE_ROOT:-}}{file}"
+run="${{NODE_ROOT:-}}/mnt/share/runs/{name}"
+"""
+
+_STAGE = """\
+set -euo pipefail
+mkdir -p "$(dirname "$data")" "$run"
+rm -f "$run"/stop-*
+[ -e "$run/checkpoints" ] || aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
+[ -e "$data" ] && exit 0
+aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
+mv "$data.$$.partial" "$data"
+"""
+
+_TRAIN = """\
+set -uo pipefail
+{environment}
+log="$run/node-{rank}.log"
+bring() {{ nice -n 19 aws s3 sync --only-show-errors --exclude '*.partial' "$@" "$run" {folder}; }}
+shoal-python -m torch.distributed.run --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
+    --master-addr={master} --master-port={port} --shutdown-timeout={stop_seconds} \\
+    -m trainer {arguments} >"$log" 2>&1 &
+training=$!
+trap 'kill -TERM $training' TERM INT
+while kill -0 $training 2>/dev/null; do
+    [ -e "$run/stop-{rank}" ] && rm -f "$run/stop-{rank}" && kill -TERM $training
+    {follow}
+    for second in {seconds}; do
+        [ -e "$run/stop-{rank}" ] || ! kill -0 $training 2>/dev/null || {{ sleep 1 & wait $!; }}
+    done
+done
+wait $training
+status=$?
+{finish}
+exit $status
+"""
+
+_STOP = """\
+touch "$run/stop-{rank}"
+"""
+
+# While it trains a node brings the record; its checkpoints only at the end of a run that can be taken up again.
+_FOLLOW = "bring --exclude 'checkpoints/*'"
+_FINISH = """\
+if grep -q '"stopped": false' "$run/summary.json" 2>/dev/null; then bring --exclude 'checkpoints/*'; else bring; fi"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A training run in the data bucket."""
+
+    name: str
+    dataset: Place
+    folder: Place
+    """Where what it writes is brought to."""
+    region: str
+
+    @property
+    def file(self) -> str:
+        """The dataset's path on a node, from the share on."""
+        return f"/mnt/share/datasets/{self.dataset.key.replace('/', '-')}"
+
+    def stage(self) -> str:
+        """Copy the dataset, and the checkpoints of a run that is taken up again, to where the ranks read them."""
+        return self._head() + _STAGE.format(
+            dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
+        )
+
+    def train(self, nodes: Sequence[Node], rank: int, port: int, config: TrainConfig) -> str:
+        """Run the ranks of one node; the first node's brings everybody's results to S3, also meanwhile."""
+        arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT))
+        shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"'}
+        folder = shlex.quote(str(self.folder))
+        return self._head() + _TRAIN.format(
+            environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in RANK_ENVIRONMENT.items()),
+            rank=rank,
+            nodes=len(nodes),
+            gpus=nodes[rank].gpus,
+            master=nodes[0].address,
+            port=port,
+            stop_seconds=STOP_SECONDS,
+            arguments=" ".join(shell.get(argument) or shlex.quote(argument) for argument in arguments),
+            folder=folder,
+            follow=_FOLLOW if rank == 0 else ":",
+            finish=_FINISH if rank == 0 else f'aws s3 cp --only-show-errors "$log" {folder}',
+            seconds=" ".join(map(str, range(_RECORD_SECONDS))),
+        )
+
+    def stop(self, rank: int) -> str:
+        """Ask the ranks of one node to end with a checkpoint; it may have only just begun to start them."""
+        return self._head() + _STOP.format(rank=rank)
+
+    def _head(self) -> str:
+        return _HEAD.format(file=self.file, name=self.name, region=self.region)
