@@ -26,6 +26,10 @@ _CHANGE = 1.15
 _WORTHWHILE = 0.01
 """The predicted gain below which a split stays as it is, so that noise does not move rows to and fro."""
 
+_PATIENCE, _MOST_PATIENCE = 4, 64
+"""Rebalances that a rank is without rows before it is given one again, at first and at most. A rank that fails such a
+trial waits twice as long for its next: a stall that passes costs little, and so does a rank that never recovers."""
+
 _TRUST_IN_PROPORTION = 0.05
 """How firmly the fit holds on to a = 0 while the row counts seen are too alike to tell a from b."""
 
@@ -79,8 +83,8 @@ class Balancer:
 
     Deterministic: ranks that feed it the same observations in the same order get the same splits.
 
-    A rank is left without rows only after it was seen to be too slow for a single one; it then has no more times to
-    show, and stays without until the run is started again.
+    A rank is left without rows only after it was seen to be too slow for a single one. It then has no more times to
+    show, so now and then it is given one row: what held it up may have passed.
     """
 
     def __init__(self, *, ranks: int, every: int, enabled: bool = True) -> None:
@@ -90,6 +94,8 @@ class Balancer:
         self._fixed = np.zeros(ranks)
         self._per_row = np.ones(ranks)
         self._least = np.zeros(ranks, dtype=np.int64)
+        self._without = [0] * ranks  # rebalances in a row
+        self._patience = [_PATIENCE] * ranks
         self._observations = 0
         self._history = [deque[tuple[int, float]](maxlen=2 * max(every, _RECENT)) for _ in range(ranks)]
         self._fits = [(0.0, 0.0)] * ranks
@@ -112,7 +118,8 @@ class Balancer:
             if count > 0 and duration > 0:
                 history.append((count, duration))
         self._observations += 1
-        if self._observations in FIRST_REBALANCES or self._observations % self._every == 0:
+        regular = self._observations in FIRST_REBALANCES or self._observations % self._every == 0
+        if regular or (self._least.any() and (self._tried() & (self._least > 0)).any()):
             self._rebalance(int(rows.sum()))
 
     def _rebalance(self, total: int) -> None:
@@ -123,11 +130,34 @@ class Balancer:
             return  # nothing is known yet of some rank
         fixed, per_row = np.array(self._fits).T  # (ranks,) each
         best, present = equalise(total, fixed, per_row), self.split(total)
-        if _finish(best, fixed, per_row) > (1 - _WORTHWHILE) * _finish(present, fixed, per_row):
-            return
-        self._fixed, self._per_row = fixed, per_row
-        tried = np.array([_was_tried(history) for history in self._history])
-        self._least = np.where((best == 0) & ~tried, 1, 0)
+        tried = self._tried()
+        if _finish(best, fixed, per_row) <= (1 - _WORTHWHILE) * _finish(present, fixed, per_row):
+            self._fixed, self._per_row = fixed, per_row
+            self._least = np.where((best == 0) & ~tried, 1, 0)
+        else:
+            self._least[tried] = 0
+        self._offer_again(self.split(total))
+
+    def _offer_again(self, split: IntArray) -> None:
+        """Give ranks that were without rows for long enough a trial: one row, judged by what it takes from now on."""
+        for rank, count in enumerate(split.tolist()):
+            if count > 1:
+                self._patience[rank] = _PATIENCE
+            self._without[rank] = self._without[rank] + 1 if count == 0 else 0
+            if self._without[rank] > self._patience[rank]:
+                self._without[rank] = 0
+                self._patience[rank] = min(2 * self._patience[rank], _MOST_PATIENCE)
+                self._history[rank].clear()
+                self._least[rank] = 1
+
+    def _tried(self) -> npt.NDArray[np.bool_]:
+        """(ranks,): whose newest entries are of single rows: what is then known of the rank is known for sure."""
+        return np.array(
+            [
+                len(history) >= _RECENT and all(count == 1 for count, _ in list(history)[-_RECENT:])
+                for history in self._history
+            ]
+        )
 
 
 def _follow(history: deque[tuple[int, float]], a: float, b: float) -> tuple[float, float]:
@@ -143,11 +173,6 @@ def _follow(history: deque[tuple[int, float]], a: float, b: float) -> tuple[floa
                 history.popleft()
             rows, seconds = rows[-_RECENT:], seconds[-_RECENT:]
     return fit(rows, seconds)
-
-
-def _was_tried(history: deque[tuple[int, float]]) -> bool:
-    """Whether the newest entries are of single rows: what is then known of the rank is known for sure."""
-    return len(history) >= _RECENT and all(count == 1 for count, _ in list(history)[-_RECENT:])
 
 
 def _finish(split: IntArray, fixed: FloatArray, per_row: FloatArray) -> float:

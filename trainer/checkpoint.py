@@ -6,6 +6,7 @@ zip archive with a checksum a member, and they are checked first.
 
 import io
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,23 @@ _MAY_CHANGE = frozenset(
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
-    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and drop all but the last two."""
-    folder.mkdir(exist_ok=True)
+    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and drop all but the last two.
+
+    Raises TrainingError when it cannot be written; those before it are still there then.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise TrainingError(
+            f"cannot make the folder {folder}: {error.strerror}; remove what is in its place"
+        ) from error
     path = folder / f"step-{steps:09}.pt"
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_whole(path, buffer.getvalue())
     for old in _newest_first(folder)[KEPT:]:
-        old.unlink()
+        with suppress(OSError):  # an old one too many does no harm
+            old.unlink()
     return path
 
 

@@ -103,7 +103,10 @@ class TrainConfig:
         nargs="+",
         metavar="RANK:FACTOR",
     )
-    record_every: int = _option("steps between two lines of record.jsonl", default=10)
+    record_every: int = _option(
+        "steps between two lines of record.jsonl, which are also half a second apart; 1: every step, however quick",
+        default=10,
+    )
     checkpoint_minutes: float = _option("minutes between two checkpoints", default=5.0)
     resume: bool = _option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False

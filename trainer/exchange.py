@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from trainer.errors import TrainingError
+from trainer import peers
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 
@@ -56,9 +56,10 @@ class Exchange:
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
         self._table = model.embedding.weight
         self._dense = [parameter for parameter in model.parameters() if parameter is not self._table]
-        self._late: tuple[int, int, Tensor, torch.cuda.Event | None] | None = None
-        for parameter in model.parameters():
-            dist.broadcast(parameter.data, src=0)
+        self._late: tuple[int, int, Tensor, peers.Arrival | None] | None = None
+        with peers.needed("at the start"):
+            for parameter in model.parameters():
+                dist.broadcast(parameter.data, src=0)
 
     def reduce(
         self,
@@ -89,13 +90,8 @@ class Exchange:
         parts = [*(gradient.flatten() for gradient in dense), self._table.grad[touched].flatten(), tail]
         flat = torch.cat(parts)
         if self._ranks > 1:
-            try:
+            with peers.needed(f"at step {step + 1}"):
                 dist.all_reduce(flat, op=dist.ReduceOp.SUM)
-            except RuntimeError as error:
-                raise TrainingError(
-                    f"rank {self._rank} lost the other ranks at step {step} ({str(error).splitlines()[0]}); "
-                    "start again with --resume"
-                ) from error
         if self._clip_norm:
             whole = flat[: -len(tail)]  # all gradients that are not zero
             whole *= (self._clip_norm / (whole.norm() + 1e-6)).clamp(max=1.0)
@@ -108,13 +104,17 @@ class Exchange:
         return late
 
     def drain(self) -> Report | None:
-        """The report of the last step that was reduced, unless it was handed out already."""
+        """The report of the last step that was reduced, unless it was handed out already.
+
+        Raises TrainingError when other ranks are gone.
+        """
         if self._late is None:
             return None
         step, size, tail, arrival = self._late
         self._late = None
         if arrival is not None:
-            arrival.synchronize()
+            with peers.needed(f"at step {step + 1}"):
+                peers.wait(arrival, peers.health(self._table.device))
         told = tail.to(torch.float64).numpy()
         rows, seconds = told[_TIMES:].reshape(2, self._ranks)  # (2, ranks)
         return Report(
@@ -128,7 +128,7 @@ class Exchange:
         )
 
 
-def _on_its_way(tail: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+def _on_its_way(tail: Tensor) -> tuple[Tensor, peers.Arrival | None]:
     """A copy on the host, and the event after which it is there."""
     if tail.device.type != "cuda":
         return tail.clone(), None

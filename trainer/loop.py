@@ -7,13 +7,13 @@ only it knows, such as its clock: the others would wait for it for ever.
 
 What a result depends on: the data, the settings, the seed. The number of ranks and the splits change it by no more
 than the order of floating-point sums, as long as there is no dropout: its masks are drawn anew for every step and
-rank, and so depend on the split.
+rank, and so depend on the split. A resumed run draws the masks that an undisturbed one would have, but for those
+between LSTM layers (`layers` above 1) on a GPU: cuDNN draws them from a state of its own, which no checkpoint holds.
 """
 
 import os
 import sys
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,30 +34,14 @@ from trainer.metrics import measures
 from trainer.optimise import learning_rate, optimiser
 from trainer.order import Order
 from trainer.predict import FILE_NAME, save_model
+from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import own_rates
-from trainer.record import Record
+from trainer.record import Record, Thinning
 
 CHECKPOINTS, RECORD, SUMMARY = "checkpoints", "record.jsonl", "summary.json"
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
-
-
-@dataclass(kw_only=True)
-class Progress:
-    """How far a run has come: what a checkpoint holds besides the weights."""
-
-    epoch: int = 0
-    step: int = 0
-    """Steps done of this epoch."""
-    rows_seen: int = 0
-    seconds: float = 0.0
-    """Of training, over all sittings."""
-    loss_sum: float = 0.0
-    """Of this epoch, over its rows so far."""
-    best: dict[str, Any] | None = None
-    """The epoch with the best balanced accuracy on the validation rows so far (of equal ones, that with the smaller
-    loss): `epoch` (from 1), `validation`, `test`, `state`."""
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
@@ -112,14 +96,12 @@ class _Run:
         self.clock = Clock()
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
-        self.saved_at = time.monotonic()
+        self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
         self.rates = [0.0] * ranks.size
         self.rows_of_ranks = np.zeros(ranks.size, dtype=np.int64)  # in this sitting
-        if ranks.first:
-            (config.output / SUMMARY).unlink(missing_ok=True)
-            if not saved:
-                checkpoint.clear(config.output / CHECKPOINTS)
-        self.record = Record(config.output / RECORD if ranks.first else None, fresh=not saved)
+        self.thinning = Thinning(config.record_every)
+        with ranks.agreement():
+            self.record = self._open_output(fresh=not saved)
 
     def train(self) -> dict[str, Any]:
         self._measure_own_rates()
@@ -140,13 +122,30 @@ class _Run:
         self.record.write("end", **summary)
         return summary
 
+    def _open_output(self, *, fresh: bool) -> Record:
+        if not self.ranks.first:
+            return Record(None, fresh=fresh)
+        output = self.config.output
+        try:
+            (output / SUMMARY).unlink(missing_ok=True)
+            if fresh:
+                checkpoint.clear(output / CHECKPOINTS)
+            return Record(output / RECORD, fresh=fresh)
+        except OSError as error:
+            raise TrainingError(
+                f"cannot write {error.filename}: {error.strerror}; remove it, or choose another --output"
+            ) from error
+
     def _train_epoch(self) -> None:
+        """Train to the end of the epoch, and keep that: an evaluation may take long, and the machine may be lost."""
         self.clock.go_on()
         while self.progress.step < self.order.steps and not self.stopped:
             self._step()
             if self.save_due:
                 self._save()
         self._heed(self.exchange.drain())
+        if self.saved_steps != self.steps_done and not self.stopped:
+            self._save()
         self.clock.pause()
 
     def _step(self) -> None:
@@ -188,7 +187,8 @@ class _Run:
         self.balancer.observe(report.rows, report.seconds)
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
-        if report.step % self.config.record_every == 0:
+        last = self.stopped or report.step + 1 == self.steps
+        if self.thinning.takes(report.step, last=last, now=time.monotonic()):
             self.record.write(
                 "step",
                 epoch=self.progress.epoch + 1,
@@ -201,24 +201,36 @@ class _Run:
             self.bar.set_postfix_str(f"loss {report.loss:.3f}, {self._share_of_ideal():.0%} of ideal")
 
     def _evaluate_epoch(self) -> None:
+        """End the epoch with its measures, unless the run is asked to stop: a later sitting then evaluates again."""
         progress, results = self.progress, {}
         for name, rows in (("validation", self.data.validation), ("test", self.data.test)):
-            loss, confusion = evaluate(
-                self.model, rows, split=self.balancer.split(len(rows)), positive_weight=self.positive_weight
+            evaluated = evaluate(
+                self.model,
+                rows,
+                split=self.balancer.split(len(rows)),
+                positive_weight=self.positive_weight,
+                stop=lambda: self.stop.made,
             )
+            if evaluated is None:
+                self.stopped = True
+                return
+            loss, confusion = evaluated
             results[name] = {"loss": loss, **measures(confusion)}
-        is_best = progress.best is None or _merit(results) > _merit(progress.best)
-        if is_best:
+        if is_best := progress.is_best(results):
             state = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()}
             progress.best = {"epoch": progress.epoch + 1, **results, "state": state}
         loss = progress.loss_sum / self.order.rows
         self.record.write("epoch", epoch=progress.epoch + 1, loss=loss, **results, best=is_best)
-        progress.epoch, progress.step, progress.loss_sum = progress.epoch + 1, 0, 0.0
+        progress.end_epoch()
 
     def _save(self) -> None:
-        """Write a checkpoint, after a look at the latest loss: what it spoilt must not be kept."""
+        """Write a checkpoint, after a look at the latest loss: what it spoilt must not be kept.
+
+        Only rank 0 writes and may fail at it, so a failure is said and not raised: the others would wait for ever.
+        """
         self._heed(self.exchange.drain())
         self.save_due, self.saved_at, start = False, time.monotonic(), time.monotonic()
+        self.saved_steps = self.steps_done
         if not self.ranks.first:
             return
         state = {
@@ -229,7 +241,13 @@ class _Run:
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
         }
-        path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
+        try:
+            path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
+        except TrainingError as error:
+            text = f"no checkpoint at step {self.steps_done}: {error}"
+            tqdm.write(text, file=sys.stderr)
+            self.record.write("note", text=text)
+            return
         self.record.write(
             "checkpoint",
             step=self.steps_done,
@@ -344,7 +362,3 @@ class _Run:
     def _share_of_ideal(self) -> float | None:
         rate = self._rate()
         return None if rate is None else rate / sum(self.rates)
-
-
-def _merit(results: dict[str, Any]) -> tuple[float, float]:
-    return results["validation"]["balanced_accuracy"], -results["validation"]["loss"]

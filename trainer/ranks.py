@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 from corpus.errors import DataError
+from trainer import peers
 from trainer.errors import TrainingError
 
 
@@ -64,13 +65,15 @@ class Ranks:
     def gather(self, mine: Any) -> list[Any]:
         """What each rank passed, in the order of ranks."""
         everyone: list[Any] = [None] * self.size
-        dist.all_gather_object(everyone, mine)
+        with peers.needed("between two steps"):
+            dist.all_gather_object(everyone, mine)
         return everyone
 
     def from_first(self, value: Any) -> Any:
         """What rank 0 passed."""
         box = [value]
-        dist.broadcast_object_list(box, src=0)
+        with peers.needed("between two steps"):
+            dist.broadcast_object_list(box, src=0)
         return box[0]
 
 
@@ -80,6 +83,9 @@ def join(threads: int | None) -> Iterator[Ranks]:
 
     `threads` of a rank; None: the cores that this process may use, shared among the ranks on its machine, whichever
     torchrun started them (two threads that wait for each other on one core are many times slower than one).
+
+    After an error the group on GPUs is left as it is, because its end would wait for collectives that never end: the
+    process must end then, without cleaning up. Raises TrainingError when this machine has too few GPUs.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local_rank, local_size = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -87,21 +93,29 @@ def join(threads: int | None) -> Iterator[Ranks]:
     if torch.cuda.is_available():
         if local_size > torch.cuda.device_count():
             raise TrainingError(
-                f"{local_size} ranks were started on a machine with {torch.cuda.device_count()} GPUs; start one a GPU"
+                f"{local_size} ranks were started on a machine with {torch.cuda.device_count()} GPUs; start one a GPU, "
+                "or hide the GPUs by CUDA_VISIBLE_DEVICES="
             )
         device, backend = torch.device("cuda", local_rank), "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(device)
+        # Newer GPUs would round float32 products to 10 bits where older ones cannot: ranks of different kinds would
+        # compute different gradients, and a result would depend on how the rows were split.
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     if "RANK" in os.environ:
-        dist.init_process_group(backend)
+        dist.init_process_group(backend, timeout=peers.TIMEOUT)
     else:
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+        alone = dist.HashStore()  # type: ignore[attr-defined]
+        dist.init_process_group(backend, timeout=peers.TIMEOUT, store=alone, rank=0, world_size=1)
+    failed = True
     try:
         ranks = Ranks(rank=rank, size=size, device=device)
         machines = ranks.gather(_machine())
         torch.set_num_threads(threads or max(1, _cores() // machines.count(machines[rank])))
         yield ranks
+        failed = False
     finally:
-        dist.destroy_process_group()
+        if device.type == "cpu" or not failed:
+            dist.destroy_process_group()
 
 
 def _cores() -> int:

@@ -2,7 +2,8 @@
 
 The ideal that a run is held against is the sum of its ranks' own rates. The easy mistake is to measure ranks one
 at a time: those that share a machine share its memory too. So all compute at once, for the same time, and no
-collective is in between. The model that trains here is a copy, thrown away afterwards.
+collective is in between. The model that trains here is a copy, thrown away afterwards. It must not be slower than the
+model itself: a rate too low makes every run look good.
 """
 
 import copy
@@ -11,7 +12,9 @@ import time
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import nn
 
+from trainer import peers
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.data import Rows
@@ -21,6 +24,9 @@ from trainer.optimise import optimiser
 _SECONDS = 0.6
 _WARM_UP = 3
 
+_QUEUE = 16
+"""Steps that the host may be ahead of a GPU: enough never to let it wait, few enough to end in time."""
+
 
 def own_rates(
     model: Classifier, rows: Rows, config: TrainConfig, *, share: int, positive_weight: float, slowness: float
@@ -29,6 +35,9 @@ def own_rates(
     device = model.embedding.weight.device
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         twin = copy.deepcopy(model)
+        for module in twin.modules():
+            if isinstance(module, nn.RNNBase):
+                module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
         compute = Compute(twin, rows, positive_weight=positive_weight, device=device, slowness=slowness)
         steps = optimiser(twin.parameters(), config)
         generator = np.random.default_rng(config.seed)
@@ -38,16 +47,27 @@ def own_rates(
             compute(generator.integers(len(rows), size=share), share)
             steps.step()
             steps.zero_grad()
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
 
         for _ in range(_WARM_UP):
             step()
-        dist.barrier()
+        _finish(device)
+        with peers.needed("between two steps"):
+            dist.barrier()
         count, start = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - start) < _SECONDS:
+        while time.perf_counter() - start < _SECONDS:
             step()
             count += 1
+            if count % _QUEUE == 0:
+                _finish(device)
+        _finish(device)
+        elapsed = time.perf_counter() - start
     rates: list[float] = [0.0] * dist.get_world_size()
-    dist.all_gather_object(rates, count * share / elapsed)
+    with peers.needed("between two steps"):
+        dist.all_gather_object(rates, count * share / elapsed)
     return rates
+
+
+def _finish(device: torch.device) -> None:
+    """Wait until a GPU has done what is in its queue."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -5,34 +5,46 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
 - `start`: `config`, `world_size`, `devices` (a name a rank), `rows` (`training`, `validation`, `test`), `digest` (the
   dataset's), `global_batch`, `steps` (of the whole run), `from_step` (0, or where it goes on), `own_rates` (rows/s, a
   rank).
-- `step`: every `record_every` steps. `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global
-  batch), `rows_per_second` (in this sitting, evaluation left out), `split` (rows, a rank), `compute_seconds` (a rank's
-  own, without waiting for others).
+- `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file; the
+  first and the last step of a sitting always; with `record_every` 1 all of them. `epoch` and `step` (of the run; both
+  from 1), `loss` (the mean over the global batch), `rows_per_second` (in this sitting, evaluation left out), `split`
+  (rows, a rank), `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
+- `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written.
 - `epoch`: `epoch`, `loss`, `validation` and `test` (each with `loss` and the measures of metrics.py), `best` (so far).
 - `end`: what summary.json says.
 
 A resumed run appends, beginning with another `start`; steps after its `from_step` are then told twice. The easy
-mistake is to take every line for whole: a process that is killed may leave half a line. The next sitting ends it.
+mistake is to take every line for whole: a process that is killed, or a full disk, may leave half a line. What is
+written next ends it.
 """
 
 import json
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tqdm import tqdm
+
+_STEP_SECONDS = 0.5
+
 
 class Record:
-    """Appends lines to a file; without a path (on all ranks but the first) it writes nothing."""
+    """Appends lines to a file; without a path (on all ranks but the first) it writes nothing.
+
+    A line that cannot be written is left out, and the first one is said on stderr: the rank that keeps the record must
+    not fail alone while the others wait for it.
+    """
 
     def __init__(self, path: Path | None, *, fresh: bool) -> None:
         self._file = None
+        self._whole = self._complete = True
         if path is not None:
             before = path.read_bytes() if not fresh and path.exists() else b""
-            self._file = path.open("w" if fresh else "a", encoding="utf-8")
-            if before and not before.endswith(b"\n"):
-                self._file.write("\n")
+            self._file = path.open("wb" if fresh else "ab", buffering=0)
+            self._whole = not before or before.endswith(b"\n")
 
     def __enter__(self) -> Self:
         return self
@@ -46,6 +58,33 @@ class Record:
     def write(self, kind: str, **content: Any) -> None:
         """Append one line and hand it to the operating system."""
         if self._file is not None:
-            line = {"kind": kind, "time": round(time.time(), 3), **content}
-            self._file.write(json.dumps(line, allow_nan=False) + "\n")
-            self._file.flush()
+            line = json.dumps({"kind": kind, "time": round(time.time(), 3), **content}, allow_nan=False)
+            wanted = f"{'' if self._whole else chr(10)}{line}\n".encode()
+            try:
+                self._whole = self._file.write(wanted) == len(wanted)
+            except OSError as error:
+                if self._complete:
+                    tqdm.write(
+                        f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines",
+                        file=sys.stderr,
+                    )
+                self._complete = False
+
+
+class Thinning:
+    """Which steps of a sitting get a line."""
+
+    def __init__(self, every: int) -> None:
+        """`every`: steps between two lines, which are also half a second apart; 1: every step, however quick."""
+        self._every = every
+        self._latest: float | None = None
+
+    def takes(self, step: int, *, last: bool, now: float) -> bool:
+        """Whether this step (of the run, from 0) gets one; `now` in seconds."""
+        wanted = step % self._every == 0 and (
+            self._every == 1 or self._latest is None or now - self._latest >= _STEP_SECONDS
+        )
+        if not (wanted or last or self._latest is None):
+            return False
+        self._latest = now
+        return True

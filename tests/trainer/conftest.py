@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,15 @@ ROOT = Path(__file__).parents[2]
 VOCABULARY = [f"{kind}{letter}" for kind in ("good", "bad", "plain") for letter in "abcdefghijklmnopqrst"]
 
 
-def rows_of(count: int, *, seed: int, length: int = 20) -> Rows:
+@pytest.fixture(autouse=True, scope="module")
+def no_gpu() -> Iterator[None]:
+    """Ranks compute on the CPU, also on a machine with GPUs, of which there may be fewer than ranks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        yield
+
+
+def make_rows(count: int, *, seed: int, length: int = 20) -> Rows:
     """Rows of 1 to `length` words, 7 in 10 positive; a third of the words tell which, 1 row in 12 is mislabelled."""
     generator = np.random.default_rng(seed)
     labels = (generator.random(count) < 0.7).astype(np.uint8)
@@ -31,13 +39,19 @@ def rows_of(count: int, *, seed: int, length: int = 20) -> Rows:
 
 
 @pytest.fixture(scope="session")
+def rows_of() -> Callable[..., Rows]:
+    """rows_of(count, seed=...): rows of the same kind as the dataset's."""
+    return make_rows
+
+
+@pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """2000 training rows, 400 test rows, 60 words."""
     path = tmp_path_factory.mktemp("data") / "dataset.h5"
     write_dataset(
         path,
-        train=rows_of(2000, seed=1),
-        test=rows_of(400, seed=2),
+        train=make_rows(2000, seed=1),
+        test=make_rows(400, seed=2),
         vocabulary=VOCABULARY,
         settings=Settings(row_length=20, vocabulary_size=60),
         stopwords=frozenset({"the"}),
@@ -50,13 +64,14 @@ Launch = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(scope="session")
 def launch() -> Launch:
-    """launch(ranks, "-m", "trainer", ...) starts a program on ranks of this machine; on 0 ranks, without torchrun."""
+    """launch(ranks, "-m", "trainer", ...) starts a program on ranks of this machine; on 0 ranks, without torchrun.
+    Named arguments are environment variables."""
 
-    def start(ranks: int, *program: str | Path) -> "subprocess.Popen[str]":
+    def start(ranks: int, *program: str | Path, **environment: str) -> "subprocess.Popen[str]":
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks else []
         return subprocess.Popen(
             [sys.executable, *torchrun, *map(str, program)],
-            env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

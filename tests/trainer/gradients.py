@@ -1,8 +1,10 @@
 """A program for three ranks: how far the gradients of unequal shares are from those of one process.
 
-Writes {"float32 7/41/16": largest deviation relative to the largest gradient, ...} to the file named in its argument.
+Writes {"float32 7/41/16 clipped": largest deviation relative to the largest gradient, ...} to the file that its
+argument names.
 """
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -28,6 +30,7 @@ SETTINGS = {
 }
 SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
 POSITIVE_WEIGHT = 0.3
+CLIP_NORM = 0.05  # a fraction of the gradient's norm, which each rank's part alone exceeds too
 
 
 def new_model(dtype: torch.dtype, seed: int) -> Classifier:
@@ -42,12 +45,17 @@ def some_rows() -> Rows:
     return Rows(tokens=tokens, lengths=lengths, labels=generator.integers(0, 2, 64).astype(np.uint8))
 
 
-def gradients(model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None) -> torch.Tensor:
+def gradients(
+    model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None, clip_norm: float
+) -> torch.Tensor:
     model.zero_grad()
     compute = Compute(model, rows, positive_weight=POSITIVE_WEIGHT, device=torch.device("cpu"))
     everything = np.arange(64)
     if exchange is None:
         compute(everything, 64)
+        if clip_norm:
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+            assert norm > 4 * clip_norm
     else:
         rank, start = dist.get_rank(), sum(split[: dist.get_rank()])
         loss = compute(everything[start : start + split[rank]], 64)
@@ -70,17 +78,19 @@ def main() -> None:
     for dtype in (torch.float32, torch.float64):
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
-        exchange = Exchange(shared)
-        for split in SPLITS:
-            expected = gradients(alone, rows, split, None)
-            deviation = (gradients(shared, rows, split, exchange) - expected).abs().max() / expected.abs().max()
+        for split, clip_norm in itertools.product(SPLITS, (0.0, CLIP_NORM)):
+            exchange = Exchange(shared, clip_norm=clip_norm)
+            expected = gradients(alone, rows, split, None, clip_norm)
+            found_here = gradients(shared, rows, split, exchange, clip_norm)
+            deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None
             assert report.stop
             assert report.rows.tolist() == list(split)
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
-            found[f"{dtype} {'/'.join(map(str, split))}".removeprefix("torch.")] = float(worst)
+            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
+            found[name.removeprefix("torch.")] = float(worst)
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(found))
     dist.destroy_process_group()

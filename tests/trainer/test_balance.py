@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.balance import Balancer, FloatArray, IntArray, equalise, fit, proportional
@@ -159,3 +159,23 @@ def test_ranks_that_observe_the_same_split_the_same() -> None:
         seconds = cluster.seconds(split)
         first.observe(split, seconds)
         second.observe(split, seconds)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 200), st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
+def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, every: int) -> None:
+    cluster, balancer = Cluster([0.0, 0.0], [1e-3, 1e-3]), Balancer(ranks=2, every=every)
+    cluster.run(balancer, 40, total=64)
+    cluster.fixed[1] = stall
+    cluster.run(balancer, steps, total=64)
+    cluster.fixed[1] = 0.0
+    splits = cluster.run(balancer, 3 * steps + 20 * EVERY, total=64)
+    assert cluster.idle(splits[-1]) < 0.1
+
+
+def test_a_rank_without_rows_is_tried_again_ever_more_rarely() -> None:
+    splits = Cluster([0.0, 0.0], [1e-3, 0.5]).run(Balancer(ranks=2, every=EVERY), 2000, total=64)
+    tried = [step for step, split in enumerate(splits) if split[1] > 0]
+    assert len([step for step in tried if step >= 100]) <= 5 * 4
+    assert any(step >= 1000 for step in tried)
+    assert {int(splits[step][1]) for step in tried if step >= 100} == {1}

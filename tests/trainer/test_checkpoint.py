@@ -50,6 +50,18 @@ def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path / "missing") is None
 
 
+def test_what_cannot_be_written_is_an_error_and_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(TrainingError, match=r"cannot make the folder .*taken: File exists"):
+        checkpoint.save(tmp_path / "taken", state(1), steps=1)
+    checkpoint.save(tmp_path, state(1), steps=1)
+    (tmp_path / "step-000000002.pt").mkdir()
+    with pytest.raises(TrainingError, match=r"cannot write .*step-000000002\.pt: Is a directory"):
+        checkpoint.save(tmp_path, state(2), steps=2)
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["step-000000001.pt", "step-000000002.pt"]
+    assert not list(tmp_path.glob(".*partial"))
+
+
 def test_another_dataset_or_setting_is_refused(tmp_path: Path) -> None:
     config = {"data": "d.h5", "seed": 0, "threads": 1}
     saved = {"digest": "a", "config": config}

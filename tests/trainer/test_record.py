@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from trainer.record import Record
+import pytest
+
+from trainer.record import Record, Thinning
 
 
 def kinds(path: Path) -> list[str]:
@@ -40,3 +42,35 @@ def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     with Record(None, fresh=True) as record:
         record.write("step")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Record(Path("/dev/full"), fresh=True) as record:
+        record.write("step")
+        record.write("step")
+    assert capsys.readouterr().err.count("cannot write /dev/full: No space left on device") == 1
+
+
+def taken(every: int, seconds_a_step: float, steps: int, first: int = 0) -> list[int]:
+    thinning = Thinning(every)
+    return [
+        step
+        for step in range(first, steps)
+        if thinning.takes(step, last=step == steps - 1, now=1000 + step * seconds_a_step)
+    ]
+
+
+def test_slow_steps_get_a_line_every_so_many() -> None:
+    assert taken(10, 0.25, 35) == [0, 10, 20, 30, 34]
+
+
+def test_quick_steps_get_two_lines_a_second() -> None:
+    assert taken(10, 0.01, 143) == [0, 50, 100, 142]
+
+
+def test_a_sitting_that_begins_between_two_lines_begins_with_one() -> None:
+    assert taken(10, 0.25, 42, first=17) == [17, 20, 30, 40, 41]
+
+
+def test_1_means_every_step() -> None:
+    assert taken(1, 0.001, 9) == list(range(9))

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from corpus.dataset import open_dataset, write_dataset
+
 # Without dropout the result depends on the ranks by rounding alone. Small steps, so that rounding stays small.
 LEARNING = (
     "--epochs", "3", "--global-batch", "64", "--dropout", "0", "--embedding-dropout", "0",
@@ -73,6 +75,11 @@ def test_the_summary_counts_what_was_done(uneven: Path) -> None:
     assert lines(uneven, "end")[0]["accuracy"] == found["accuracy"]
 
 
+def test_a_slowed_rank_has_a_lower_rate_of_its_own(uneven: Path) -> None:
+    first, second = summary(uneven)["own_rates"]
+    assert second < first / 2
+
+
 def test_a_slow_rank_gets_clearly_fewer_rows(uneven: Path) -> None:
     first, second = summary(uneven)["rows_of_ranks"]
     assert first + second == summary(uneven)["rows_seen"]
@@ -122,6 +129,54 @@ def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, 
     assert summary(tmp_path)["rows_seen"] == 5700
     assert step_losses(tmp_path) == pytest.approx(step_losses(alone), rel=1e-3)
     assert summary(tmp_path)["accuracy"] == pytest.approx(summary(alone)["accuracy"], abs=0.01)
+
+
+@pytest.fixture(scope="module")
+def long_to_judge(tmp_path_factory: pytest.TempPathFactory, dataset: Path, rows_of) -> Path:
+    """The same training rows with a test set that takes a while."""
+    path = tmp_path_factory.mktemp("data") / "dataset.h5"
+    with open_dataset(dataset) as source:
+        write_dataset(
+            path,
+            train=rows_of(2000, seed=1),
+            test=rows_of(60_000, seed=2),
+            vocabulary=source.vocabulary,
+            settings=source.settings,
+            stopwords=source.stopwords,
+        )
+    return path
+
+
+def test_a_run_that_is_stopped_in_an_evaluation_ends_at_once_and_goes_on(
+    launch, long_to_judge: Path, tmp_path: Path
+) -> None:
+    wide = ("--epochs", "1", "--hidden", "256", "--global-batch", "512", "--threads", "1")
+    arguments = ["-m", "trainer", "--data", long_to_judge, "--output", tmp_path, *wide]
+    process = launch(2, *arguments)
+    record = tmp_path / "record.jsonl"
+    while process.poll() is None and not (record.exists() and '"kind": "checkpoint"' in record.read_text()):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert summary(tmp_path)["stopped"], errors
+    assert summary(tmp_path)["steps"] == 4
+    assert lines(tmp_path, "epoch") == []
+
+    finish(launch(2, *arguments, "--resume"))
+    assert summary(tmp_path)["rows_seen"] == 1900
+    assert len(lines(tmp_path, "epoch")) == 1
+    assert {line["epoch"] for line in lines(tmp_path, "step")} == {1}
+
+
+def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
+    launch, dataset: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "checkpoints").write_text("in the way")
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--threads", "1")
+    said = finish(launch(2, "-m", "trainer", *arguments))
+    assert said.count("no checkpoint at step") == len(lines(tmp_path, "note")) > 0
+    assert "remove what is in its place" in lines(tmp_path, "note")[0]["text"]
+    assert summary(tmp_path)["accuracy"] == lines(tmp_path, "end")[0]["accuracy"] > 0.5
 
 
 def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: Path) -> None:

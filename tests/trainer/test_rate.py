@@ -1,0 +1,44 @@
+"""A rank's own rate is that of its steps alone: the share of ideal is held against it, and must not be flattered."""
+
+import time
+
+import numpy as np
+import pytest
+from torch import Tensor, nn
+
+from trainer.config import TrainConfig
+from trainer.data import Rows
+from trainer.models.classifier import Classifier
+from trainer.ranks import join
+from trainer.rate import own_rates
+
+SHARE = 16
+SECONDS_A_ROW = 0.002
+
+
+class Sleepy(Classifier):
+    """Takes a known time for every row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(5, 1)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        time.sleep(SECONDS_A_ROW * len(tokens))
+        return self.embedding(tokens).sum((1, 2)) / lengths
+
+
+def rate(tmp_path, slowness: float) -> float:
+    rows = Rows(
+        tokens=np.ones((50, 3), dtype=np.uint16), lengths=np.full(50, 3, np.uint16), labels=np.ones(50, dtype=np.uint8)
+    )
+    config = TrainConfig(data=tmp_path, output=tmp_path)
+    with join(1):
+        (found,) = own_rates(Sleepy(), rows, config, share=SHARE, positive_weight=1.0, slowness=slowness)
+    return found
+
+
+@pytest.mark.parametrize("slowness", [1.0, 2.0])
+def test_it_is_the_rows_a_second_that_its_steps_take(tmp_path, slowness: float) -> None:
+    possible = 1 / (SECONDS_A_ROW * slowness)
+    assert 0.6 * possible < rate(tmp_path, slowness) < 1.02 * possible
