@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import boto3
 from botocore.exceptions import ClientError
 
+from bootstrap import objects
 from bootstrap.errors import ShoalError
+from bootstrap.objects import Place
 from infra import topology
 
 
@@ -29,6 +31,17 @@ class Deployment:
             raise ShoalError(
                 f"the deployment '{self.name}' has no {name}: its topology '{self.topology}' leaves that part out"
             ) from None
+
+    def own(self, address: str) -> Place:
+        """The place of an address in the raw or the data bucket; nodes may read no other, so those raise ShoalError."""
+        place = objects.parse(address)
+        raw, data = (self.output(name) for name in (topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET))
+        if place.bucket not in (raw, data):
+            raise ShoalError(
+                f"the deployment's nodes may not read {address}; copy it first, with aws s3 cp, to s3://{raw} "
+                f"(reviews) or s3://{data} (datasets)"
+            )
+        return place
 
 
 def find(name: str, session: boto3.Session | None = None) -> Deployment:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 RAW_PREFIX = "reviews/"
 
+# A reduce task should have more to do than to start.
+_REDUCER_BYTES = 32 << 20
+
 
 def preprocess(
     deployment: Deployment, inputs: Sequence[str], *, settings: Settings, max_malformed: float, bars: Bars
@@ -41,8 +44,8 @@ def preprocess(
     the work.
     """
     cluster = Cluster(deployment)
-    reducers = cluster.core_vcpus()
     addresses, input_bytes = _bring(deployment, inputs, bars)
+    reducers = min(cluster.core_vcpus(), max(2, input_bytes // _REDUCER_BYTES))
     run = uuid4().hex[:12]
     work = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
     failure = Place(work.bucket, f"{work.key}failure.txt")
@@ -105,15 +108,10 @@ def _bring(deployment: Deployment, inputs: Sequence[str], bars: Bars) -> tuple[l
     """The addresses of the raw files in S3, and about how many bytes they hold; local ones are uploaded."""
     s3 = deployment.session.client("s3")
     raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
-    readable = (raw.bucket, deployment.output(topology.OUTPUT_DATA_BUCKET))
     addresses = [address for address in inputs if is_s3(address)]
     size = 0
     for address in addresses:
-        place = objects.parse(address)
-        if place.bucket not in readable:
-            raise DataError(
-                f"the deployment's nodes may not read {address}; copy it first: aws s3 cp --recursive {address} {raw}"
-            )
+        place = deployment.own(address)
         folder = f"{place.key.rstrip('/')}/"
         found = {
             key: held for key, held in objects.sizes(s3, place).items() if key == place.key or key.startswith(folder)

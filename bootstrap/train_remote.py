@@ -115,7 +115,7 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
             )
         return Place(bucket, max(made, key=lambda found: found["LastModified"])["Key"])
     if is_s3(dataset):
-        place = objects.parse(dataset)
+        place = deployment.own(dataset)
         if place.key not in objects.sizes(s3, place):
             raise ShoalError(f"there is no dataset at {dataset}; check the address")
         return place

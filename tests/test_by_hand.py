@@ -32,13 +32,14 @@ class Shell:
         self.environment = {**os.environ, **{name: value for name, _, value in pairs}}
         self.folder = folder
 
-    def __call__(self, *command: str | Path, status: int = 0) -> str:
+    def __call__(self, *command: str | Path, status: int = 0, given: str | None = None) -> str:
         done = subprocess.run(
             list(map(os.fspath, command)),
             env=self.environment,
             cwd=ROOT,
             capture_output=True,
             text=True,
+            input=given,
             timeout=300,
             check=False,
         )
@@ -122,61 +123,65 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     assert left_behind(os.fspath(temporary)) == []
 
 
-def test_the_life_of_a_mixed_cluster(shell: Shell, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def deployed(shell: Shell) -> Iterator[Shell]:
     before = shell.inventory()
     shell.cdk("deploy", "--require-approval", "never")
-    created = shell.inventory()
-    assert "no changes" in shell.cdk("deploy", "--require-approval", "never")
-    assert shell.inventory() == created
-
-    write_reviews(tmp_path / "reviews.json", texts=3_000)
-    said = shell("shoal", "preprocess", "--deployment", "mine", "--input", tmp_path / "reviews.json", "--json")
-    here = shell("shoal", "preprocess", "--local", "--input", tmp_path / "reviews.json", "--output", tmp_path, "--json")
-    assert json.loads(said)["digest"] == json.loads(here)["digest"]
-    assert f"datasets/{json.loads(said)['digest']}/dataset.h5" in json.loads(said)["dataset"]
-
-    output = tmp_path / "model"
-    command = ("shoal", "train", "--deployment", "mine", "--output", output, "--epochs", "6", "--json")
-    summary = json.loads(shell(*command, "--slow", "3:1.8"))
-    assert summary["world_size"] == 4
-    assert [node["instance_type"] for node in summary["nodes"]] == [*["g3.4xlarge"] * 3, "p2.xlarge"]
-    assert summary["rows_of_ranks"][3] == min(summary["rows_of_ranks"])
-    assert summary["accuracy"] > summary["majority"]
-
-    longer = ("shoal", "train", "--deployment", "mine", "--output", output, "--epochs", "80", "--json")
-    assert json.loads(shell.interrupted(*longer))["stopped"] is True
-    assert shell.desired_nodes() == [0, 0]
-    resumed = json.loads(shell(*longer, "--resume"))
-    assert (resumed["stopped"], resumed["rows_seen"]) == (False, 80 * resumed["rows"])
-
-    sentence = subprocess.run(
-        ["shoal", "predict", "--model", summary["run"]],
-        input="The screen is good and sharp.\n",
-        env=shell.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert re.fullmatch(r"(positive|negative)\t[01]\.\d{4}\tThe screen is good and sharp\.\n", sentence.stdout)
-
+    yield shell
     shell.cdk("destroy", "--force")
     assert left_over(before, shell.inventory()) == {}
 
 
-def test_no_nodes_are_left_up_by_a_training_that_fails(shell: Shell, tmp_path: Path) -> None:
-    shell.cdk("deploy", "--require-approval", "never")
-    try:
-        said = shell("shoal", "train", "--deployment", "mine", "--output", tmp_path, status=1)
-        assert "the deployment 'mine' has no dataset yet; make one by: shoal preprocess --deployment mine" in said
-        said = shell("shoal", "preprocess", "--deployment", "mine", "--input", "s3://nowhere/x", status=1)
-        assert "s3://nowhere/x" in said
-        assert "Traceback" not in said
-        assert shell.desired_nodes() == [0, 0]
-    finally:
-        shell.cdk("destroy", "--force")
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reviews") / "reviews, of [odd] name.json"
+    write_reviews(path, texts=3_000)
+    return path
 
 
 def test_a_deployment_that_is_not_there_is_said_with_the_way_to_make_it(shell: Shell, tmp_path: Path) -> None:
     said = shell("shoal", "train", "--deployment", "other", "--output", tmp_path, status=1)
     assert "there is no deployment 'other'" in said
     assert "cdk deploy -c topology=NAME -c deployment=other" in said
+
+
+def test_what_cannot_be_done_is_said_before_any_node_is_raised(deployed: Shell, tmp_path: Path) -> None:
+    for command, sentence in (
+        (("train", "--output", tmp_path), "has no dataset yet; make one by: shoal preprocess --deployment mine"),
+        (("train", "--output", tmp_path, "--data", "s3://nowhere/x"), "may not read s3://nowhere/x; copy it first"),
+        (("preprocess", "--input", "s3://nowhere/x"), "may not read s3://nowhere/x; copy it first"),
+    ):
+        said = deployed("shoal", command[0], "--deployment", "mine", *command[1:], status=1)
+        assert sentence in said
+        assert "Traceback" not in said
+    assert deployed.desired_nodes() == [0, 0]
+
+
+def test_a_second_deployment_changes_nothing(deployed: Shell) -> None:
+    created = deployed.inventory()
+    assert "no changes" in deployed.cdk("deploy", "--require-approval", "never")
+    assert deployed.inventory() == created
+
+
+def test_the_cluster_makes_the_dataset_that_one_machine_makes(deployed: Shell, reviews: Path, tmp_path: Path) -> None:
+    said = json.loads(deployed("shoal", "preprocess", "--deployment", "mine", "--input", reviews, "--json"))
+    here = json.loads(deployed("shoal", "preprocess", "--local", "--input", reviews, "--output", tmp_path, "--json"))
+    assert said["digest"] == here["digest"]
+    assert f"datasets/{said['digest']}/dataset.h5" in said["dataset"]
+
+
+def test_four_nodes_of_two_kinds_train_stop_and_go_on(deployed: Shell, tmp_path: Path) -> None:
+    command = ("shoal", "train", "--deployment", "mine", "--output", tmp_path, "--json", "--epochs")
+    summary = json.loads(deployed(*command, "6", "--slow", "3:1.8"))
+    assert summary["world_size"] == 4
+    assert [node["instance_type"] for node in summary["nodes"]] == [*["g3.4xlarge"] * 3, "p2.xlarge"]
+    assert summary["rows_of_ranks"][3] == min(summary["rows_of_ranks"])
+    assert summary["accuracy"] > summary["majority"]
+
+    said = deployed("shoal", "predict", "--model", summary["run"], given="The screen is good and sharp.\n")
+    assert re.fullmatch(r"(positive|negative)\t[01]\.\d{4}\tThe screen is good and sharp\.\n", said)
+
+    assert json.loads(deployed.interrupted(*command, "40"))["stopped"] is True
+    assert deployed.desired_nodes() == [0, 0]
+    resumed = json.loads(deployed(*command, "40", "--resume"))
+    assert (resumed["stopped"], resumed["rows_seen"]) == (False, 40 * resumed["rows"])

@@ -100,7 +100,7 @@ def one_class(path: Path) -> None:
     ("make", "sentence"),
     [
         (noise, r"lines are malformed \(\d+ not_json"),
-        (one_class, r"s3://\S*dataset\.h5: there is no negative training row"),
+        pytest.param(one_class, r"s3://\S*dataset\.h5: there is no negative training row", marks=pytest.mark.slow),
     ],
 )
 def test_a_failure_in_the_middle_ends_everything_with_its_reason(
