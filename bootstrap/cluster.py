@@ -6,7 +6,7 @@ streaming task's own words never get into it. What a step wants its user to know
 
 import gzip
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -70,8 +70,8 @@ class Cluster:
             self._cancel(ids, run)
             raise
 
-    def wait(self, step_id: str, failure: Place) -> None:
-        """Return when a step has completed.
+    def wait(self, step_id: str, failure: Place, tick: Callable[[], None]) -> None:
+        """Return when a step has completed; `tick` is called now and then.
 
         Raises DataError with what it left at the address `failure`, or else ShoalError with what EMR and its log say.
         """
@@ -83,6 +83,7 @@ class Cluster:
                 return
             if state not in _GOING_ON:
                 raise self._explained(step, failure)
+            tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _LONGEST_PAUSE)
 

@@ -62,7 +62,7 @@ def preprocess(
         with cluster.submitted([_configured(step, reducers, run, failure) for step in steps], run) as ids:
             for step, step_id in zip(steps, ids, strict=True):
                 bars.stage(step.name, 0)
-                cluster.wait(step_id, failure)
+                cluster.wait(step_id, failure, bars.tick)
         return read_merged(plan.summary)
     finally:
         objects.remove(deployment.session.client("s3"), work)

@@ -24,23 +24,29 @@ class Bars:
     ) -> None:
         self._close(finished=kind is None)
 
-    def stage(self, name: str, total: int) -> None:
-        """Begin a stage with `total` units of work; 0 where that is not known."""
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        """Begin a stage with `total` units of work; 0 where that is not known: then only its time is shown."""
         self._close(finished=True)
         self._bar = tqdm(
             desc=f"  {name}",
             total=total or None,
-            unit=self._unit,
+            unit=unit or self._unit,
             unit_scale=True,
             unit_divisor=1000,
             disable=None,
             dynamic_ncols=True,
+            bar_format=None if total else "{desc} {elapsed}",
         )
 
     def at(self, done: int) -> None:
         """So many units of the stage are done; more than there are, and less than before, are not shown."""
         if self._bar is not None:
             self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
+
+    def tick(self) -> None:
+        """Time has passed."""
+        if self._bar is not None:
+            self._bar.refresh()
 
     def say(self, **figures: str) -> None:
         """Figures beside the bar."""

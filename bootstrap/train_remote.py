@@ -57,7 +57,7 @@ def train_on(
         folder=Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.RUNS_PREFIX}{name}/"),
         region=str(deployment.session.region_name),
     )
-    bars.stage("start nodes", sum(group.size for group in fleet.groups(deployment)))
+    bars.stage("start nodes", sum(group.size for group in fleet.groups(deployment)), unit="node")
     with fleet.raised(deployment, lambda ready, _: bars.at(ready)) as nodes:
         _stage(deployment, nodes, run, bars)
         stopped = _train(deployment, nodes, run, config, bars)

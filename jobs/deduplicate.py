@@ -12,29 +12,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from mrjob.compat import jobconf_from_env
-from mrjob.job import MRJob
-from mrjob.protocol import BytesProtocol, BytesValueProtocol
+from mrjob.protocol import BytesValueProtocol
 
 from corpus.formats import BYTE_ORDER_MARK, MalformedLineError, is_blank, parse_snap_line
 from corpus.text import digest, modal_rating, words
+from jobs.job import Job
 from jobs.ranges import parse_range, read_lines
 from jobs.records import COUNTS_KEY, DistinctText, Record, counts_record, sum_counts
-from jobs.settings import add_settings, read_settings
-from jobs.task import ReportsProgress, run_as_script
+from jobs.settings import read_settings
+from jobs.task import run_as_script
 
 _COMBINE_BYTES = 32 << 20
 
 
-class Deduplicate(ReportsProgress, MRJob):
+class Deduplicate(Job):
     """Map: parse, clean, digest. Reduce: one rating a digest."""
 
     INPUT_PROTOCOL = BytesValueProtocol
-    INTERNAL_PROTOCOL = BytesProtocol
-    OUTPUT_PROTOCOL = BytesProtocol
 
     def configure_args(self) -> None:
         super().configure_args()
-        add_settings(self.add_passthru_arg)
         self.add_passthru_arg("--ranges", action="store_true", help="the input names byte ranges of local files")
 
     def mapper_init(self) -> None:

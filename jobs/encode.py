@@ -12,29 +12,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from mrjob.job import MRJob
-from mrjob.protocol import BytesProtocol
 
 from corpus.dataset import DatasetWriter, Rows, count_rows
 from corpus.text import encode, in_test_set, load_stopwords, word_ids
+from jobs.job import Job
 from jobs.records import COUNTS_KEY, Record, counts_record, read_distinct_text, sum_counts
-from jobs.settings import add_settings, read_settings
+from jobs.settings import read_settings
 from jobs.storage import open_lines, part_url, writable
-from jobs.task import ReportsProgress, run_as_script
+from jobs.task import run_as_script
 
 MAX_PART_BITS = 16
 
 
-class Encode(ReportsProgress, MRJob):
+class Encode(Job):
     """Map: words to ids. Reduce: sort a part's rows by digest and write them."""
-
-    INPUT_PROTOCOL = BytesProtocol
-    INTERNAL_PROTOCOL = BytesProtocol
-    OUTPUT_PROTOCOL = BytesProtocol
 
     def configure_args(self) -> None:
         super().configure_args()
-        add_settings(self.add_passthru_arg)
         self.add_passthru_arg("--vocabulary", metavar="FILE", help="the chosen words, a line each")
         self.add_passthru_arg("--parts", metavar="FOLDER", help="where part files go: a folder or s3://...")
         self.add_passthru_arg("--part-bits", type=int, default=3, help="part files are 2 to the power of this")

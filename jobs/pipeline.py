@@ -24,10 +24,11 @@ from corpus.errors import DataError
 from corpus.text import load_stopwords
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
+from jobs.job import COUNTER
 from jobs.merge import Merged, read_merged
 from jobs.ranges import COMPRESSED, cut
 from jobs.steps import JobStep, Plan, plain_size
-from jobs.task import COUNTER, FAILURE_PREFIX
+from jobs.task import FAILURE_PREFIX
 
 # What passes between the jobs is on disk up to four times at once: mapped, sorted, split, reduced.
 _WORK_PER_INPUT = 4

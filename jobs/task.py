@@ -1,7 +1,4 @@
-"""What a task says on its standard error: how far it is, in Hadoop's own words, and why it failed.
-
-Only a progress bar reads the counter. Results never come from it: a retried task counts twice.
-"""
+"""How a task or a step of one process ends when its data are bad: with one sentence instead of a traceback."""
 
 import sys
 from argparse import ArgumentParser
@@ -12,23 +9,7 @@ from corpus.dataset import is_full_disk
 from corpus.errors import DataError
 from jobs.storage import write_text
 
-COUNTER = ("shoal", "bytes")
 FAILURE_PREFIX = "shoal: "
-
-_REPORT_BYTES = 1 << 20
-
-
-class ReportsProgress:
-    """Mixed into a job: `report(n)` after n more bytes of its input."""
-
-    _unreported = 0
-
-    def report(self: Any, read: int, at_once: bool = False) -> None:
-        """Say that `read` more bytes of input are done."""
-        self._unreported += read
-        if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
-            self.increment_counter(*COUNTER, self._unreported)
-            self._unreported = 0
 
 
 def run_as_script(job: Any) -> None:

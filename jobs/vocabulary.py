@@ -12,27 +12,17 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from mrjob.job import MRJob
-from mrjob.protocol import BytesProtocol
-
 from corpus.text import in_test_set, load_stopwords
+from jobs.job import Job
 from jobs.records import COUNTS_KEY, Record, counts_record, read_distinct_text, sum_counts
-from jobs.settings import add_settings, read_settings
-from jobs.task import ReportsProgress, run_as_script
+from jobs.settings import read_settings
+from jobs.task import run_as_script
 
 _COMBINE_WORDS = 500_000
 
 
-class CountWords(ReportsProgress, MRJob):
+class CountWords(Job):
     """Map: count the kept words of training texts. Reduce: add up, keep the most frequent."""
-
-    INPUT_PROTOCOL = BytesProtocol
-    INTERNAL_PROTOCOL = BytesProtocol
-    OUTPUT_PROTOCOL = BytesProtocol
-
-    def configure_args(self) -> None:
-        super().configure_args()
-        add_settings(self.add_passthru_arg)
 
     def mapper_init(self) -> None:
         self.settings = read_settings(self.options)

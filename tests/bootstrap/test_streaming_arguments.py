@@ -11,7 +11,7 @@ from jobs.steps import JobStep, Plan
 def steps(**settings: object) -> dict[str, list[str]]:
     plan = Plan(
         inputs=("s3://raw/reviews/a.json.gz", "s3://raw/b"),
-        work="s3://data/work/1",
+        work="s3://data/between/1",
         output="s3://data/datasets",
         settings=Settings(**settings),
         input_bytes=10**9,
@@ -26,9 +26,9 @@ def values(arguments: list[str], option: str) -> list[str]:
 def test_the_first_job_reads_all_input_and_feeds_the_others() -> None:
     made = steps()
     assert values(made["deduplicate"], "-input") == ["s3://raw/reviews/a.json.gz", "s3://raw/b"]
-    assert values(made["deduplicate"], "-output") == ["s3://data/work/1/distinct"]
-    assert values(made["count words"], "-input") == ["s3://data/work/1/distinct"]
-    assert values(made["encode"], "-input") == ["s3://data/work/1/distinct"]
+    assert values(made["deduplicate"], "-output") == ["s3://data/between/1/distinct"]
+    assert values(made["count words"], "-input") == ["s3://data/between/1/distinct"]
+    assert values(made["encode"], "-input") == ["s3://data/between/1/distinct"]
 
 
 def test_a_line_ends_at_newline_alone_and_the_reducers_are_as_many_as_asked() -> None:
@@ -49,13 +49,13 @@ def test_tasks_run_the_job_with_the_settings() -> None:
         (command,) = values(steps(row_length=7)["encode"], f"-{kind}")
         words = shlex.split(command)
         assert words[:5] == ["shoal-python", "-m", "jobs.encode", "--step-num=0", f"--{kind}"]
-        assert {"--row-length=7", "--parts=s3://data/work/1/parts", "--vocabulary=vocabulary.txt"} <= set(words)
+        assert {"--row-length=7", "--parts=s3://data/between/1/parts", "--vocabulary=vocabulary.txt"} <= set(words)
 
 
 def test_files_travel_with_the_tasks_under_the_name_that_they_are_told() -> None:
-    encode = steps(stopwords="s3://data/work/1/stopwords.txt")["encode"]
+    encode = steps(stopwords="s3://data/between/1/stopwords.txt")["encode"]
     assert values(encode, "-files") == [
-        "s3://data/work/1/vocabulary.txt#vocabulary.txt,s3://data/work/1/stopwords.txt#stopwords.txt"
+        "s3://data/between/1/vocabulary.txt#vocabulary.txt,s3://data/between/1/stopwords.txt#stopwords.txt"
     ]
     assert "--stopwords=stopwords.txt" in shlex.split(values(encode, "-mapper")[0])
 

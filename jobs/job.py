@@ -1,0 +1,34 @@
+"""What the three jobs have in common: records of bytes, the settings as options, and saying how far a task is.
+
+Only a progress bar reads the counter. Results never come from it: a retried task counts twice.
+"""
+
+from mrjob.job import MRJob
+from mrjob.protocol import BytesProtocol
+
+from jobs.settings import add_settings
+
+COUNTER = ("shoal", "bytes")
+
+_REPORT_BYTES = 1 << 20
+
+
+class Job(MRJob):
+    """A MapReduce job of this package."""
+
+    INPUT_PROTOCOL = BytesProtocol
+    INTERNAL_PROTOCOL = BytesProtocol
+    OUTPUT_PROTOCOL = BytesProtocol
+
+    _unreported = 0
+
+    def configure_args(self) -> None:
+        super().configure_args()
+        add_settings(self.add_passthru_arg)
+
+    def report(self, read: int, at_once: bool = False) -> None:
+        """Say, in Hadoop's own words on standard error, that `read` more bytes of input are done."""
+        self._unreported += read
+        if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
+            self.increment_counter(*COUNTER, self._unreported)
+            self._unreported = 0
