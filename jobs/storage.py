@@ -34,7 +34,7 @@ def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
     """A folder's files whose names start with `prefix`, in order of name; none if there is no such folder."""
     if not is_s3(folder):
         return sorted(str(path) for path in Path(folder).glob(f"{prefix}*"))
-    bucket, _, key = folder.removeprefix("s3://").partition("/")
+    bucket, key = _place(folder)
     pages = boto3.client("s3").get_paginator("list_objects_v2")
     return sorted(
         f"s3://{bucket}/{found['Key']}"
@@ -55,7 +55,7 @@ def readable(address: str) -> Iterator[Path]:
     if not is_s3(address):
         yield Path(address)
         return
-    bucket, _, key = address.removeprefix("s3://").partition("/")
+    bucket, key = _place(address)
     with TemporaryDirectory(prefix="shoal-") as folder:
         path = Path(folder) / Path(key).name
         boto3.client("s3").download_file(bucket, key, str(path))
@@ -68,7 +68,7 @@ def writable(address: str) -> Iterator[Path]:
     if not is_s3(address):
         yield Path(address)
         return
-    bucket, _, key = address.removeprefix("s3://").partition("/")
+    bucket, key = _place(address)
     with TemporaryDirectory(prefix="shoal-") as folder:
         path = Path(folder) / Path(key).name
         yield path
@@ -82,3 +82,9 @@ def write_text(address: str, text: str) -> None:
         partial = path.with_name(f".{path.name}.partial")
         partial.write_text(text, "utf-8")
         partial.replace(path)
+
+
+def _place(address: str) -> tuple[str, str]:
+    """The bucket and the key of an address of S3."""
+    bucket, _, key = address.removeprefix("s3://").partition("/")
+    return bucket, key
