@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from embedded.errors import EmulatorError
+from embedded.faults import FaultFile
 from embedded.keeper import MARK
 from embedded.processes import end
 
@@ -50,6 +51,7 @@ class EmbeddedAws:
         self.log = self.folder / "emulator.log"
         self.port = _available_port(port)
         self.endpoint = f"http://{_HOST}:{self.port}"
+        self.faults = FaultFile(self.folder)
         self._keeper: subprocess.Popen[bytes] | None = None
 
     @property

@@ -7,11 +7,13 @@ made; CloudFormation waits for them. A type that is in no table is refused befor
 from collections.abc import Container
 from typing import Any
 
+from botocore.exceptions import ClientError
 from ministack.services import ec2, s3
 from ministack.services.cloudformation import provisioners, stacks
 
-from embedded.network import user_of_security_group
-from embedded.resources import TAGS, TYPES, Created, ResourceType
+from embedded.faults import CreateFails, DeleteFails, Faults
+from embedded.resource_type import TAGS, Created, ResourceType
+from embedded.resources import TYPES
 from embedded.service import Record
 
 
@@ -25,8 +27,8 @@ class _AllBut(Container[str]):
         return name not in self._kept
 
 
-def install() -> None:
-    """Enter the types into ministack's tables."""
+def install(faults: Faults) -> None:
+    """Enter the types into ministack's tables, and let resources fail that are to fail."""
     for name, kind in TYPES.items():
         provisioners._RESOURCE_HANDLERS[name] = _handlers(kind)
         provisioners._REPLACING_PROPERTIES[name] = _AllBut(*kind.changeable)
@@ -34,7 +36,34 @@ def install() -> None:
             provisioners._STACK_TAG_PROPERTY[name] = (TAGS, "list")
     blocking = stacks._runs_on_worker_thread
     stacks._runs_on_worker_thread = lambda name: name in TYPES or blocking(name)
+    replacing = provisioners._replacing_change
+
+    def replaces(name: str, old: Record, new: Record) -> bool:
+        kind = TYPES.get(name)
+        also = kind is not None and kind.replaces is not None and kind.replaces(old, new)
+        return bool(also or replacing(name, old, new))
+
+    provisioners._replacing_change = stacks._replacing_change = replaces
     _make_others_stricter()
+    _let_fail(faults)
+
+
+def _let_fail(faults: Faults) -> None:
+    create, delete = stacks._provision_resource, stacks._delete_resource
+
+    def created(kind: str, logical: str, *rest: Any) -> Any:
+        fault = faults.strike(CreateFails, resource_type=kind, logical_id=logical)
+        if fault is not None:
+            raise ValueError(fault.reason)
+        return create(kind, logical, *rest)
+
+    def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
+        fault = faults.strike(DeleteFails, resource_type=kind, logical_id=logical)
+        if fault is not None:
+            raise ValueError(fault.reason)
+        delete(kind, physical, properties, stack, logical)
+
+    stacks._provision_resource, stacks._delete_resource = created, deleted
 
 
 def _handlers(kind: ResourceType) -> Record:
@@ -51,7 +80,14 @@ def _handlers(kind: ResourceType) -> Record:
             kind.change(identifier, old, new)
         return identifier, attributes_of[identifier]
 
-    return {"create": create, "update": update, "delete": kind.delete}
+    def delete(identifier: str, properties: Record) -> None:
+        try:
+            kind.delete(identifier, properties)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in kind.gone:
+                raise
+
+    return {"create": create, "update": update, "delete": delete}
 
 
 def _make_others_stricter() -> None:
@@ -70,7 +106,6 @@ def _make_others_stricter() -> None:
 
     vpc.update(create=created, update=updated)
     handlers["AWS::S3::Bucket"]["delete"] = _delete_bucket
-    handlers["AWS::EC2::SecurityGroup"]["delete"] = _delete_security_group
     _tag_buckets(handlers["AWS::S3::Bucket"])
 
 
@@ -98,12 +133,3 @@ def _delete_bucket(identifier: str, properties: Record) -> None:
     if status >= 300 and status != 404:
         reason = "is not empty" if b"BucketNotEmpty" in body else "cannot be deleted"
         raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")
-
-
-def _delete_security_group(identifier: str, properties: Record) -> None:
-    del properties
-    user = user_of_security_group(identifier)
-    if user is not None:
-        raise ValueError(f"resource {identifier} has a dependent object: {user} (Service: Ec2, Status Code: 400)")
-    ec2._security_groups.pop(identifier, None)
-    ec2._tags.pop(identifier, None)

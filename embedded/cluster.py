@@ -41,14 +41,21 @@ class Cluster:
         steps: what ListSteps shows, in the order of their submission.
         machine: where it runs.
         idle_seconds: it terminates itself after so long without a step; None never.
+        obstacle: why EC2 has no nodes for it; empty when it has.
+
+    `history` tells since when (seconds) it has been in which state.
     """
 
-    def __init__(self, *, record: Record, steps: list[Record], machine: Machine, idle_seconds: int | None) -> None:
+    def __init__(
+        self, *, record: Record, steps: list[Record], machine: Machine, idle_seconds: int | None, obstacle: str = ""
+    ) -> None:
         self.record = record
         self.idle_seconds = idle_seconds
         self._steps = steps
         self._machine = machine
+        self._obstacle = obstacle
         self._changed = threading.Condition()
+        self.history: list[tuple[float, str]] = []
         self._ending: tuple[str, str] | None = None
         self._finished = threading.Event()
         self._set_state("STARTING")
@@ -106,6 +113,9 @@ class Cluster:
 
     def _live(self) -> None:
         try:
+            if self._obstacle:
+                self.terminate("VALIDATION_ERROR", self._obstacle)
+                return
             allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
             self._set_state("BOOTSTRAPPING")
             if self._bootstrap():
@@ -217,6 +227,7 @@ class Cluster:
         with self._changed:
             status = self.record["Status"]
             status["State"] = state
+            self.history.append((time.time(), state))
             status["StateChangeReason"] = {"Code": code, "Message": message} if code else {}
             if state == "STARTING":
                 status["Timeline"].pop("ReadyDateTime", None)

@@ -6,15 +6,17 @@ waits, a step that completed) is here the beginning of something that really hap
 
 from typing import Any
 
-from ministack.services import emr
+from ministack.core.responses import get_region
+from ministack.services import ec2, emr
 
+from embedded import capacity, releases, scaling_policies, security_configurations
 from embedded.cluster import TERMINATED, Cluster
+from embedded.faults import Faults, NoCapacity, NotOffered
 from embedded.machine import Machines
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
 _clusters: dict[str, Cluster] = {}
-_security_configurations: dict[str, Record] = {}
 
 
 def cluster_of(identifier: str) -> Cluster:
@@ -28,7 +30,12 @@ def cluster_of(identifier: str) -> Cluster:
     return _clusters[identifier]
 
 
-def install(machines: Machines) -> None:
+def clusters() -> list[Cluster]:
+    """The clusters of the present request's region."""
+    return [_clusters[identifier] for identifier in emr._clusters if identifier in _clusters]
+
+
+def install(machines: Machines, faults: Faults) -> None:
     """Make ministack's EMR a service whose clusters boot, run steps and end."""
     make_step = emr._make_step
     run_job_flow = emr._run_job_flow
@@ -40,7 +47,7 @@ def install(machines: Machines) -> None:
         return step
 
     def run(request: Record) -> Any:
-        refused = json_operation(_check_policy)(request)
+        refused = json_operation(_check)(request)
         if refused[0] >= 300:
             return refused
         known = set(emr._clusters)
@@ -51,21 +58,46 @@ def install(machines: Machines) -> None:
             _clusters[identifier] = Cluster(
                 record=record,
                 steps=emr._steps[identifier],
-                machine=machines.make("clusters", identifier, {"USER": "hadoop"}),
+                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
+                obstacle=_obstacle(record, faults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
+            scaling_policies.start_with(identifier, request)
             _clusters[identifier].start()
         return answer
 
     emr._make_step = pending
     emr._HANDLERS["RunJobFlow"] = run
-    for name, operation in _OPERATIONS.items():
+    for name, operation in {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}.items():
         emr._HANDLERS[name] = json_operation(operation)
 
 
+def _obstacle(record: Record, faults: Faults) -> str:
+    """Why EC2 has no nodes for a cluster, empty when it has; a task group that gets none does without, as on EMR."""
+    zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
+    for group in record["InstanceGroups"]:
+        kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
+        unsupported = faults.find(NotOffered, zone=zone, instance_type=kind)
+        if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
+            continue
+        if unsupported:
+            return f"The requested instance type {kind} is not supported in the requested Availability Zone."
+        if group["InstanceGroupType"] != "TASK":
+            return f"EC2 is out of capacity for {kind}."
+        group["RunningInstanceCount"] = 0
+    return ""
+
+
+def _place() -> dict[str, str]:
+    return {"AWS_REGION": get_region(), "AWS_DEFAULT_REGION": get_region()}
+
+
 def _keep_attributes(record: Record, request: Record) -> None:
-    """What DescribeCluster tells and ministack drops."""
+    """What DescribeCluster tells and ministack drops or does not know."""
     instances = request.get("Instances") or {}
+    subnet = ec2._subnets.get(instances.get("Ec2SubnetId"))
+    if subnet is not None:
+        record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"] = subnet["AvailabilityZone"]
     for name in ("ServiceAccessSecurityGroup", "AdditionalMasterSecurityGroups", "AdditionalSlaveSecurityGroups"):
         if name in instances:
             record["Ec2InstanceAttributes"][name] = instances[name]
@@ -105,6 +137,10 @@ def _list_instances(request: Record) -> Record:
     cluster = cluster_of(request["ClusterId"])
     state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
     state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)
+    if state not in (request.get("InstanceStates") or [state]):
+        return {"Instances": []}
+    count = "RequestedInstanceCount" if state == "TERMINATED" else "RunningInstanceCount"
+    roles, ids = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
     return {
         "Instances": [
             {
@@ -114,12 +150,24 @@ def _list_instances(request: Record) -> Record:
                 "InstanceType": group["InstanceType"],
                 "Market": group["Market"],
                 "PrivateIpAddress": "127.0.0.1",
-                "Status": {"State": state},
+                "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
             }
             for group in cluster.record["InstanceGroups"]
-            for number in range(group["RequestedInstanceCount"])
+            if (not roles or group["InstanceGroupType"] in roles) and ids in (None, group["Id"])
+            for number in range(group[count])
         ]
     }
+
+
+def _check(request: Record) -> Record:
+    """Refuse a cluster that EMR would not start."""
+    releases.require(request.get("ReleaseLabel", ""))
+    _check_policy(request)
+    scaling_policies.check(request)
+    roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
+    if "TASK" in roles and "CORE" not in roles:
+        raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
+    return {}
 
 
 def _check_policy(request: Record) -> Record:
@@ -146,50 +194,14 @@ def _remove_auto_termination(request: Record) -> Record:
     return {}
 
 
-def _create_security_configuration(request: Record) -> Record:
-    name = request["Name"]
-    if name in _security_configurations:
-        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' already exists.")
-    _security_configurations[name] = {
-        "Name": name,
-        "SecurityConfiguration": request["SecurityConfiguration"],
-        "CreationDateTime": emr._now_iso(),
-    }
-    return {name: value for name, value in _security_configurations[name].items() if name != "SecurityConfiguration"}
-
-
-def _security_configuration(request: Record) -> Record:
-    name = request["Name"]
-    if name not in _security_configurations:
-        raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
-    return _security_configurations[name]
-
-
-def _list_security_configurations(request: Record) -> Record:
-    del request
-    return {
-        "SecurityConfigurations": [
-            {"Name": entry["Name"], "CreationDateTime": entry["CreationDateTime"]}
-            for entry in _security_configurations.values()
-        ]
-    }
-
-
-def _delete_security_configuration(request: Record) -> Record:
-    del _security_configurations[_security_configuration(request)["Name"]]
-    return {}
-
-
 _OPERATIONS = {
     "AddJobFlowSteps": _add_steps,
     "CancelSteps": _cancel_steps,
     "TerminateJobFlows": _terminate,
     "ListInstances": _list_instances,
+    "ListReleaseLabels": releases.list_labels,
+    "DescribeReleaseLabel": releases.describe,
     "PutAutoTerminationPolicy": _put_auto_termination,
     "GetAutoTerminationPolicy": _get_auto_termination,
     "RemoveAutoTerminationPolicy": _remove_auto_termination,
-    "CreateSecurityConfiguration": _create_security_configuration,
-    "DescribeSecurityConfiguration": _security_configuration,
-    "ListSecurityConfigurations": _list_security_configurations,
-    "DeleteSecurityConfiguration": _delete_security_configuration,
 }

@@ -3,7 +3,7 @@
 A sweep that asks for what bears a tag must not be given everything. A filter that cannot be answered is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ministack.services import ec2
@@ -22,12 +22,47 @@ _DESCRIBED = {
         ("instance-state-name", "instance-type", "image-id"),
     ),
 }
+# operation: all the filters, beside tags, that ministack applies
+_KNOWN = {
+    "DescribeAvailabilityZones": (),
+    "DescribeFlowLogs": ("resource-id",),
+    "DescribeInternetGateways": ("internet-gateway-id", "owner-id", "attachment.vpc-id", "attachment.state"),
+    "DescribeLaunchTemplates": ("launch-template-name",),
+    "DescribeNatGateways": ("state", "vpc-id", "subnet-id"),
+    "DescribePlacementGroups": ("group-name", "state", "strategy"),
+    "DescribeRouteTables": (
+        "vpc-id",
+        "association.route-table-association-id",
+        "association.subnet-id",
+        "association.main",
+    ),
+    "DescribeSecurityGroups": ("vpc-id", "group-name"),
+    "DescribeSubnets": ("vpc-id", "availability-zone", "subnet-id", "cidr-block", "default-for-az"),
+    "DescribeVpcs": ("vpc-id", "cidr", "state", "owner-id", "is-default"),
+}
+_ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
+    "instance-lifecycle": lambda record: record.get("InstanceLifecycle"),
+    "availability-zone": lambda record: (record.get("Placement") or record).get("AvailabilityZone"),
+    "placement-group-name": lambda record: (record.get("Placement") or {}).get("GroupName"),
+}
 
 
 def install() -> None:
     """Apply the filters in front of ministack's describe calls."""
     for operation in _DESCRIBED:
         ec2._ACTION_MAP[operation] = _filtered(operation)
+    for operation, known in _KNOWN.items():
+        ec2._ACTION_MAP[operation] = _with_known(ec2._ACTION_MAP[operation], known)
+
+
+def _with_known(describe: Callable[[Record], Any], known: Collection[str]) -> Callable[[Record], Any]:
+    def describe_known(parameters: Record) -> Any:
+        for name in ec2._parse_filters(parameters):
+            if name not in known and name not in ("tag-key", "tag-value") and not name.startswith("tag:"):
+                return ec2._error("InvalidParameterValue", f"The embedded AWS does not play filter {name!r}.", 400)
+        return describe(parameters)
+
+    return describe_known
 
 
 def _filtered(operation: str) -> Any:
@@ -69,6 +104,8 @@ def _values(record: Record, name: str) -> set[str]:
     """What a record has for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
     if name in ("group-id", "instance.group-id"):
         return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
+    if name in _ABSENT_IN_SOME:
+        return {str(value)} if (value := _ABSENT_IN_SOME[name](record)) is not None else set()
     key = "".join(part.title() for part in name.split("-"))
     for held in (record.get(key), record.get(f"{key}s")):
         if held is not None:

@@ -17,7 +17,7 @@ from typing import IO
 
 from ministack.core.concurrency import spawn_background
 
-from embedded.errors import EmulatorError
+from embedded.commands import write_commands, write_program
 from embedded.keeper import MARK
 from embedded.processes import end
 
@@ -81,7 +81,8 @@ class Machines:
         self.logs = folder / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self._commands = folder / "commands"
-        _write_commands(self._commands, folder / "efs")
+        self._hosts = folder / "hosts"
+        write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, core: int | None = None) -> Machine:
         """A new machine at `<folder>/<kind>/<name>`; `extra` adds to its environment."""
@@ -100,6 +101,14 @@ class Machines:
         machine.root.rename(grave)
         spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
 
+    def put_on_network(self, address: str, machine: Machine) -> None:
+        """Let other machines reach one by its address."""
+        (self._hosts / address).symlink_to(machine.root)
+
+    def take_off_network(self, address: str) -> None:
+        """Nobody answers at an address any more."""
+        (self._hosts / address).unlink(missing_ok=True)
+
     def file_system(self, identifier: str) -> Path:
         """The folder that plays an EFS file system."""
         return self.folder / "efs" / identifier
@@ -107,59 +116,10 @@ class Machines:
     def give_interpreter(self, path: Path) -> None:
         """Put a program at `path` that is this interpreter."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_program(path, f'exec "{sys.executable}" "$@"')
+        write_program(path, f'exec "{sys.executable}" "$@"')
 
 
 def _without_environment(path: str) -> str:
     """PATH without the folder of this interpreter, whose other programs no node has."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)
-
-
-def _write_program(path: Path, body: str) -> None:
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
-
-
-def _write_commands(folder: Path, file_systems: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    aws = Path(sys.executable).parent / "aws"
-    if not aws.exists():
-        raise EmulatorError(f"The AWS CLI is not installed beside {sys.executable}; run `make setup`.")
-    _write_program(folder / "aws", f'exec "{aws}" "$@"')
-    _write_program(folder / "python3.11", f'exec "{sys.executable}" "$@"')
-    _write_program(folder / "sudo", 'while [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"')
-    _write_program(folder / "ec2-metadata", _METADATA)
-    _write_program(folder / "mount", _MOUNT.format(python=sys.executable, folder=file_systems))
-
-
-# Prints `name: value` as the command of Amazon Linux does, from what the instance was started with.
-_METADATA = """\
-label=yes
-case "$1" in --quiet|-q) label=; shift;; esac
-case "$1" in
-  -i|--instance-id) name=instance-id value=$EC2_INSTANCE_ID ;;
-  -t|--instance-type) name=instance-type value=$EC2_INSTANCE_TYPE ;;
-  -o|--local-ipv4) name=local-ipv4 value=$EC2_LOCAL_IPV4 ;;
-  -z|--availability-zone) name=placement value=$EC2_AVAILABILITY_ZONE ;;
-  -R|--region) name=region value=$AWS_REGION ;;
-  *) echo "ec2-metadata: the embedded AWS does not play option $1" >&2; exit 1 ;;
-esac
-if [ -z "$value" ]; then echo "ec2-metadata: this machine is no EC2 instance" >&2; exit 1; fi
-echo "${label:+$name: }$value\""""
-
-# `mount -t efs [-o OPTIONS] FSID:/ DIR`: DIR becomes a link to the folder that plays the file system, provided that
-# the file system has a mount target, as a real mount needs one.
-_MOUNT = """\
-if [ "$1" != -t ] || [ "$2" != efs ]; then echo "mount: the embedded AWS plays only -t efs" >&2; exit 1; fi
-shift 2
-if [ "$1" = -o ]; then shift 2; fi
-id=${{1%:/}}
-"{python}" -c '
-import sys, boto3
-targets = boto3.client("efs").describe_mount_targets(FileSystemId=sys.argv[1])["MountTargets"]
-sys.exit(None if targets else "mount: file system " + sys.argv[1] + " has no mount target")
-' "$id" || exit 32
-mkdir -p "{folder}/$id" "$(dirname "$2")"
-if [ -d "$2" ] && [ ! -L "$2" ]; then rmdir "$2" || exit 32; fi
-ln -sfn "{folder}/$id" "$2\""""

@@ -1,8 +1,8 @@
 """Security groups as EC2 has them where ministack is kinder or coarser, and what EMR does to them.
 
-A group that a rule or an instance refers to cannot be deleted. A rule has one source, whatever a request put
-together, so that what DescribeSecurityGroups tells can be revoked as it stands. EMR adds rules that nobody declared,
-by which its groups refer to each other: whoever deletes them must revoke those first.
+A rule has one source, whatever a request put together, so that what DescribeSecurityGroups tells can be revoked as it
+stands. EMR adds rules that nobody declared, by which its groups refer to each other: whoever deletes them must revoke
+those first.
 """
 
 from collections.abc import Mapping
@@ -22,22 +22,13 @@ _SOURCES = {
 
 def install() -> None:
     """Make ministack's security groups as strict as EC2's."""
-    parse, delete = ec2._parse_ip_permissions, ec2._ACTION_MAP["DeleteSecurityGroup"]
+    parse = ec2._parse_ip_permissions
 
     def parsed(parameters: Record, prefix: str) -> list[Record]:
         return [single for rule in parse(parameters, prefix) for single in _by_source(rule)]
 
-    def delete_unless_used(parameters: Record) -> Any:
-        identifier = ec2._p(parameters, "GroupId")
-        user = user_of_security_group(identifier)
-        if user is None:
-            return delete(parameters)
-        message = f"resource {identifier} has a dependent object: {user}"
-        return ec2._error("DependencyViolation", message, 400)
-
     ec2._parse_ip_permissions = parsed
     ec2._rules_match = lambda one, other: _identity(one) == _identity(other)
-    ec2._ACTION_MAP["DeleteSecurityGroup"] = delete_unless_used
 
 
 def _by_source(rule: Record) -> list[Record]:
@@ -54,20 +45,6 @@ def _identity(rule: Record) -> tuple[Any, ...]:
         for source in rule.get(name) or []
     )
     return str(rule["IpProtocol"]), rule.get("FromPort"), rule.get("ToPort"), sources
-
-
-def user_of_security_group(identifier: str) -> str | None:
-    """What keeps a security group from being deleted: another group's rule, or an instance."""
-    for other, group in ec2._security_groups.items():
-        for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
-            pairs = permission.get("UserIdGroupPairs") or []
-            if other != identifier and any(pair.get("GroupId") == identifier for pair in pairs):
-                return str(other)
-    for instance, record in ec2._instances.items():
-        alive = record["State"]["Name"] != "terminated"
-        if alive and any(group["GroupId"] == identifier for group in record["SecurityGroups"]):
-            return str(instance)
-    return None
 
 
 def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:

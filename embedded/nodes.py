@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ministack.core.concurrency import spawn_background
+from ministack.core.responses import get_region
 from ministack.services import ec2
 
 from embedded import templates
+from embedded.faults import Faults, SilentBoot
 from embedded.machine import Machine, Machines
 from embedded.service import Record, RefusedError
 
@@ -31,17 +33,28 @@ def machine_of(instance: str) -> Machine | None:
     return _machines_of.get(instance) if running else None
 
 
+def zones_of_placement_group(name: str) -> set[str]:
+    """The zones in which instances of a placement group exist."""
+    return {
+        record["Placement"]["AvailabilityZone"]
+        for record in ec2._instances.values()
+        if record["Placement"].get("GroupName") == name and record["State"]["Name"] != "terminated"
+    }
+
+
 class Nodes:
     """Starts and ends instances.
 
     Args:
         machines: makes the machines behind them.
         running: called with the id of every instance that begins to run.
+        faults: says which instances stay silent.
     """
 
-    def __init__(self, machines: Machines, running: Callable[[str], None]) -> None:
+    def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
         self._machines = machines
         self._running = running
+        self._faults = faults
         self._started = 0
         self._lock = threading.Lock()
 
@@ -60,6 +73,8 @@ class Nodes:
                 "EC2_INSTANCE_TYPE": record["InstanceType"],
                 "EC2_LOCAL_IPV4": address,
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
+                "AWS_REGION": get_region(),
+                "AWS_DEFAULT_REGION": get_region(),
                 "GLOO_SOCKET_IFNAME": "lo",
                 # NCCL takes each GPU once in a group: nodes of one computer cannot share its GPU, so they compute on
                 # its cores whether it has one or not.
@@ -83,13 +98,16 @@ class Nodes:
         with self._lock:
             if record["State"]["Name"] != "pending":  # terminated before it ran
                 return
+            self._machines.put_on_network(record["PrivateIpAddress"], machine)
             record["State"] = {"Code": 16, "Name": "running"}
             self._running(identifier)
             script = machine.root / "var" / "lib" / "cloud" / "user-data"
             script.parent.mkdir(parents=True)
             script.write_bytes(_decoded(record.get("UserData", "")))
+            silent = self._faults.find(SilentBoot, instance_type=record["InstanceType"]) is not None
             with console.open("ab") as log:
-                boot = machine.start(["bash", str(script)], stdout=log) if script.stat().st_size else None
+                runs = script.stat().st_size and not silent
+                boot = machine.start(["bash", str(script)], stdout=log) if runs else None
         if boot is not None:
             code = boot.wait()
             with console.open("ab") as log:
@@ -109,6 +127,7 @@ class Nodes:
                 for mapping in record["BlockDeviceMappings"]:
                     ec2._volumes.pop(mapping["Ebs"]["VolumeId"], None)
         if machine is not None:
+            self._machines.take_off_network(machine.environment["EC2_LOCAL_IPV4"])
             machine.kill()
             self._machines.discard(machine)
 
@@ -136,8 +155,16 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
             return ec2._error("UnsupportedOperation", message, 400)
         try:
             image = templates.image(ec2._p(parameters, "ImageId"))
-        except RefusedError as refusal:
-            return ec2._error(refusal.code, str(refusal), 400)
+        except RefusedError as refusal:  # whose code is Auto Scaling's
+            return ec2._error("InvalidParameterValue", str(refusal), 400)
+        subnet, place = ec2._p(parameters, "SubnetId"), ec2._p(parameters, "Placement.GroupName")
+        if subnet and subnet not in ec2._subnets:
+            return ec2._error("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist", 400)
+        if place and place not in ec2._placement_groups:
+            return ec2._error("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.", 400)
+        if ec2._p(parameters, "DryRun") == "true":
+            message = "Request would have succeeded, but DryRun flag is set."
+            return ec2._error("DryRunOperation", message, 412)
         before = set(ec2._instances)
         answer = run({**parameters, "ImageId": [image]})
         for identifier in set(ec2._instances) - before:
@@ -166,6 +193,7 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
             200, "GetConsoleOutputResponse", f"<instanceId>{identifier}</instanceId><output>{output}</output>"
         )
 
+    ec2._instance_xml = _described(ec2._instance_xml)
     ec2._ACTION_MAP.update(
         RunInstances=run_instances,
         TerminateInstances=terminate_instances,
@@ -174,3 +202,18 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
         StartInstances=refuse,
         RebootInstances=refuse,
     )
+
+
+def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
+    """What DescribeInstances says of an instance and ministack leaves out: its market and its placement group."""
+
+    def rendered(record: Record) -> str:
+        text = render(record)
+        place, market = record["Placement"].get("GroupName"), record.get("InstanceLifecycle")
+        if place:
+            text = text.replace("<placement>", f"<placement><groupName>{place}</groupName>", 1)
+        if market:
+            text = text.replace("<hypervisor>", f"<instanceLifecycle>{market}</instanceLifecycle><hypervisor>", 1)
+        return text
+
+    return rendered

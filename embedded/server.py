@@ -10,8 +10,25 @@ from pathlib import Path
 
 import ministack.app
 
-from embedded import cloudformation, emr, filters, groups, network, ssm, storage
+from embedded import (
+    cloudformation,
+    deletion,
+    dependencies,
+    emr,
+    filters,
+    functions,
+    instance_types,
+    lifecycle,
+    metrics,
+    network,
+    quotas,
+    refusals,
+    scaling,
+    ssm,
+    storage,
+)
 from embedded.errors import EmulatorError
+from embedded.faults import Faults
 from embedded.machine import Machines
 
 
@@ -22,13 +39,22 @@ def main() -> None:
         machines = Machines(folder)
     except EmulatorError as error:
         sys.exit(str(error))
+    faults = Faults(folder)
+    refusals.install(faults)
+    quotas.install(faults)
+    instance_types.install(faults)
     storage.install(machines)
     network.install()
     filters.install()
-    groups.install(machines)
+    functions.install()
+    scaling.install(machines, faults)
     ssm.install()
-    emr.install(machines)
-    cloudformation.install()
+    emr.install(machines, faults)
+    metrics.install()
+    dependencies.install()
+    cloudformation.install(faults)
+    lifecycle.install()
+    deletion.install()
     ministack.app.main()
 
 

@@ -4,8 +4,9 @@ The one thing that is easy to get wrong is the thread: a call over HTTP from the
 clients belong to background threads and to CloudFormation's handlers, which run on threads of their own.
 """
 
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -58,3 +59,18 @@ def json_operation(function: Callable[[Record], Record]) -> Operation:
         return answer
 
     return operation
+
+
+def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
+    """The handler of a service that speaks JSON and has these operations alone."""
+
+    async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
+        del method, path, query
+        asked = headers["x-amz-target"].rpartition(".")[2]
+        if asked not in operations:
+            message = f"The embedded AWS does not play {asked} of {name}."
+            answer: Answer = error_response_json("UnknownOperationException", message, 400)
+            return answer
+        return operations[asked](json.loads(body or b"{}"))
+
+    return handle

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Any
 
-from ministack.core.responses import get_account_id
+from ministack.core.responses import AccountRegionScopedDict, get_account_id
 from ministack.services import ec2, ssm
 
 from embedded.nodes import machine_of
@@ -32,7 +32,7 @@ _CANCELLED = ("Cancelled", "Cancelled")
 _TIMED_OUT = ("TimedOut", "ExecutionTimedOut")
 _GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 _STDOUT_CHARACTERS, _STDERR_CHARACTERS = 24_000, 8_000
-_documents: dict[str, Record] = {}
+_documents: Any = AccountRegionScopedDict()
 _cancelled: dict[str, threading.Event] = {}
 
 
@@ -221,7 +221,8 @@ def _invocations(request: Record) -> Iterator[Record]:
 def _document(name: str) -> Record:
     if name not in _documents:
         raise RefusedError("InvalidDocument", f"Document with name {name} does not exist.")
-    return _documents[name]
+    document: Record = _documents[name]
+    return document
 
 
 def _description(document: Record) -> Record:

@@ -16,6 +16,22 @@ _PARAMETER = "resolve:ssm:"
 _OF_AWS = "/aws/service/"
 
 
+def install() -> None:
+    """Let launch templates that are made by EC2's own interface keep the placement group that they name."""
+    parse, render = ec2._parse_lt_data, ec2._lt_data_xml
+
+    def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
+        data: Record = parse(parameters, prefix)
+        name = ec2._p(parameters, f"{prefix}.Placement.GroupName")
+        return {**data, "Placement": {"GroupName": name}} if name else data
+
+    def rendered(data: Record) -> str:
+        name = placement_group_name(data)
+        return str(render(data)) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
+
+    ec2._parse_lt_data, ec2._lt_data_xml = parsed, rendered
+
+
 def data_of(reference: Mapping[str, Any]) -> Record:
     """What a group's launch template says.
 
@@ -72,3 +88,20 @@ def specified_tags(data: Record, kind: str) -> list[Record]:
         if specification.get("ResourceType") == kind
         for tag in specification["Tags"]
     ]
+
+
+def placement_group(data: Mapping[str, Any]) -> str:
+    """The placement group that a template puts its instances into, empty for none.
+
+    Raises:
+        RefusedError: there is no such group.
+    """
+    name = placement_group_name(data)
+    if name and name not in ec2._placement_groups:
+        raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+    return name
+
+
+def placement_group_name(data: Mapping[str, Any]) -> str:
+    """The placement group that a template names, whether there is one or not; empty for none."""
+    return str((data.get("Placement") or {}).get("GroupName") or "")

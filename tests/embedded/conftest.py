@@ -1,5 +1,6 @@
 """What the tests of the embedded AWS share: one emulator a module, clients of it, and waiting for what comes."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,46 @@ from embedded.aws import REGION, EmbeddedAws
 
 Client = Callable[[str], Any]
 Eventually = Callable[[Callable[[], Any]], Any]
+
+
+class Stacks:
+    """Stacks by CloudFormation's own interface, each call waiting for what the stack comes to."""
+
+    def __init__(self, client: Client, eventually: Eventually) -> None:
+        self.client = client
+        self.cloudformation = client("cloudformation")
+        self._eventually = eventually
+
+    def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        """Create a stack of resources; returns the status it ends in."""
+        template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
+        self.cloudformation.create_stack(StackName=name, TemplateBody=template, **more)
+        return self._settled(name)
+
+    def update(self, name: str, resources: dict[str, Any], **more: Any) -> str:
+        template = json.dumps({"Resources": resources})
+        self.cloudformation.update_stack(StackName=name, TemplateBody=template, **more)
+        return self._settled(name)
+
+    def delete(self, name: str, **more: Any) -> str:
+        identifier = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        self.cloudformation.delete_stack(StackName=name, **more)
+        return self._settled(identifier)
+
+    def _settled(self, name: str) -> str:
+        def status() -> str | None:
+            found = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+            return None if found.endswith("IN_PROGRESS") else found
+
+        return str(self._eventually(status))
+
+    def physical(self, name: str, logical: str) -> str:
+        detail = self.cloudformation.describe_stack_resource(StackName=name, LogicalResourceId=logical)
+        return str(detail["StackResourceDetail"]["PhysicalResourceId"])
+
+    def reasons(self, name: str) -> str:
+        events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        return "\n".join(event.get("ResourceStatusReason", "") for event in events)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +79,11 @@ def eventually() -> Eventually:
         return found
 
     return wait
+
+
+@pytest.fixture(scope="module")
+def stacks(client: Client, eventually: Eventually) -> Stacks:
+    return Stacks(client, eventually)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Stacks of every added type, by CloudFormation's own interface."""
 
-import json
 from typing import Any
 
 import pytest
@@ -80,49 +79,6 @@ ADDED: dict[str, tuple[dict[str, Any], tuple[str, str, str, str]]] = {
         ("budgets", "describe_budgets", "Budgets", "BudgetName"),
     ),
 }
-
-
-class Stacks:
-    def __init__(self, client, eventually) -> None:
-        self.client = client
-        self.cloudformation = client("cloudformation")
-        self._eventually = eventually
-
-    def create(self, name: str, resources: dict[str, Any], **more: Any) -> str:
-        """Create a stack of resources; returns the status it ends in."""
-        template = json.dumps({"Resources": resources, "Outputs": more.pop("outputs", {})})
-        self.cloudformation.create_stack(StackName=name, TemplateBody=template, **more)
-        return self._settled(name)
-
-    def update(self, name: str, resources: dict[str, Any], **more: Any) -> str:
-        template = json.dumps({"Resources": resources})
-        self.cloudformation.update_stack(StackName=name, TemplateBody=template, **more)
-        return self._settled(name)
-
-    def delete(self, name: str) -> str:
-        identifier = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
-        self.cloudformation.delete_stack(StackName=name)
-        return self._settled(identifier)
-
-    def _settled(self, name: str) -> str:
-        def status() -> str | None:
-            found = self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
-            return None if found.endswith("IN_PROGRESS") else found
-
-        return str(self._eventually(status))
-
-    def physical(self, name: str, logical: str) -> str:
-        detail = self.cloudformation.describe_stack_resource(StackName=name, LogicalResourceId=logical)
-        return str(detail["StackResourceDetail"]["PhysicalResourceId"])
-
-    def reasons(self, name: str) -> str:
-        events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-        return "\n".join(event.get("ResourceStatusReason", "") for event in events)
-
-
-@pytest.fixture(scope="module")
-def stacks(client, eventually):
-    return Stacks(client, eventually)
 
 
 def listed(client, kind: str) -> set[str]:
@@ -251,7 +207,7 @@ def test_a_budget_changes_in_place(stacks, client):
 def test_a_cluster_with_another_release_replaces_the_old_one(stacks, client):
     stacks.create("replaced", {"Cluster": CLUSTER})
     first = stacks.physical("replaced", "Cluster")
-    newer = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "ReleaseLabel": "emr-7.14.0"}}
+    newer = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "ReleaseLabel": "emr-7.12.0"}}
     assert stacks.update("replaced", {"Cluster": newer}) == "UPDATE_COMPLETE"
     second = stacks.physical("replaced", "Cluster")
     states = {entry["Id"]: entry["Status"]["State"] for entry in client("emr").list_clusters()["Clusters"]}
@@ -334,3 +290,74 @@ def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, uplo
     cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "BootstrapActions": [action]}}
     assert stacks.create("broken", {"Cluster": cluster}) == "ROLLBACK_COMPLETE"
     assert "bootstrap action 1 returned a non-zero return code (9)" in stacks.reasons("broken")
+
+
+def test_a_cluster_gets_as_many_nodes_as_its_template_says_without_being_replaced(stacks, client):
+    emr = client("emr")
+
+    def cluster(core: int, task: int) -> dict[str, Any]:
+        instances = {
+            **CLUSTER["Properties"]["Instances"],
+            "CoreInstanceGroup": {"InstanceCount": core, "InstanceType": "m5.xlarge"},
+            "TaskInstanceGroups": [{"InstanceCount": task, "InstanceType": "m5.xlarge", "Market": "SPOT"}],
+        }
+        return {"Cluster": {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": instances}}}
+
+    assert stacks.create("resized", cluster(2, 1)) == "CREATE_COMPLETE", stacks.reasons("resized")
+    identifier = stacks.physical("resized", "Cluster")
+    assert stacks.update("resized", cluster(4, 3)) == "UPDATE_COMPLETE", stacks.reasons("resized")
+    assert stacks.physical("resized", "Cluster") == identifier
+    groups = {
+        group["InstanceGroupType"]: group for group in emr.list_instance_groups(ClusterId=identifier)["InstanceGroups"]
+    }
+    assert {role: group["RunningInstanceCount"] for role, group in groups.items()} == {
+        "MASTER": 1,
+        "CORE": 4,
+        "TASK": 3,
+    }
+    assert groups["TASK"]["Market"] == "SPOT"
+    assert len(emr.list_instances(ClusterId=identifier)["Instances"]) == 8
+    stacks.delete("resized")
+
+
+def test_another_instance_type_brings_another_cluster(stacks):
+    stacks.create("retyped", {"Cluster": CLUSTER})
+    first = stacks.physical("retyped", "Cluster")
+    larger = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.2xlarge"}}
+    properties = {**CLUSTER["Properties"], "Instances": {**CLUSTER["Properties"]["Instances"], **larger}}
+    assert stacks.update("retyped", {"Cluster": {**CLUSTER, "Properties": properties}}) == "UPDATE_COMPLETE"
+    assert stacks.physical("retyped", "Cluster") != first
+    stacks.delete("retyped")
+
+
+def test_managed_scaling_is_kept_and_changes_in_place(stacks, client):
+    def cluster(maximum: int | None) -> dict[str, Any]:
+        limits = {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": maximum}
+        policy = {"ManagedScalingPolicy": {"ComputeLimits": limits}} if maximum else {}
+        return {"Cluster": {**CLUSTER, "Properties": {**CLUSTER["Properties"], **policy}}}
+
+    def maximum() -> Any:
+        answer = client("emr").get_managed_scaling_policy(ClusterId=stacks.physical("scaling", "Cluster"))
+        return answer.get("ManagedScalingPolicy", {}).get("ComputeLimits", {}).get("MaximumCapacityUnits")
+
+    stacks.create("scaling", cluster(8))
+    first = stacks.physical("scaling", "Cluster")
+    assert maximum() == 8
+    stacks.update("scaling", cluster(16))
+    assert (stacks.physical("scaling", "Cluster"), maximum()) == (first, 16)
+    stacks.update("scaling", cluster(None))
+    assert maximum() is None
+    stacks.delete("scaling")
+    assert stacks.create("unscalable", cluster(1)) == "ROLLBACK_COMPLETE"
+    assert "MinimumCapacityUnits 2" in stacks.reasons("unscalable")
+
+
+def test_a_cluster_of_one_node_needs_no_core_group_but_task_nodes_do(stacks, client):
+    primary = {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}}
+    alone = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": primary}}
+    assert stacks.create("alone", {"Cluster": alone}) == "CREATE_COMPLETE"
+    stacks.delete("alone")
+    tasks = {**primary, "TaskInstanceGroups": [{"InstanceCount": 1, "InstanceType": "m5.xlarge"}]}
+    odd = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": tasks}}
+    assert stacks.create("odd", {"Cluster": odd}) == "ROLLBACK_COMPLETE"
+    assert "requires a core instance group" in stacks.reasons("odd")

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from embedded.faults import NoCapacity
+
 LOGS = "emr-logs"
 
 
@@ -18,7 +20,9 @@ class Cluster:
         instances = {
             "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
             "TerminationProtected": more.pop("protected", False),
-            "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
+            "InstanceGroups": more.pop(
+                "groups", [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}]
+            ),
         }
         self.s3.create_bucket(Bucket=LOGS)
         self.id = self.emr.run_job_flow(
@@ -216,6 +220,7 @@ def test_a_cluster_whose_log_bucket_is_missing_still_runs_steps(client, make):
     cluster = make(AutoTerminationPolicy={"IdleTimeout": 60})
     other = cluster.emr.run_job_flow(
         Name="lost",
+        ReleaseLabel="emr-7.13.0",
         LogUri="s3://no-such-bucket/",
         Instances={"KeepJobFlowAliveWhenNoSteps": False, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
         Steps=[{"Name": "only", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}],
@@ -272,3 +277,23 @@ def test_a_failing_streaming_job_leaves_no_output_and_its_tasks_words(make, uplo
     logs = [entry["Key"].removeprefix(f"logs/{cluster.id}/") for entry in kept if "_m_000000_" in entry["Key"]]
     assert [cluster.log(key.removesuffix(".gz")) for key in logs] == ["bad line\n"] * 4
     assert client("s3").list_objects_v2(Bucket="emr-data", Prefix="nothing/")["KeyCount"] == 0
+
+
+def test_a_cluster_that_ec2_has_no_nodes_for_ends_with_the_reason(make, aws):
+    with aws.faults.during(NoCapacity(instance_type="m5.xlarge", market="on-demand")):
+        reason = make().until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
+    assert (reason["Code"], reason["Message"]) == ("VALIDATION_ERROR", "EC2 is out of capacity for m5.xlarge.")
+
+
+def test_a_task_group_without_spot_capacity_does_without(make, aws):
+    groups = [
+        {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "TASK", "InstanceType": "m5.xlarge", "InstanceCount": 2, "Market": "SPOT"},
+    ]
+    with aws.faults.during(NoCapacity(market="spot")):
+        cluster = make(groups=groups)
+        cluster.until("WAITING")
+    listed = cluster.emr.list_instance_groups(ClusterId=cluster.id)["InstanceGroups"]
+    assert [group["RunningInstanceCount"] for group in listed] == [1, 1, 0]
+    assert len(cluster.emr.list_instances(ClusterId=cluster.id)["Instances"]) == 2

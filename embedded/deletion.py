@@ -1,0 +1,52 @@
+"""Deletes stacks in CloudFormation's order also when something of them cannot be deleted.
+
+ministack goes on with everything else; AWS goes on only with what nothing waits for. What a resource that stays depends
+on stays too, untouched: easy to get wrong, for what guards a resource must not go before it.
+"""
+
+from typing import Any
+
+from ministack.services import cloudformation
+from ministack.services.cloudformation import handlers, stacks
+
+from embedded.service import Record
+
+_kept: dict[str, dict[str, Record]] = {}
+"""By the stacks that are being deleted: what stays for the sake of what could not be deleted."""
+
+
+def install() -> None:
+    """Keep what is needed; to be called when everything else that deletes resources is installed."""
+    delete_stack, delete_resource = stacks._delete_stack_async, stacks._delete_resource
+
+    async def deleting(name: str, identifier: str, retain: Any = (), force: bool = False) -> None:
+        if name in _kept:  # it is being deleted, and nobody starts that again
+            return
+        if not force:  # a forced deletion leaves behind what is needed, all by itself
+            _kept[name] = {}
+        try:
+            await delete_stack(name, identifier, retain, force=force)
+        finally:
+            stack = cloudformation._stacks.get(name)
+            if stack is not None:
+                stack.get("_resources", {}).update(_kept.get(name, {}))
+            _kept.pop(name, None)
+
+    def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
+        try:
+            delete_resource(kind, physical, properties, stack, logical)
+        except Exception:
+            if stack in _kept:
+                _keep_what_it_needs(stack, logical)
+            raise
+
+    stacks._delete_resource = deleted
+    stacks._delete_stack_async = handlers._delete_stack_async = deleting
+
+
+def _keep_what_it_needs(stack: str, logical: str) -> None:
+    record = cloudformation._stacks[stack]
+    resources = record["_resources"]
+    needed = stacks._with_dependencies([logical], record["_template"].get("Resources", {}), set(resources))
+    for name in needed - {logical}:
+        _kept[stack][name] = resources.pop(name)

@@ -1,0 +1,107 @@
+"""File systems of played machines, without root: a mount is a link to the folder that plays the file system.
+
+EFS is a folder of the emulator, NFS a folder of the machine that exports it. What a machine exports is gone with it, as
+on AWS; but where a real client of a server that died hangs, one here finds nothing.
+"""
+
+import sys
+from pathlib import Path
+
+
+def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
+    """The scripts of `mount`, `umount`, `findmnt`, `exportfs` and `systemctl`, by name."""
+    return {
+        "mount": _MOUNT.format(python=sys.executable, file_systems=file_systems, hosts=hosts),
+        "umount": _UMOUNT,
+        "findmnt": _FINDMNT,
+        "exportfs": _EXPORTFS,
+        "systemctl": _SYSTEMCTL,
+    }
+
+
+# `mount -t efs [-o OPTIONS] FSID:/ DIR` needs a mount target, as a real mount does. `mount -t nfs4 [-o OPTIONS]
+# ADDRESS:PATH DIR` needs a machine there that serves NFS and exports PATH, or a folder above it, to this machine.
+# What lay in DIR before is out of sight until `umount`.
+_MOUNT = """\
+kind=$2
+if [ "$1" != -t ]; then echo "mount: the embedded AWS plays only -t efs and -t nfs4" >&2; exit 1; fi
+shift 2
+if [ "$1" = -o ]; then shift 2; fi
+source=$1 target=$2
+refuse() {{ echo "mount.$kind: $1" >&2; exit 32; }}
+case $kind in
+efs)
+    id=${{source%:/}}
+    "{python}" -c '
+import sys, boto3
+targets = boto3.client("efs").describe_mount_targets(FileSystemId=sys.argv[1])["MountTargets"]
+sys.exit(None if targets else "mount: file system " + sys.argv[1] + " has no mount target")
+' "$id" || exit 32
+    served="{file_systems}/$id"
+    mkdir -p "$served"
+    ;;
+nfs4)
+    server=${{source%%:*}} path=${{source#*:}} root="{hosts}/${{source%%:*}}"
+    [ -d "$root/" ] || refuse "No route to host for $source on $target"
+    root=$(readlink -f "$root")
+    [ -e "$root/run/nfs-server" ] || refuse "Connection refused for $source on $target"
+    allowed=
+    while read -r client exported; do
+        case $path/ in "${{exported%/}}"/*) ;; *) continue ;; esac
+        case $client in "*" | "$EC2_LOCAL_IPV4") allowed=yes ;; esac
+    done <"$root/run/exports"
+    [ -n "$allowed" ] || refuse "access denied by server while mounting $source"
+    served=$root$path
+    [ -d "$served" ] || refuse "mounting $source failed, reason given by server: No such file or directory"
+    ;;
+*) refuse "the embedded AWS plays only -t efs and -t nfs4" ;;
+esac
+mkdir -p "$(dirname "$target")"
+if [ -d "$target" ] && [ ! -L "$target" ]; then mv "$target" "$target.below"; fi
+ln -sfn "$served" "$target\""""
+
+_UMOUNT = """\
+while [ "${1#-}" != "$1" ]; do shift; done
+if [ ! -L "$1" ]; then echo "umount: $1: not mounted." >&2; exit 32; fi
+rm "$1"
+if [ -d "$1.below" ]; then mv "$1.below" "$1"; else mkdir "$1"; fi"""
+
+_FINDMNT = """\
+if [ "$1" != --mountpoint ] && [ "$1" != -M ]; then
+    echo "findmnt: the embedded AWS plays only --mountpoint" >&2
+    exit 1
+fi
+[ -L "$2" ] && echo "$2 $(readlink "$2")\""""
+
+# `exportfs -o OPTIONS CLIENT:DIR...`: each client an address, or `*`.
+_EXPORTFS = """\
+if [ "$1" != -o ] || [ $# -lt 3 ]; then
+    echo "exportfs: the embedded AWS plays only -o OPTIONS CLIENT:DIR" >&2
+    exit 1
+fi
+shift 2
+for export in "$@"; do
+    client=${export%%:*} folder=${export#*:}
+    case $client in */* | *[!0-9.*]*)
+        echo "exportfs: the embedded AWS plays addresses and * as clients, not $client" >&2
+        exit 1
+        ;;
+    esac
+    if [ ! -d "$NODE_ROOT$folder" ]; then
+        echo "exportfs: Failed to stat $folder: No such file or directory" >&2
+        exit 1
+    fi
+    mkdir -p "$NODE_ROOT/run"
+    echo "$client $folder" >>"$NODE_ROOT/run/exports"
+done"""
+
+_SYSTEMCTL = """\
+if [ "$1" = enable ] && [ "$2" = --now ]; then shift 2; set -- start "$@"; fi
+if [ "${2%.service}" != nfs-server ]; then echo "Failed to $1 $2: Unit $2 not found." >&2; exit 5; fi
+mkdir -p "$NODE_ROOT/run"
+case $1 in
+start | restart) touch "$NODE_ROOT/run/nfs-server" "$NODE_ROOT/run/exports" ;;
+stop) rm -f "$NODE_ROOT/run/nfs-server" ;;
+is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || { echo inactive; exit 3; } ;;
+*) echo "systemctl: the embedded AWS does not play $1" >&2; exit 1 ;;
+esac"""

@@ -1,0 +1,38 @@
+"""The releases that EMR starts clusters from, of those whose applications are Hadoop's.
+
+From the release guide of Amazon EMR. EMR goes on starting releases whose support has ended.
+"""
+
+from embedded.service import Record, RefusedError
+
+_PATCHED = {"emr-6.1": 1, "emr-6.2": 1, "emr-6.3": 1, "emr-6.4": 0, "emr-6.10": 1, "emr-6.11": 1, "emr-5.36": 2}
+_MINOR = [("emr-7", 13), ("emr-6", 15), ("emr-5", 36)]
+LABELS = tuple(
+    f"{major}.{minor}.{patch}"
+    for major, newest in _MINOR
+    for minor in range(newest, -1, -1)
+    for patch in range(_PATCHED.get(f"{major}.{minor}", 0), -1, -1)
+)
+_APPLICATIONS = ("Hadoop", "Hive", "Spark", "Tez", "ZooKeeper")
+
+
+def require(label: str) -> None:
+    """Refuse a release that there is not, by a RefusedError."""
+    if label not in LABELS:
+        raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
+
+
+def list_labels(request: Record) -> Record:
+    """ListReleaseLabels; the newest first."""
+    filters = request.get("Filters") or {}
+    if "Application" in filters:
+        raise RefusedError("InvalidRequestException", "The embedded EMR does not filter releases by application.")
+    prefix = filters.get("Prefix", "")
+    return {"ReleaseLabels": [label for label in LABELS if label.startswith(prefix)]}
+
+
+def describe(request: Record) -> Record:
+    """DescribeReleaseLabel; which versions of its applications a release has is not known here."""
+    label = request.get("ReleaseLabel") or LABELS[0]
+    require(label)
+    return {"ReleaseLabel": label, "Applications": [{"Name": name} for name in _APPLICATIONS]}

@@ -1,0 +1,200 @@
+"""What the services say of an account before anything is made: quotas, offers, releases, rehearsals, refusals."""
+
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.faults import Denied, NotOffered, Quota
+from embedded.instance_types import TYPES
+
+G_ON_DEMAND = "L-DB2E81BA"
+
+
+def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
+    quotas = client("service-quotas")
+
+    def value() -> float:
+        return float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G_ON_DEMAND)["Quota"]["Value"])
+
+    usual = value()
+    with aws.faults.during(Quota(code=G_ON_DEMAND, value=4)):
+        assert value() == 4
+        listed = {
+            quota["QuotaCode"]: quota["Value"] for quota in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]
+        }
+        assert listed[G_ON_DEMAND] == 4
+        assert listed["L-417A185B"] > 4
+    assert value() == usual
+
+
+def test_a_quota_that_is_not_there_is_refused(client):
+    with pytest.raises(ClientError, match="NoSuchResourceException"):
+        client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode="L-00000000")
+
+
+def offered(client, **filters: str) -> set[tuple[str, str]]:
+    found = client("ec2").describe_instance_type_offerings(
+        LocationType="availability-zone",
+        Filters=[{"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()],
+    )["InstanceTypeOfferings"]
+    return {(offer["InstanceType"], offer["Location"]) for offer in found}
+
+
+def test_a_type_is_offered_in_every_zone_but_where_a_fault_takes_it_away(client, aws):
+    everywhere = {("g5.xlarge", f"us-east-1{zone}") for zone in "abc"}
+    assert offered(client, instance_type="g5.xlarge") == everywhere
+    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1b")):
+        assert offered(client, instance_type="g5.xlarge") == everywhere - {("g5.xlarge", "us-east-1b")}
+        assert offered(client, instance_type="g5.*", location="us-east-1b")
+
+
+def test_types_that_aws_retired_or_never_had_are_not_offered(client):
+    for name in ("p2.xlarge", "g3.16xlarge", "g5.3xlarge"):
+        assert offered(client, instance_type=name) == set()
+    with pytest.raises(ClientError, match=r"InvalidInstanceType.*\[p2.xlarge\]"):
+        client("ec2").describe_instance_types(InstanceTypes=["g5.xlarge", "p2.xlarge"])
+
+
+@pytest.mark.parametrize(
+    ("name", "vcpus", "memory", "gpus", "architecture"),
+    [
+        ("g5.12xlarge", 48, 192, 4, "x86_64"),
+        ("g6e.xlarge", 4, 32, 1, "x86_64"),
+        ("p5.48xlarge", 192, 2048, 8, "x86_64"),
+        ("p5.4xlarge", 16, 256, 1, "x86_64"),
+        ("p4d.24xlarge", 96, 1152, 8, "x86_64"),
+        ("m7g.xlarge", 4, 16, 0, "arm64"),
+        ("m4.10xlarge", 40, 160, 0, "x86_64"),
+    ],
+)
+def test_types_have_their_sizes(name, vcpus, memory, gpus, architecture, client):
+    (found,) = client("ec2").describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+    assert found["VCpuInfo"]["DefaultVCpus"] == vcpus
+    assert found["MemoryInfo"]["SizeInMiB"] == memory * 1024
+    assert sum(gpu["Count"] for gpu in found.get("GpuInfo", {}).get("Gpus", [])) == gpus
+    assert found["ProcessorInfo"]["SupportedArchitectures"] == [architecture]
+
+
+def test_no_type_is_told_twice(client):
+    pages = client("ec2").get_paginator("describe_instance_types").paginate()
+    names = [found["InstanceType"] for page in pages for found in page["InstanceTypes"]]
+    assert sorted(names) == sorted(TYPES)
+
+
+def rehearse(client, **more: str) -> str:
+    request = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", **more}
+    with pytest.raises(ClientError) as answer:
+        client("ec2").run_instances(DryRun=True, MinCount=1, MaxCount=1, **request)
+    return str(answer.value.response["Error"]["Code"])
+
+
+def test_a_rehearsal_of_a_start_starts_nothing(client):
+    assert rehearse(client) == "DryRunOperation"
+    assert client("ec2").describe_instances()["Reservations"] == []
+
+
+def test_a_rehearsal_finds_what_is_not_there_and_what_is_not_allowed(client, aws):
+    assert rehearse(client, SubnetId="subnet-0a1b2c3d4e5f60718") == "InvalidSubnetID.NotFound"
+    assert rehearse(client, ImageId="resolve:ssm:/mine/image") == "InvalidParameterValue"
+    with aws.faults.during(Denied(service="ec2", operation="RunInstances")):
+        assert rehearse(client) == "UnauthorizedOperation"
+
+
+@pytest.mark.parametrize(
+    ("service", "signed", "operation", "code"),
+    [
+        ("emr", "elasticmapreduce", "list_clusters", "AccessDeniedException"),
+        ("cloudformation", "cloudformation", "list_stacks", "AccessDenied"),
+        ("s3", "s3", "list_buckets", "AccessDenied"),
+    ],
+)
+def test_what_a_user_may_not_do_is_refused_in_the_services_words(service, signed, operation, code, client, aws):
+    with aws.faults.during(Denied(service=signed)), pytest.raises(ClientError) as refused:
+        getattr(client(service), operation)()
+    assert refused.value.response["Error"]["Code"] == code
+
+
+def test_emr_knows_its_releases(client):
+    emr = client("emr")
+    labels = emr.list_release_labels(Filters={"Prefix": "emr-7."})["ReleaseLabels"]
+    assert labels[0] == "emr-7.13.0"
+    assert "emr-6.15.0" not in labels
+    applications = emr.describe_release_label(ReleaseLabel="emr-7.13.0")["Applications"]
+    assert "Hadoop" in {application["Name"] for application in applications}
+    with pytest.raises(ClientError, match=r"release label is invalid: emr-7\.99\.0"):
+        emr.run_job_flow(Name="no", ReleaseLabel="emr-7.99.0", Instances={})
+
+
+def test_a_bucket_tells_its_region(client):
+    s3 = client("s3")
+    s3.create_bucket(Bucket="abroad", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    assert s3.head_bucket(Bucket="abroad")["BucketRegion"] == "eu-west-1"
+    assert s3.get_bucket_location(Bucket="abroad")["LocationConstraint"] == "eu-west-1"
+
+
+def test_services_that_nobody_plays_say_so(client):
+    with pytest.raises(ClientError, match=r"UnknownOperationException.*does not play GetProducts"):
+        client("pricing").get_products(ServiceCode="AmazonEC2")
+    period = {"Start": "2026-01-01", "End": "2026-01-02"}
+    with pytest.raises(ClientError, match="UnknownOperationException"):
+        client("ce").get_cost_and_usage(TimePeriod=period, Granularity="DAILY", Metrics=["UnblendedCost"])
+
+
+def idle(client, cluster: str, hours_ahead: float) -> list[float]:
+    end = time.time() + hours_ahead * 3600
+    points = client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/ElasticMapReduce",
+        MetricName="IsIdle",
+        Dimensions=[{"Name": "JobFlowId", "Value": cluster}],
+        StartTime=end - 1800,
+        EndTime=end,
+        Period=300,
+        Statistics=["Minimum"],
+    )["Datapoints"]
+    return [point["Minimum"] for point in points]
+
+
+def test_a_cluster_without_work_is_idle_and_one_with_work_is_not(client, eventually):
+    emr = client("emr")
+    instances = {
+        "KeepJobFlowAliveWhenNoSteps": True,
+        "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
+    }
+    cluster = emr.run_job_flow(Name="idle", ReleaseLabel="emr-7.13.0", Instances=instances)["JobFlowId"]
+
+    def state() -> str:
+        return str(emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"])
+
+    eventually(lambda: state() == "WAITING")
+    assert idle(client, cluster, 2) == [1.0] * 6
+    data = client("cloudwatch").get_metric_data(
+        MetricDataQueries=[
+            {
+                "Id": "idle",
+                "MetricStat": {
+                    "Metric": {
+                        "Namespace": "AWS/ElasticMapReduce",
+                        "MetricName": "IsIdle",
+                        "Dimensions": [{"Name": "JobFlowId", "Value": cluster}],
+                    },
+                    "Period": 300,
+                    "Stat": "Minimum",
+                },
+            }
+        ],
+        StartTime=time.time() + 3600,
+        EndTime=time.time() + 5400,
+    )
+    assert data["MetricDataResults"][0]["Values"] == [1.0] * 6
+    jar = {"Jar": "command-runner.jar", "Args": ["sleep", "1000"]}
+    emr.add_job_flow_steps(JobFlowId=cluster, Steps=[{"Name": "busy", "HadoopJarStep": jar}])
+    eventually(lambda: state() == "RUNNING")
+    assert idle(client, cluster, 2) == [0.0] * 6
+    paid = emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"]
+    assert [instance["InstanceType"] for instance in paid] == ["m5.xlarge"]
+    assert paid[0]["Status"]["Timeline"]["CreationDateTime"]
+    emr.terminate_job_flows(JobFlowIds=[cluster])
+    eventually(lambda: state() == "TERMINATED")
+    assert idle(client, cluster, 2) == []
+    assert emr.list_instances(ClusterId=cluster, InstanceStates=["RUNNING"])["Instances"] == []

@@ -1,0 +1,191 @@
+"""What is in a network keeps it from being deleted, by hand or with a stack."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+ZONES = [{"Fn::Select": [number, {"Fn::GetAZs": ""}]} for number in range(2)]
+
+
+def subnet(number: int) -> dict[str, Any]:
+    block = f"10.0.{number}.0/24"
+    properties = {"VpcId": {"Ref": "Vpc"}, "CidrBlock": block, "AvailabilityZone": ZONES[number % 2]}
+    return {"Type": "AWS::EC2::Subnet", "Properties": properties}
+
+
+# A network of two private subnets and a public one, whose NAT gateway they use; a share with a mount target in each.
+NETWORK: dict[str, Any] = {
+    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+    "One": subnet(0),
+    "Two": subnet(1),
+    "Public": subnet(2),
+    "Internet": {"Type": "AWS::EC2::InternetGateway", "Properties": {}},
+    "Attachment": {
+        "Type": "AWS::EC2::VPCGatewayAttachment",
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "InternetGatewayId": {"Ref": "Internet"}},
+    },
+    "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}},
+    "Gateway": {
+        "Type": "AWS::EC2::NatGateway",
+        "Properties": {"SubnetId": {"Ref": "Public"}, "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]}},
+        "DependsOn": "Attachment",
+    },
+    "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}},
+    "Association": {
+        "Type": "AWS::EC2::SubnetRouteTableAssociation",
+        "Properties": {"RouteTableId": {"Ref": "Table"}, "SubnetId": {"Ref": "One"}},
+    },
+    "Route": {
+        "Type": "AWS::EC2::Route",
+        "Properties": {
+            "RouteTableId": {"Ref": "Table"},
+            "DestinationCidrBlock": "0.0.0.0/0",
+            "NatGatewayId": {"Ref": "Gateway"},
+        },
+    },
+    "Group": {
+        "Type": "AWS::EC2::SecurityGroup",
+        "Properties": {"GroupDescription": "share", "VpcId": {"Ref": "Vpc"}},
+    },
+    "Endpoint": {
+        "Type": "AWS::EC2::VPCEndpoint",
+        "Properties": {
+            "VpcId": {"Ref": "Vpc"},
+            "ServiceName": "com.amazonaws.us-east-1.ssm",
+            "VpcEndpointType": "Interface",
+            "SubnetIds": [{"Ref": "One"}],
+            "SecurityGroupIds": [{"Ref": "Group"}],
+        },
+    },
+    "Share": {"Type": "AWS::EFS::FileSystem", "Properties": {"Encrypted": True}},
+    **{
+        f"Target{name}": {
+            "Type": "AWS::EFS::MountTarget",
+            "Properties": {
+                "FileSystemId": {"Ref": "Share"},
+                "SubnetId": {"Ref": name},
+                "SecurityGroups": [{"Ref": "Group"}],
+            },
+        }
+        for name in ("One", "Two")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def network(stacks):
+    assert stacks.create("network", NETWORK) == "CREATE_COMPLETE", stacks.reasons("network")
+    yield lambda name: stacks.physical("network", name)
+    assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameter", "name", "code"),
+    [
+        ("delete_vpc", "VpcId", "Vpc", "DependencyViolation"),
+        ("delete_subnet", "SubnetId", "One", "DependencyViolation"),
+        ("delete_subnet", "SubnetId", "Two", "DependencyViolation"),
+        ("delete_subnet", "SubnetId", "Public", "DependencyViolation"),
+        ("delete_route_table", "RouteTableId", "Table", "DependencyViolation"),
+        ("delete_internet_gateway", "InternetGatewayId", "Internet", "DependencyViolation"),
+        ("delete_security_group", "GroupId", "Group", "DependencyViolation"),
+    ],
+)
+def test_what_is_in_use_is_not_deleted(operation, parameter, name, code, network, client):
+    with pytest.raises(ClientError, match=code):
+        getattr(client("ec2"), operation)(**{parameter: network(name)})
+
+
+def test_a_gateway_stays_attached_while_addresses_lead_through_it(network, client):
+    with pytest.raises(ClientError, match="mapped public address"):
+        client("ec2").detach_internet_gateway(InternetGatewayId=network("Internet"), VpcId=network("Vpc"))
+
+
+def test_the_address_of_a_gateway_is_not_released(network, client):
+    ec2 = client("ec2")
+    (address,) = ec2.describe_addresses(PublicIps=[network("Address")])["Addresses"]
+    with pytest.raises(ClientError, match=r"InvalidIPAddress\.InUse"):
+        ec2.release_address(AllocationId=address["AllocationId"])
+
+
+def test_a_share_with_mount_targets_is_not_deleted(network, client):
+    efs = client("efs")
+    zones = {
+        target["AvailabilityZoneName"]
+        for target in efs.describe_mount_targets(FileSystemId=network("Share"))["MountTargets"]
+    }
+    assert zones == {"us-east-1a", "us-east-1b"}
+    with pytest.raises(ClientError, match="FileSystemInUse"):
+        efs.delete_file_system(FileSystemId=network("Share"))
+
+
+def test_a_stack_is_stuck_on_what_others_put_into_its_subnet_and_goes_on_when_that_is_gone(stacks, client, eventually):
+    resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0)}
+    stacks.create("stuck", resources)
+    ec2 = client("ec2")
+    instance = ec2.run_instances(
+        ImageId="ami-0a1b2c3d4e5f60718",
+        InstanceType="m5.large",
+        MinCount=1,
+        MaxCount=1,
+        SubnetId=stacks.physical("stuck", "One"),
+    )["Instances"][0]["InstanceId"]
+    assert stacks.delete("stuck") == "DELETE_FAILED"
+    assert "has dependencies and cannot be deleted" in stacks.reasons("stuck")
+    ec2.terminate_instances(InstanceIds=[instance])
+    assert stacks.delete("stuck") == "DELETE_COMPLETE"
+
+
+def test_a_cluster_holds_its_subnet_and_groups(stacks, client, eventually):
+    resources = {"Vpc": NETWORK["Vpc"], "One": subnet(0), "Group": NETWORK["Group"]}
+    stacks.create("clustered", resources)
+    place, group = stacks.physical("clustered", "One"), stacks.physical("clustered", "Group")
+    emr, ec2 = client("emr"), client("ec2")
+    cluster = emr.run_job_flow(
+        Name="cluster",
+        ReleaseLabel="emr-7.13.0",
+        Instances={
+            "KeepJobFlowAliveWhenNoSteps": True,
+            "Ec2SubnetId": place,
+            "ServiceAccessSecurityGroup": group,
+            "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
+        },
+    )["JobFlowId"]
+    attributes = emr.describe_cluster(ClusterId=cluster)["Cluster"]["Ec2InstanceAttributes"]
+    assert attributes["Ec2AvailabilityZone"] == "us-east-1a"
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_subnet(SubnetId=place)
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_security_group(GroupId=group)
+    emr.terminate_job_flows(JobFlowIds=[cluster])
+    eventually(lambda: emr.describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"].startswith("TERMINATED"))
+    assert stacks.delete("clustered") == "DELETE_COMPLETE"
+
+
+@pytest.mark.parametrize("kind", ["table", "endpoint"])
+def test_a_network_is_not_deleted_before_what_else_is_in_it(kind, client):
+    ec2 = client("ec2")
+    network = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    if kind == "table":
+        table = ec2.create_route_table(VpcId=network)["RouteTable"]["RouteTableId"]
+    else:
+        endpoint = ec2.create_vpc_endpoint(VpcId=network, ServiceName="com.amazonaws.us-east-1.s3")["VpcEndpoint"]
+    with pytest.raises(ClientError, match="DependencyViolation"):
+        ec2.delete_vpc(VpcId=network)
+    if kind == "table":
+        ec2.delete_route_table(RouteTableId=table)
+    else:
+        ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])
+    ec2.delete_vpc(VpcId=network)
+
+
+def test_a_rule_is_not_deleted_before_its_targets(client):
+    events = client("events")
+    events.put_rule(Name="rule", ScheduleExpression="rate(5 minutes)")
+    function = "arn:aws:lambda:us-east-1:000000000000:function:any"
+    events.put_targets(Rule="rule", Targets=[{"Id": "1", "Arn": function}])
+    with pytest.raises(ClientError, match="can't be deleted since it has targets"):
+        events.delete_rule(Name="rule")
+    events.remove_targets(Rule="rule", Ids=["1"])
+    events.delete_rule(Name="rule")

@@ -1,0 +1,52 @@
+"""Where functions write their logs, and whether they may make a place for them."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+ASSUME = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+CREATE = {"Effect": "Allow", "Action": ["logs:Create*"], "Resource": "*"}
+
+
+@pytest.fixture(scope="module")
+def function(client) -> str:
+    """A function whose log group was deleted, with a role that may do nothing."""
+    role = client("iam").create_role(RoleName="silent", AssumeRolePolicyDocument=json.dumps(ASSUME))["Role"]["Arn"]
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as archive:
+        archive.writestr("index.py", "def handler(event, context):\n    return 1\n")
+    client("logs").create_log_group(logGroupName="lines")
+    client("lambda").create_function(
+        FunctionName="silent",
+        Runtime="python3.14",
+        Role=role,
+        Handler="index.handler",
+        Code={"ZipFile": body.getvalue()},
+        LoggingConfig={"LogGroup": "lines"},
+    )
+    return "silent"
+
+
+def groups(client) -> list[str]:
+    return [group["logGroupName"] for group in client("logs").describe_log_groups()["logGroups"]]
+
+
+def test_a_function_writes_into_the_log_group_that_it_was_given(function, client):
+    client("lambda").invoke(FunctionName=function)
+    assert client("logs").describe_log_streams(logGroupName="lines")["logStreams"]
+    assert groups(client) == ["lines"]
+
+
+def test_a_log_group_that_is_gone_comes_back_only_if_the_role_may_create_it(function, client):
+    client("logs").delete_log_group(logGroupName="lines")
+    client("lambda").invoke(FunctionName=function)
+    assert groups(client) == []
+    document = json.dumps({"Version": "2012-10-17", "Statement": [CREATE]})
+    client("iam").put_role_policy(RoleName="silent", PolicyName="logs", PolicyDocument=document)
+    client("lambda").invoke(FunctionName=function)
+    assert groups(client) == ["lines"]
