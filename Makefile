@@ -5,9 +5,10 @@ BIN := $(CURDIR)/.venv/bin
 PACKAGES := bootstrap corpus embedded infra jobs trainer
 # Python of the machines that AWS runs, for which wheels are brought along.
 EMR_WHEELS := --python-version 3.11
+EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU_PYTHONS := 3.11 3.12 3.13
-LINUX := --implementation cp --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
-	--platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64
+# What wheels of a machine (x86_64, aarch64) may be called.
+linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
 DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check --only-binary=:all:
 
 export PATH := $(BIN):$(PATH)
@@ -25,18 +26,19 @@ setup: .venv/.ready ## install what Shoal runs with; quick when nothing changed
 demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy` to nothing left
 	@shoal demo
 
-test: .venv/.ready-dev ## all tests but the slow ones
-	pytest -m "not slow"
+test: .venv/.ready-dev ## all tests but the slow ones and lint's
+	pytest -m "not slow and not lint"
 
-test-all: .venv/.ready-dev ## all tests
+test-all: .venv/.ready-dev .venv/checkov/.ready ## all tests
 	pytest
 
-lint: .venv/.ready-dev ## format, style, types, who imports whom
+lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
 	ruff format --check .
 	ruff check .
 	mypy
 	mypy app.py
 	lint-imports
+	pytest --quiet -m lint
 
 bench: .venv/.ready-dev ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
@@ -48,7 +50,7 @@ clean: ## remove what setup and the tests made
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
-.venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml build/wheels/emr.zip build/wheels/gpu.zip
+.venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip
 	"$(BIN)/pip" install --quiet -r requirements.txt
 	"$(BIN)/pip" install --quiet --no-deps --no-build-isolation --editable .
 	npm ci --ignore-scripts --no-audit --no-fund --silent
@@ -60,15 +62,22 @@ clean: ## remove what setup and the tests made
 	"$(BIN)/pip" install --quiet -r requirements-dev.txt
 	@touch $@
 
+.venv/checkov/.ready: .venv/.ready-dev requirements-checkov.txt
+	"$(BIN)/python" -m venv .venv/checkov
+	.venv/checkov/bin/pip install --quiet -r requirements-checkov.txt
+	@touch $@
+
 # The nodes of a cluster reach no package index: what they install travels with the deployment. The last download is
 # for the Python of this machine, which plays the nodes in the demo. Wheels are compressed already, so the zip is not.
 PACK := "$(BIN)/python" -c 'import pathlib, sys, zipfile; \
 	out = zipfile.ZipFile(sys.argv[1], "w"); \
 	[out.write(path, path.name) for path in sorted(pathlib.Path(sys.argv[2]).iterdir())]; out.close()'
 
-build/wheels/emr.zip: bootstrap/emr/requirements.txt .venv/bin/python
+build/wheels/emr-x86_64.zip: MACHINE := x86_64
+build/wheels/emr-arm64.zip: MACHINE := aarch64
+$(EMR): bootstrap/emr/requirements.txt .venv/bin/python
 	rm -rf $(basename $@) && mkdir -p $(basename $@)
-	$(DOWNLOAD) $(EMR_WHEELS) $(LINUX) --dest $(basename $@) -r $<
+	$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $<
 	$(DOWNLOAD) --dest $(basename $@) -r $<
 	cp $< $(basename $@)/requirements.txt
 	$(PACK) $@ $(basename $@)
@@ -76,7 +85,7 @@ build/wheels/emr.zip: bootstrap/emr/requirements.txt .venv/bin/python
 build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python
 	rm -rf $(basename $@) && mkdir -p $(basename $@)
 	for version in $(GPU_PYTHONS); do \
-		$(DOWNLOAD) --no-deps --python-version $$version $(LINUX) --dest $(basename $@) -r $< || exit 1; \
+		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) -r $< || exit 1; \
 	done
 	$(DOWNLOAD) --no-deps --dest $(basename $@) -r $<
 	cp $< $(basename $@)/requirements.txt

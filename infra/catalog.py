@@ -1,25 +1,31 @@
-"""The instance types that a topology may name: hardware, price, and whether AWS still starts them.
+"""The instance types that a topology may name: hardware, what runs on them, what they cost where and when.
 
 Easy to get wrong: CDK's enums and AWS's price lists still hold types that can no longer be started. Only `retired` here
-says so.
+says so; such a type keeps its last price, because the reference's tables are about it.
 """
 
+import datetime
 import difflib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from infra.errors import TopologyError
 
 _FILE = Path(__file__).with_name("catalog.yaml")
+PRICES = Path(__file__).with_name("prices")
+"""The price lists, a file a region."""
 
 
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+_CAPABILITY = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability")
 
 
 class Gpu(_Entry):
@@ -28,7 +34,8 @@ class Gpu(_Entry):
     name: str
     count: int = Field(ge=1)
     memory: float = Field(gt=0, description="GiB of one GPU")
-    capability: str = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability")
+    capability: str = _CAPABILITY
+    tflops: float = Field(gt=0, description="10^12 operations a second in 32 bits of one GPU, by NVIDIA's data sheet")
 
 
 class Retired(_Entry):
@@ -45,41 +52,172 @@ class InstanceType(_Entry):
     architecture: Literal["x86_64", "arm64"]
     vcpu: int = Field(ge=1)
     memory: float = Field(gt=0, description="GiB")
-    price: float = Field(gt=0, description="dollars an hour, on demand, us-east-1")
-    emr: float | None = Field(default=None, gt=0, description="dollars an hour that EMR adds; None: not on EMR")
+    network: float = Field(gt=0, description="Gbit/s that last, not those of a burst")
+    runs_emr: bool = Field(
+        description="whether it is for preprocessing; types with a GPU are not, though EMR takes some"
+    )
     gpu: Gpu | None = None
+    image: str | None = Field(default=None, description="the machine image for training; None: AWS has none for it")
     retired: Retired | None = None
 
 
-class Prices(_Entry):
-    """Dollars for what is not an instance, us-east-1."""
+class TorchBuild(_Entry):
+    """One PyTorch as published: binaries for the GPUs of these compute capabilities, both ends included."""
 
-    interface_endpoint_hour: float
-    gp3_gib_month: float
+    torch: str
+    cuda: str
+    lowest: str = _CAPABILITY
+    highest: str = _CAPABILITY
+
+    def supports(self, capability: str) -> bool:
+        """Whether it runs on GPUs of this compute capability."""
+        return _order(self.lowest) <= _order(capability) <= _order(self.highest)
+
+
+class Image(_Entry):
+    """A machine image of AWS for GPU nodes; what `parameter` of Systems Manager names is its newest build."""
+
+    name: str
+    parameter: str
+    torch: str
+    cuda: str
 
 
 class Catalog(_Entry):
-    """The whole catalogue, by the type's name."""
+    """The whole catalogue: types and images by name, builds from the newest to the oldest."""
 
-    prices: Prices
     types: Mapping[str, InstanceType]
+    builds: tuple[TorchBuild, ...] = Field(strict=False)
+    images: Mapping[str, Image]
+
+
+class Prices(_Entry):
+    """Dollars for what is not an instance."""
+
+    interface_endpoint_hour: float
+    nat_gateway_hour: float
+    nat_gib: float = Field(description="what passes the gateway")
+    public_ipv4_hour: float
+    gp3_gib_month: float
+    efs_gib_month: float
+    efs_read_gib: float = Field(description="elastic throughput")
+    efs_write_gib: float = Field(description="elastic throughput")
+    s3_gib_month: float
+
+
+class PriceList(_Entry):
+    """What one region's machines cost from one day on: dollars an hour, on demand, Linux."""
+
+    region: str
+    date: datetime.date
+    source: str
+    instances: Mapping[str, float]
+    emr: Mapping[str, float] = Field(description="what EMR adds")
+    other: Prices
+
+    def hourly(self, name: str) -> float:
+        """Dollars an hour of a type. Raises TopologyError when the list has none."""
+        return self._price(self.instances, name, "price")
+
+    def emr_hourly(self, name: str) -> float:
+        """Dollars an hour that EMR adds to a type. Raises TopologyError when the list has none."""
+        return self._price(self.emr, name, "EMR price")
+
+    def _price(self, known: Mapping[str, float], name: str, what: str) -> float:
+        try:
+            return known[find(name).name]
+        except KeyError:
+            raise TopologyError(
+                f"{name} has no {what} in the list of {self.date} for {self.region}: AWS may not offer it there; "
+                f"run `shoal catalog --refresh --region {self.region}` to ask."
+            ) from None
 
 
 @functools.cache
 def catalog() -> Catalog:
     """Read the shipped catalogue, once a process."""
-    raw = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    types = {name: {"name": name, **row} for name, row in raw["types"].items()}
-    return Catalog.model_validate({**raw, "types": types})
+    raw = _yaml(_FILE.read_text(encoding="utf-8"))[0]
+    types = [each for name, family in raw.pop("families").items() for each in _members(name, family)]
+    images = {name: {"name": name, **row} for name, row in raw["images"].items()}
+    return Catalog.model_validate({**raw, "images": images, "types": {each["name"]: each for each in types}})
 
 
 def find(name: str) -> InstanceType:
     """Return the type of this name; a TopologyError with the nearest names when there is none."""
     types = catalog().types
     if name not in types:
-        nearest = difflib.get_close_matches(name, types, n=3, cutoff=0.5) or sorted(types)
+        nearest = " or ".join(difflib.get_close_matches(name.lower(), types, n=3, cutoff=0))
         raise TopologyError(
-            f"'{name}' is not an instance type of the catalogue; did you mean {' or '.join(nearest)}? "
-            f"infra/catalog.yaml lists them all."
+            f"'{name}' is not an instance type of the catalogue; did you mean {nearest}? "
+            "`shoal catalog` lists them all."
         )
     return types[name]
+
+
+def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
+    """The builds that run on GPUs of each of these compute capabilities, the newest first."""
+    wanted = list(capabilities)
+    return [build for build in catalog().builds if all(map(build.supports, wanted))]
+
+
+def image_of(name: str) -> Image:
+    """The machine image for training on a type.
+
+    A type without one (retired, so that only an emulator starts it) gets the first image of the catalogue.
+    """
+    images = catalog().images
+    wanted = find(name).image
+    return images[wanted] if wanted else next(iter(images.values()))
+
+
+def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICES) -> PriceList:
+    """The region's price list that is valid on a day; without one, its newest.
+
+    Raises TopologyError when the region has none, or none that old.
+    """
+    lists = price_lists(region, folder)
+    if not lists:
+        regions = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+        raise TopologyError(
+            f"there is no price list for {region}, only for {regions}; with AWS credentials "
+            f"`shoal catalog --refresh --region {region}` makes one."
+        )
+    valid = [each for each in lists if on is None or each.date <= on]
+    if not valid:
+        raise TopologyError(f"the oldest price list for {region} is of {lists[0].date}; take that day or a later one.")
+    return valid[-1]
+
+
+@functools.cache
+def price_lists(region: str, folder: Path = PRICES) -> list[PriceList]:
+    """All price lists of a region, from the oldest to the newest; none when it has no file."""
+    path = folder / f"{region}.yaml"
+    if not path.exists():
+        return []
+    try:
+        found = [PriceList.model_validate({"region": region, **each}) for each in _yaml(path.read_text("utf-8"))]
+    except (ValidationError, yaml.YAMLError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise TopologyError(f"{path} does not hold price lists ({reason}); restore it, or delete it.") from None
+    return sorted(found, key=lambda each: each.date)
+
+
+def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The types of a family: what its sizes share stands once in the file."""
+    for size, (vcpu, memory, network, *gpus) in row["sizes"].items():
+        own: dict[str, Any] = {key: row[key] for key in ("architecture", "image") if key in row}
+        if gpus:
+            own["gpu"] = {**row["gpu"], "count": gpus[0]}
+        if "retired" in row:
+            own["retired"] = {"since": row["retired"], "successor": row["successors"][size]}
+        shape = {"vcpu": vcpu, "memory": memory, "network": network}
+        yield {"name": f"{family}.{size}", **shape, **own, "runs_emr": not gpus}
+
+
+def _order(capability: str) -> tuple[int, ...]:
+    """10.0 comes after 9.0."""
+    return tuple(map(int, capability.split(".")))
+
+
+def _yaml(text: str) -> list[Any]:
+    return list(yaml.safe_load_all(text))

@@ -1,20 +1,19 @@
-"""What makes a stack deletable: empties its buckets, and unties the security groups that EMR has tied together.
+"""What makes a stack deletable: empties its buckets, unties the security groups that EMR has tied together, and forgets
+what the guard wrote down. The same function holds whose the deployment is.
 
 Easy to get wrong is the order. CloudFormation deletes in reverse, so nodes and clusters depend on what is made here,
 and this on the buckets and groups: it then runs when nobody fills or ties them any more.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack
+from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.functions import function
 from infra.roles import accept, allow_objects
 
 _LONGEST = Duration.minutes(15)
@@ -28,26 +27,12 @@ class Cleanup(Construct):
     def __init__(self, scope: Construct, construct_id: str) -> None:
         """Build the function; it may do nothing yet."""
         super().__init__(scope, construct_id)
-        log = logs.LogGroup(self, "Log", retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY)
-        # Not the managed role for functions: that one may create log groups, and the function's last lines would bring
-        # back the group that the stack has just deleted.
-        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        self.role.add_to_policy(
-            iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn])
-        )
-        self._function = lambda_.Function(
+        self._function, self.role = function(
             self,
-            "Function",
-            description="Empties buckets and unties security groups when the stack is deleted",
-            runtime=lambda_.Runtime.PYTHON_3_14,
+            description="Cleans when the stack is deleted, and refuses another owner's changes of it",
+            files=["cleanup.py"],
             handler="cleanup.handler",
-            code=lambda_.Code.from_asset(
-                str(Path(__file__).with_name("handlers")), exclude=["__init__.py", "__pycache__"]
-            ),
             timeout=_LONGEST,
-            memory_size=256,
-            role=self.role,
-            log_group=log,
         )
 
     def empty(self, bucket: s3.Bucket, *, keep: bool) -> CustomResource:
@@ -57,6 +42,24 @@ class Cleanup(Construct):
         a running deployment, its going would empty the bucket.
         """
         return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name})
+
+    def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
+        """Keep whose the deployment is from its creation on; an update by another owner or topology fails here."""
+        claim = {"Deployment": deployment, "Owner": owner, "Topology": topology}
+        return self._resource("Claim", {"Claim": claim})
+
+    def forget(self, parameters: Sequence[str]) -> CustomResource:
+        """Delete these parameters of Systems Manager, which others than CloudFormation made."""
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["ssm:DeleteParameters"],
+                resources=[
+                    Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.lstrip("/"))
+                    for name in parameters
+                ],
+            )
+        )
+        return self._resource("Parameters", {"Parameters": list(parameters)})
 
     def untie(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
         """Remove the rules by which these groups refer to others, before they are deleted."""

@@ -1,27 +1,40 @@
-"""What a topology costs an hour while all of it runs: plain arithmetic on the catalogue's prices.
+"""What a topology costs an hour: plain arithmetic on the price list of its region.
 
-Easy to get wrong: this is not what a deployment costs all the time. Node groups stand at zero until a training raises
-them, and the cluster ends itself when idle; the endpoints are paid for from the first hour to the last.
+Easy to get wrong: the sum of all rows is what it costs while everything works, not all the time. Node groups stand at
+zero until a training raises them, and the guard ends an idle cluster; a row's `since` tells these apart.
 """
 
+import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from infra import catalog, sizing
+from infra.catalog import PriceList
+from infra.parts import Workers
 from infra.topology import Topology
 
 HOURS_A_MONTH = 730
 """By which AWS turns prices by the month into prices by the hour."""
 
+Since = Literal["always", "deploy", "train"]
+_EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the bill: how many, at how many dollars an hour each (us-east-1, on demand)."""
+    """One line of the bill: how many, at how many dollars an hour each."""
 
     part: str
     item: str
     quantity: int
     unit_price: float
+    since: Since
+    """Paid for as long as the stack is there; from its deployment until it is idle; or while a training runs."""
+    at_most: bool = False
+    """A spot price moves; this is the on-demand price, which it does not exceed."""
+    instance: bool = False
+    """Whether it is machines as EC2 bills them, and not a surcharge, a volume or a service."""
 
     @property
     def hourly(self) -> float:
@@ -29,50 +42,127 @@ class Row:
         return self.quantity * self.unit_price
 
 
-def rows(topology: Topology) -> list[Row]:
-    """Every part that is paid for by the hour, all nodes running.
+@dataclass(frozen=True, kw_only=True)
+class ByUse:
+    """What is paid for by how much of it is used."""
 
-    What is paid for by use is not in it: requests and gigabytes of S3, of the shared folder, and of flow logs.
+    item: str
+    price: float
+    unit: str
+
+
+def rows(topology: Topology, *, on: datetime.date | None = None) -> list[Row]:
+    """Everything that is paid for by the hour, all nodes running, managed scaling as at its start.
+
+    `on` chooses the price list of that day, instead of the newest one. Raises TopologyError when a price is missing.
     """
-    return [*_preprocessing(topology), *_training(topology), _endpoints()]
+    prices = catalog.prices(topology.region, on=on)
+    return [*_preprocessing(topology, prices), *_training(topology, prices), *_network(topology, prices)]
 
 
 def hourly(topology: Topology) -> float:
-    """The sum, in dollars an hour."""
+    """Dollars an hour while everything works."""
     return sum(row.hourly for row in rows(topology))
 
 
-def _preprocessing(topology: Topology) -> Iterator[Row]:
-    if topology.preprocessing is None:
-        return
-    primary, core = topology.preprocessing.primary, topology.preprocessing.core
-    nodes = 1 + core.count
-    for role, instance_type, count in (("primary", primary.instance_type, 1), ("core", core.instance_type, core.count)):
-        found = catalog.find(instance_type)
-        yield Row(part="preprocessing", item=f"{role} {instance_type}", quantity=count, unit_price=found.price)
-        yield Row(part="preprocessing", item=f"EMR on {instance_type}", quantity=count, unit_price=found.emr or 0.0)
-    yield _volumes("preprocessing", nodes, sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB)
+def resting(topology: Topology) -> float:
+    """Dollars an hour after the deployment, before a training: a waiting cluster, and node groups at zero."""
+    return sum(row.hourly for row in rows(topology) if row.since != "train")
 
 
-def _training(topology: Topology) -> Iterator[Row]:
-    if not topology.training:
+def standing(topology: Topology) -> float:
+    """Dollars an hour of what only the end of the stack ends."""
+    return sum(row.hourly for row in rows(topology) if row.since == "always")
+
+
+def scaled(topology: Topology) -> float:
+    """Dollars an hour while everything works and managed scaling has added all nodes that it may, the dearer kind."""
+    wanted = topology.preprocessing
+    if wanted is None or wanted.scaling is None:
+        return hourly(topology)
+    prices = catalog.prices(topology.region)
+    more = wanted.scaling.maximum - sum(group.count for _, group in wanted.workers)
+    return hourly(topology) + more * max(_emr_node(group, prices) for _, group in wanted.workers)
+
+
+def by_use(topology: Topology) -> list[ByUse]:
+    """What is not paid for by the hour, with its unit's price."""
+    prices = catalog.prices(topology.region).other
+    found = [ByUse(item="S3, what is kept", price=prices.s3_gib_month, unit="GiB a month")]
+    if topology.share == "efs":
+        found += [
+            ByUse(item="EFS, what is kept", price=prices.efs_gib_month, unit="GiB a month"),
+            ByUse(item="EFS, what is read", price=prices.efs_read_gib, unit="GiB"),
+            ByUse(item="EFS, what is written", price=prices.efs_write_gib, unit="GiB"),
+        ]
+    if topology.network.egress == "nat":
+        found.append(ByUse(item="NAT gateway, what passes", price=prices.nat_gib, unit="GiB"))
+    return found
+
+
+def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
+    wanted = topology.preprocessing
+    if wanted is None:
         return
+    groups = [("primary", wanted.primary.instance_type, 1, wanted.primary.market)]
+    groups += [(role, group.instance_type, group.count, group.market) for role, group in wanted.workers]
+    for role, name, count, market in groups:
+        yield Row(
+            part="preprocessing",
+            item=f"{role} {name}",
+            quantity=count,
+            unit_price=prices.hourly(name),
+            since="deploy",
+            at_most=market == "spot",
+            instance=True,
+        )
+        yield Row(
+            part="preprocessing",
+            item=f"EMR on {name}",
+            quantity=count,
+            unit_price=prices.emr_hourly(name),
+            since="deploy",
+        )
+    nodes = sum(count for _, _, count, _ in groups)
+    yield _volumes("preprocessing", nodes, _EMR_GIB, prices, since="deploy")
+
+
+def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
     for group in topology.training:
-        price = catalog.find(group.instance_type).price
-        item = f"{group.name} {group.instance_type}"
-        yield Row(part="training", item=item, quantity=group.count, unit_price=price)
-    yield _volumes("training", sum(group.count for group in topology.training), sizing.GPU_ROOT_GIB)
+        since: Since = group.start
+        yield Row(
+            part="training",
+            item=f"{group.name} {group.instance_type}",
+            quantity=group.count,
+            unit_price=prices.hourly(group.instance_type),
+            since=since,
+            at_most=group.market == "spot",
+            instance=True,
+        )
+        yield _volumes("training", group.count, sizing.GPU_ROOT_GIB, prices, since=since)
 
 
-def _endpoints() -> Row:
-    return Row(
-        part="network",
-        item="interface endpoint",
-        quantity=len(sizing.INTERFACE_ENDPOINTS),
-        unit_price=catalog.catalog().prices.interface_endpoint_hour,
-    )
+def _network(topology: Topology, prices: PriceList) -> Iterator[Row]:
+    if topology.network.vpc is not None:
+        return
+    parts = [("interface endpoint", len(sizing.INTERFACE_ENDPOINTS), prices.other.interface_endpoint_hour)]
+    if topology.network.egress == "nat":
+        parts = [
+            ("NAT gateway", 1, prices.other.nat_gateway_hour),
+            ("public address of the NAT gateway", 1, prices.other.public_ipv4_hour),
+        ]
+    for item, quantity, price in parts:
+        yield Row(part="network", item=item, quantity=quantity, unit_price=price, since="always")
 
 
-def _volumes(part: str, nodes: int, gib: int) -> Row:
-    price = gib * catalog.catalog().prices.gp3_gib_month / HOURS_A_MONTH
-    return Row(part=part, item=f"volumes of {gib} GiB", quantity=nodes, unit_price=price)
+def _volumes(part: str, nodes: int, gib: int, prices: PriceList, *, since: Since) -> Row:
+    return Row(part=part, item=f"volumes of {gib} GiB", quantity=nodes, unit_price=_volume(gib, prices), since=since)
+
+
+def _emr_node(group: Workers, prices: PriceList) -> float:
+    name = group.instance_type
+    return prices.hourly(name) + prices.emr_hourly(name) + _volume(_EMR_GIB, prices)
+
+
+def _volume(gib: int, prices: PriceList) -> float:
+    return gib * prices.other.gp3_gib_month / HOURS_A_MONTH

@@ -4,10 +4,12 @@ Easy to get wrong: YAML lets a key stand twice and keeps the last, silently; her
 """
 
 import difflib
+import math
+import re
 import types
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -16,6 +18,18 @@ from pydantic.fields import FieldInfo
 from infra.errors import TopologyError
 
 Location = tuple[str | int, ...]
+
+_SHOWN = 60
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NAMES = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
+
+
+class FieldError(ValueError):
+    """What is wrong with one field only because of another; a validator of both raises it and names the one to mend."""
+
+    def __init__(self, sentence: str, *field: str | int) -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +42,7 @@ class Document:
 
     def fault(self, location: Location, sentence: str, *, at_key: bool = False) -> TopologyError:
         """The sentence, led by file and line of what the location names, or of the nearest part around it."""
-        return TopologyError(f"{self.label}, line {_line(self.root, location, at_key=at_key)}: {sentence}")
+        return _error(self.label, _line(self.root, location, at_key=at_key), sentence)
 
     def invalid(self, model: type[BaseModel], error: ValidationError) -> TopologyError:
         """The first thing that is wrong, with the nearest valid field or value.
@@ -45,17 +59,18 @@ class Document:
                 hint = f"did you mean '{nearest[0]}'?" if nearest else f"there are {', '.join(fields)}."
                 return self.fault(location, f"'{leaf}' is not a field of {parent}; {hint}", at_key=True)
             case "missing":
-                example = _field(model, location).examples
+                example = _field(model, location)[1].examples
                 sample = f", such as `{leaf}: {example[0]}`" if example else ""
                 return self.fault(location[:-1], f"{parent} lacks the field '{leaf}'; add it{sample}.")
             case "value_error":
-                about = f"{_spell(location)}: " if location else ""
-                return self.fault(location, about + str(first["ctx"]["error"]))
-        field = _field(model, location)
+                cause = first["ctx"]["error"]
+                location += cause.field if isinstance(cause, FieldError) else ()
+                return self.fault(location, (f"{_spell(location)}: " if location else "") + str(cause))
+        name, field = _field(model, location)
+        whole = "" if location[-1] == name else f" {name}"
         return self.fault(
             location,
-            f"{_spell(location)} is {_show(value)}, but must be {field.description}; the nearest is "
-            f"{_nearest(value, field)}.",
+            f"{_spell(location)} is {_show(value)}, but{whole} must be {field.description}{_instead(value, field)}.",
         )
 
 
@@ -68,7 +83,7 @@ def read(path: Path) -> Document:
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             raise TopologyError(f"{label} holds no fields; write at least a description and a part to deploy.")
-        _refuse_doubles(root, label)
+        _check_text(root, label)
         return Document(label=label, data=loader.construct_document(root), root=root)
     except UnicodeDecodeError:
         raise TopologyError(f"{label} is not UTF-8 text; save it as UTF-8.") from None
@@ -77,23 +92,40 @@ def read(path: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise TopologyError(f"{label}, line {line}: this is not YAML ({error.problem}); mend that line.") from None
+        problem = f"{error.context} {error.problem}" if str(error.problem).startswith("but ") else error.problem
+        raise _error(label, line, f"this is not YAML ({problem}); mend that line.") from None
     except yaml.YAMLError as error:
         raise TopologyError(f"{label} is not YAML ({str(error).splitlines()[0]}); mend it.") from None
+    except RecursionError:
+        raise TopologyError(f"{label} holds a part that holds itself; write each part where it belongs.") from None
 
 
-def _refuse_doubles(node: yaml.Node, label: str) -> None:
+def _error(label: str, line: int, sentence: str) -> TopologyError:
+    """One line, whatever the file holds: what cannot be printed is escaped."""
+    text = f"{label}, line {line}: {sentence}"
+    return TopologyError("".join(each if each.isprintable() else ascii(each)[1:-1] for each in text))
+
+
+def _check_text(node: yaml.Node, label: str) -> None:
+    """Refuse a name that stands twice in one part, or that is no text; and text that is no Unicode."""
+    if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+        raise _error(label, node.start_mark.line + 1, "an escape names half a character; write the character itself.")
     seen: set[str] = set()
     for key, value in _children(node):
         if key is not None:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise _error(label, line, "a list or a mapping cannot be the name of a field; write a word.")
+            if key.tag not in _NAMES:
+                raise _error(label, line, f"'{key.value}' is no text to YAML; as a name, put it in quotes.")
             if key.value in seen:
-                line = key.start_mark.line + 1
-                raise TopologyError(f"{label}, line {line}: '{key.value}' stands here twice; keep one of them.")
+                raise _error(label, line, f"'{key.value}' stands here twice; keep one of them.")
             seen.add(key.value)
-        _refuse_doubles(value, label)
+            _check_text(key, label)
+        _check_text(value, label)
 
 
-def _children(node: yaml.Node) -> list[tuple[yaml.ScalarNode | None, yaml.Node]]:
+def _children(node: yaml.Node) -> list[tuple[yaml.Node | None, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         return list(node.value)
     return [(None, item) for item in node.value] if isinstance(node, yaml.SequenceNode) else []
@@ -120,42 +152,70 @@ def _spell(location: Location) -> str:
     """A location as a reader counts: `training 2, count`."""
     text = ""
     for step in location:
+        if step == "[key]":  # pydantic's word for the name in a mapping, which stands before it already
+            continue
         text += f" {step + 1}" if isinstance(step, int) else f"{', ' if text else ''}{step}"
     return text or "a topology"
 
 
 def _plain(annotation: Any) -> Any:
-    """The type under `Optional`, and the item type under a tuple."""
+    """The type under `Optional` and under what is annotated to it."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
-    return annotation
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
+    """The model of the part that a location names; where that is a list or a mapping, of what is around it."""
     for step in location:
         inner = _plain(model.model_fields[step].annotation) if isinstance(step, str) else model
-        model = get_args(inner)[0] if get_origin(inner) is tuple else inner
+        inner = get_args(inner)[0] if get_origin(inner) is tuple else inner
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        model = inner
     return model
 
 
-def _field(model: type[BaseModel], location: Location) -> FieldInfo:
-    """The field that a location names; for an item of a list, the list's field."""
-    keys = [index for index, step in enumerate(location) if isinstance(step, str)]
-    last = keys[-1]
-    return _model(model, location[:last]).model_fields[str(location[last])]
+def _field(model: type[BaseModel], location: Location) -> tuple[str, FieldInfo]:
+    """The field that a location names, and its name; for an item of a list or mapping, those of the whole."""
+    for end in range(len(location), 0, -1):
+        fields = _model(model, location[: end - 1]).model_fields
+        if (name := str(location[end - 1])) in fields:
+            return name, fields[name]
+    raise AssertionError(f"no field at {location}")
 
 
 def _show(value: Any) -> str:
     if value is None:
         return "empty"
-    return f"'{value}'" if isinstance(value, str) else ("a mapping" if isinstance(value, dict) else str(value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a mapping"
+    text = f"'{value}'" if isinstance(value, str) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _nearest(value: Any, field: FieldInfo) -> str:
-    """For a number what it rounds to, at least 1; else the field's example."""
-    if _plain(field.annotation) is int:
+def _instead(value: Any, field: FieldInfo) -> str:
+    """For a number the nearest within its bounds, for one of several words the most similar; else an example."""
+    kind = _plain(field.annotation)
+    if get_origin(kind) is Literal:
+        similar = difflib.get_close_matches(str(value).lower(), get_args(kind), n=1, cutoff=0.4)
+        return f"; the nearest is {(similar or get_args(kind))[0]}"
+    if kind in (int, float):
         try:
-            return str(max(1, round(float(value))))
+            number = round(float(value)) if kind is int or not math.isfinite(float(value)) else float(value)
+            return f"; the nearest is {_within(number, field)}"
         except (TypeError, ValueError, OverflowError):
-            return "1"
-    return str((field.examples or [field.description])[0])
+            pass
+    return f", such as {(field.examples or [field.description])[0]}"
+
+
+def _within(number: float, field: FieldInfo) -> float:
+    """The number, or the bound that it passes. Raises ValueError where a bound is itself outside."""
+    for bound in field.metadata:
+        number = max(number, getattr(bound, "ge", number))
+        number = min(number, getattr(bound, "le", number))
+        if not number > getattr(bound, "gt", -math.inf):
+            raise ValueError
+    return number

@@ -1,38 +1,79 @@
-"""The network: one private zone without a way out, and the endpoints that its nodes need.
+"""The network: private subnets, and the ways by which their nodes reach AWS and, if asked for, the internet.
 
 Easy to get wrong: without NAT nothing outside AWS is reachable. S3 is, through its gateway, and with it the package
 repositories of Amazon Linux; Ubuntu's and PyPI's are not.
 """
 
-from aws_cdk import RemovalPolicy
+from collections.abc import Sequence
+
+from aws_cdk import Annotations, Fn, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
-from infra import sizing
+from infra import parts, sizing, topology
+from infra.functions import log_group
+
+_EXIT = "10.0.255.0/28"
 
 
 class Network(Construct):
-    """A VPC with one private subnet, where every node runs; `paths` must be there before nodes, and outlive them."""
+    """Where every node runs: subnets of a VPC of the deployment's own, one a zone, or the one subnet that was given.
 
-    vpc: ec2.Vpc
-    subnet: ec2.ISubnet
-    subnets: ec2.SubnetSelection
+    The cluster is in the first of `subnets`, and so are the GPU nodes until capacity is found in another. `paths` must
+    be there before nodes, and outlive them; `hourly` is what of them costs by the hour. Of a given network both are
+    empty: its ways out and its flow logs are its owner's affair, and nothing of it is changed.
+    """
+
+    vpc: ec2.IVpc
+    subnets: list[ec2.ISubnet]
     paths: list[IConstruct]
+    hourly: list[IConstruct]
 
-    def __init__(self, scope: Construct, construct_id: str, *, zone: str | None) -> None:
-        """Build it in this zone (such as us-east-1b), or in the region's first.
+    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.Network, zone: str | None) -> None:
+        """Build it in this zone (such as us-east-1b), or in the first ones of the region.
 
         In another zone a subnet is another one, and two cannot have the same addresses: the zone of a deployment stays.
         """
         super().__init__(scope, construct_id)
-        self.vpc = ec2.Vpc(
+        self._door: ec2.SecurityGroup | None = None
+        self.paths, self.hourly = [], []
+        if wanted.vpc:
+            self.vpc, self.subnets = self._given(wanted, zone)
+        else:
+            self.vpc, self.subnets = self._own(zone)
+            self._record_flows(self.vpc)
+            self.hourly = [self._exit()] if wanted.egress == "nat" else self._endpoints()
+            self.paths += [*self.subnets, *self.hourly]
+
+    @property
+    def subnet(self) -> ec2.ISubnet:
+        """The first zone's."""
+        return self.subnets[0]
+
+    def admit(self, nodes: ec2.ISecurityGroup) -> None:
+        """Let these nodes use the interface endpoints, where there are some."""
+        if self._door:
+            self._door.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
+
+    def _given(self, wanted: parts.Network, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
+        assert wanted.vpc
+        assert wanted.subnet
+        assert zone
+        vpc = ec2.Vpc.from_vpc_attributes(
+            self, "Vpc", vpc_id=wanted.vpc, availability_zones=[zone], isolated_subnet_ids=[wanted.subnet]
+        )
+        Annotations.of(vpc).acknowledge_warning(
+            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Nobody asks for its routes, which are its owner's."
+        )
+        return vpc, vpc.isolated_subnets
+
+    def _own(self, zone: str | None) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
+        vpc = ec2.Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
-            availability_zones=[zone] if zone else None,
-            max_azs=None if zone else 1,
+            availability_zones=[zone] if zone else _zones(Stack.of(self).region),
             nat_gateways=0,
             # CDK's way to close the default group is a Lambda of its own; nothing uses that group.
             restrict_default_security_group=False,
@@ -40,39 +81,61 @@ class Network(Construct):
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)
             ],
         )
-        self.subnet = self.vpc.isolated_subnets[0]
-        self.subnets = ec2.SubnetSelection(subnets=[self.subnet])
-        storage = self.vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
-        self._record_flows()
+        for subnet in vpc.isolated_subnets:
+            Tags.of(subnet).add(topology.TAG_NODES, "true", include_resource_types=["AWS::EC2::Subnet"])
+        self.paths.append(vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3))
+        return vpc, vpc.isolated_subnets
+
+    def _endpoints(self) -> list[IConstruct]:
+        """Systems Manager's endpoints, in the first zone alone, for each costs by the hour and zone."""
         self._door = ec2.SecurityGroup(
             self, "EndpointAccess", vpc=self.vpc, allow_all_outbound=False, description="Interface endpoints"
         )
-        endpoints = [
+        return [
             ec2.InterfaceVpcEndpoint(
                 self,
                 f"Endpoint-{service}",
                 vpc=self.vpc,
                 service=ec2.InterfaceVpcEndpointAwsService(service),
-                subnets=self.subnets,
+                subnets=ec2.SubnetSelection(subnets=[self.subnet]),
                 security_groups=[self._door],
                 open=False,
             )
             for service in sizing.INTERFACE_ENDPOINTS
         ]
-        self.paths = [self.subnet, storage, *endpoints]
 
-    def admit(self, nodes: ec2.ISecurityGroup) -> None:
-        """Let these nodes use the interface endpoints."""
-        self._door.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
+    def _exit(self) -> IConstruct:
+        """One NAT gateway for all zones, alone in a public subnet: it lets nodes out and nobody in."""
+        gateway = ec2.CfnInternetGateway(self, "Gateway")
+        attachment = ec2.CfnVPCGatewayAttachment(
+            self, "GatewayAttachment", vpc_id=self.vpc.vpc_id, internet_gateway_id=gateway.ref
+        )
+        public = ec2.PublicSubnet(
+            self,
+            "Exit",
+            vpc_id=self.vpc.vpc_id,
+            availability_zone=self.subnet.availability_zone,
+            cidr_block=_EXIT,
+            map_public_ip_on_launch=False,
+        )
+        public.add_default_internet_route(gateway.ref, attachment)
+        nat = public.add_nat_gateway()
+        for subnet in self.subnets:
+            assert isinstance(subnet, ec2.Subnet)
+            subnet.add_default_nat_route(nat.ref)
+        return public
 
-    def _record_flows(self) -> None:
-        """Keep a week of flow logs.
+    def _record_flows(self, vpc: ec2.IVpc) -> None:
+        """Keep flow logs.
 
         In CloudWatch and not in a bucket, and with a role that cannot create log groups: records are delivered late,
         and would fill the bucket, or bring the group back, after the stack has emptied and deleted it.
         """
-        group = logs.LogGroup(
-            self, "Flows", retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
-        )
+        group = log_group(self, "Flows")
         role = iam.Role(self, "FlowsRole", assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"))
-        self.vpc.add_flow_log("FlowLog", destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role))
+        vpc.add_flow_log("FlowLog", destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role))
+
+
+def _zones(region: str) -> Sequence[str]:
+    """The region's first zones, as many as every account has there, at most three."""
+    return [Fn.select(number, Fn.get_azs()) for number in range(2 if region == "us-west-1" else 3)]

@@ -12,27 +12,27 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra import sizing, topology
+from infra import parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
 from infra.roles import accept, accept_policy, node_role
 
-_IDLE_SECONDS = 3600
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 
 class Preprocessing(Construct):
-    """A cluster that stays, waits for steps, and ends itself after an hour without any.
+    """A cluster that stays, waits for steps, and ends itself when it has had none for long enough.
 
-    Not encrypted are its local disks and its shuffle; `_accept_findings` says why.
+    Without core nodes the primary one does all of the work. Not encrypted are its local disks and its shuffle;
+    `_accept_findings` says why.
     """
 
     cluster: emr.CfnCluster
     role: iam.Role
     payload: Payload
     primary: ec2.SecurityGroup
-    core: ec2.SecurityGroup
+    workers: ec2.SecurityGroup
     groups: list[ec2.SecurityGroup]
 
     def __init__(
@@ -40,7 +40,8 @@ class Preprocessing(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: topology.Preprocessing,
+        wanted: parts.Preprocessing,
+        idle_minutes: int,
         deployment: str,
         generation: int,
         network: Network,
@@ -56,9 +57,9 @@ class Preprocessing(Construct):
         self.payload = payload
         self.role = node_role(self, "NodeRole")
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
-        service = self._service_role()
+        service = self._service_role(spot=_buys_spot(wanted))
         security = self._security()
-        self.primary, self.core, self._access = self.groups = self._groups(network)
+        self.primary, self.workers, self._access = self.groups = self._groups(network)
         self.cluster = emr.CfnCluster(
             self,
             "Cluster" if generation == 1 else f"Cluster{generation}",
@@ -72,7 +73,7 @@ class Preprocessing(Construct):
             visible_to_all_users=True,
             step_concurrency_level=1,
             ebs_root_volume_size=sizing.EMR_ROOT_GIB,
-            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=_IDLE_SECONDS),
+            auto_termination_policy=emr.CfnCluster.AutoTerminationPolicyProperty(idle_timeout=idle_minutes * 60),
             bootstrap_actions=[
                 emr.CfnCluster.BootstrapActionConfigProperty(
                     name="Install Shoal",
@@ -82,6 +83,7 @@ class Preprocessing(Construct):
                 )
             ],
             instances=self._instances(wanted, network),
+            managed_scaling_policy=_scaling(wanted),
         )
         # Roles with their policies, and the way to S3, must be there before the nodes and outlive them.
         self.cluster.node.add_dependency(self.role, profile, service, *network.paths)
@@ -90,17 +92,18 @@ class Preprocessing(Construct):
         self._accept_findings()
 
     def _instances(
-        self, wanted: topology.Preprocessing, network: Network
+        self, wanted: parts.Preprocessing, network: Network
     ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
         return emr.CfnCluster.JobFlowInstancesConfigProperty(
             ec2_subnet_id=network.subnet.subnet_id,
             emr_managed_master_security_group=self.primary.security_group_id,
-            emr_managed_slave_security_group=self.core.security_group_id,
+            emr_managed_slave_security_group=self.workers.security_group_id,
             service_access_security_group=self._access.security_group_id,
             keep_job_flow_alive_when_no_steps=True,
             termination_protected=False,
-            master_instance_group=_nodes(wanted.primary.instance_type, 1),
-            core_instance_group=_nodes(wanted.core.instance_type, wanted.core.count),
+            master_instance_group=_nodes(wanted.primary, 1),
+            core_instance_group=_nodes(wanted.core, wanted.core.count) if wanted.core else None,
+            task_instance_groups=[_nodes(wanted.task, wanted.task.count)] if wanted.task else None,
         )
 
     def _accept_findings(self) -> None:
@@ -118,7 +121,7 @@ class Preprocessing(Construct):
         )
         accept(self.cluster, "EMR6", "Nobody logs in over SSH: access is by Systems Manager, as oneself.")
 
-    def _service_role(self) -> iam.Role:
+    def _service_role(self, *, spot: bool) -> iam.Role:
         """What EMR itself may do: its managed policy for tagged resources, and to give the nodes their role."""
         policy = "service-role/AmazonEMRServicePolicy_v2"
         role = iam.Role(
@@ -138,6 +141,18 @@ class Preprocessing(Construct):
                 conditions={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
             )
         )
+        if spot:
+            # The account's first spot request of all makes this role, and the managed policy does not allow it to.
+            name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+            role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=["iam:CreateServiceLinkedRole"],
+                    resources=[
+                        Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)
+                    ],
+                    conditions={"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}},
+                )
+            )
         return role
 
     def _security(self) -> emr.CfnSecurityConfiguration:
@@ -158,8 +173,8 @@ class Preprocessing(Construct):
         )
 
     def _groups(self, network: Network) -> list[ec2.SecurityGroup]:
-        """The primary's, the core nodes' and the service's group; EMR fills in what passes between them."""
-        primary, core = (
+        """The primary's, the core and task nodes' and the service's group; EMR fills in what passes between them."""
+        primary, workers = (
             ec2.SecurityGroup(self, name, vpc=network.vpc, description=f"EMR {name.lower()} nodes")
             for name in ("Primary", "Core")
         )
@@ -168,14 +183,15 @@ class Preprocessing(Construct):
         )
         # The one rule that EMR demands beforehand in a private subnet.
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
-        return [primary, core, access]
+        return [primary, workers, access]
 
 
-def _nodes(instance_type: str, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+def _nodes(wanted: parts.Primary | parts.Workers, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+    """Nodes of one kind; spot ones bid the on-demand price, which EMR takes where none is said."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
-        instance_type=instance_type,
+        instance_type=wanted.instance_type,
         instance_count=count,
-        market="ON_DEMAND",
+        market="SPOT" if wanted.market == "spot" else "ON_DEMAND",
         ebs_configuration=emr.CfnCluster.EbsConfigurationProperty(
             ebs_block_device_configs=[
                 emr.CfnCluster.EbsBlockDeviceConfigProperty(
@@ -185,4 +201,23 @@ def _nodes(instance_type: str, count: int) -> emr.CfnCluster.InstanceGroupConfig
                 )
             ]
         ),
+    )
+
+
+def _buys_spot(wanted: parts.Preprocessing) -> bool:
+    return "spot" in {wanted.primary.market, *(group.market for _, group in wanted.workers)}
+
+
+def _scaling(wanted: parts.Preprocessing) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
+    """From the core nodes alone up to the maximum; where there are task nodes only they come and go, as HDFS is not on
+    them."""
+    if not wanted.scaling or not wanted.core:
+        return None
+    return emr.CfnCluster.ManagedScalingPolicyProperty(
+        compute_limits=emr.CfnCluster.ComputeLimitsProperty(
+            unit_type="Instances",
+            minimum_capacity_units=wanted.core.count,
+            maximum_capacity_units=wanted.scaling.maximum,
+            maximum_core_capacity_units=wanted.core.count if wanted.task else wanted.scaling.maximum,
+        )
     )

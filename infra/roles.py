@@ -6,7 +6,7 @@ an acknowledged one stays a failure of the lint. An acknowledgement stands where
 
 from collections.abc import Sequence
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, CfnResource, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
@@ -17,7 +17,13 @@ REPLACE = (*READ, *WRITE, "s3:DeleteObject")
 
 
 def accept(where: IConstruct, rule: str, reason: str) -> None:
-    """Acknowledge one finding of AWS Solutions' rules, such as `S1` or `IAM5[Resource::*]`."""
+    """Acknowledge a finding: of AWS Solutions' rules (`S1`, `IAM5[Resource::*]`) or of checkov's (`CKV_AWS_18`)."""
+    if rule.startswith("CKV_"):
+        resource = where.node.default_child
+        assert isinstance(resource, CfnResource)
+        held = resource.get_metadata("checkov") or {"skip": []}
+        resource.add_metadata("checkov", {"skip": [*held["skip"], {"id": rule, "comment": reason}]})
+        return
     Validations.of(where).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
 
 
@@ -39,8 +45,12 @@ def node_role(scope: Construct, construct_id: str) -> iam.Role:
     return role
 
 
-def allow_objects(role: iam.Role, bucket: s3.Bucket, actions: Sequence[str], *, under: Sequence[str] = ("",)) -> None:
-    """Let the role do this to the objects below these prefixes, and list and find the bucket."""
+def allow_objects(role: iam.Role, bucket: s3.IBucket, actions: Sequence[str], *, under: Sequence[str] = ("",)) -> None:
+    """Let the role do this to the objects below these prefixes, and list and find the bucket.
+
+    Listing is not limited to the prefixes: with such a condition S3 answers 403 instead of 404 for an object that is
+    missing, and Hadoop takes that for a failure.
+    """
     role.add_to_policy(
         iam.PolicyStatement(
             actions=["s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"],
@@ -51,11 +61,12 @@ def allow_objects(role: iam.Role, bucket: s3.Bucket, actions: Sequence[str], *, 
         iam.PolicyStatement(actions=list(actions), resources=[bucket.arn_for_objects(f"{prefix}*") for prefix in under])
     )
     resource = bucket.node.default_child
-    assert isinstance(resource, s3.CfnBucket)
-    name = Stack.of(bucket).get_logical_id(resource)
+    name = f"arn:<AWS::Partition>:s3:::{bucket.bucket_name}"
+    if isinstance(resource, s3.CfnBucket):
+        name = f"<{Stack.of(bucket).get_logical_id(resource)}.Arn>"
     for prefix in under:
         accept(
             role.node.find_child("DefaultPolicy"),
-            f"IAM5[Resource::<{name}.Arn>/{prefix}*]",
-            "The names of objects are not known beforehand; the bucket is this deployment's own.",
+            f"IAM5[Resource::{name}/{prefix}*]",
+            "The names of objects are not known beforehand; the bucket, or what has this prefix, is the deployment's.",
         )

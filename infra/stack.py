@@ -6,11 +6,12 @@ Easy to get wrong: a refusal here must be an annotation, not an exception. `cdk 
 from collections.abc import Sequence
 from pathlib import Path
 
-from aws_cdk import Annotations, CfnOutput, CustomResource, Environment, Stack, Tags
+from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
 from constructs import Construct, IConstruct
 
-from infra import catalog, topology
+from infra import parts, preflight, topology
 from infra.cleanup import Cleanup
+from infra.guard import Guard
 from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
@@ -26,6 +27,7 @@ class ShoalStack(Stack):
     buckets: Buckets
     share: Share | None
     cleanup: Cleanup
+    guard: Guard
     preprocessing: Preprocessing | None
     training: Training | None
 
@@ -52,115 +54,141 @@ class ShoalStack(Stack):
             description=f"Shoal: {wanted.description}",
             env=Environment(region=wanted.region),
         )
-        self._deployment, self._generation, self._root = deployment, generation, root
-        for tag, value in (
-            (topology.TAG_DEPLOYMENT, deployment),
-            (topology.TAG_TOPOLOGY, wanted.name),
-            (topology.TAG_OWNER, owner),
-        ):
+        self._wanted, self._deployment, self._generation, self._root = wanted, deployment, generation, root
+        self._claim = {"deployment": deployment, "owner": owner, "topology": wanted.name}
+        for tag, value in {
+            **wanted.tags,
+            topology.TAG_DEPLOYMENT: deployment,
+            topology.TAG_TOPOLOGY: wanted.name,
+            topology.TAG_OWNER: owner,
+        }.items():
             Tags.of(self).add(tag, value)
-        self.network = Network(self, "Network", zone=wanted.zone)
-        self.buckets = Buckets(self, "Buckets", retain_data=wanted.retain_data)
-        self.share = Share(self, "Share", network=self.network) if wanted.share else None
+        self.network = Network(self, "Network", wanted=wanted.network, zone=wanted.zone)
+        self.buckets = Buckets(self, "Buckets", wanted=wanted.data)
+        self.share = Share(self, "Share", network=self.network) if wanted.share == "efs" else None
         self.cleanup = Cleanup(self, "Cleanup")
+        self.guard = Guard(self, "Guard", wanted=wanted, deployment=deployment, data=self.buckets.data)
         self.preprocessing = self._preprocessing(wanted.preprocessing) if wanted.preprocessing else None
         self.training = self._training(wanted.training) if wanted.training else None
         self._grant()
         self._clean()
+        self._watch()
         self._output()
         if not emulated:
-            self._refuse_retired(wanted)
+            self._refuse()
 
-    def _preprocessing(self, wanted: topology.Preprocessing) -> Preprocessing:
+    def _preprocessing(self, wanted: parts.Preprocessing) -> Preprocessing:
         return Preprocessing(
             self,
             "Preprocessing",
             wanted=wanted,
+            idle_minutes=self._wanted.guard.idle_minutes,
             deployment=self._deployment,
             generation=self._generation,
             network=self.network,
             log=self.buckets.log,
-            payload=self._payload("emr", packages=("corpus", "jobs"), script="install.sh"),
+            payload=self._payload(
+                "emr", wheels=f"emr-{wanted.architecture}", packages=("corpus", "jobs"), script="install.sh"
+            ),
         )
 
-    def _training(self, wanted: Sequence[topology.Group]) -> Training:
+    def _training(self, wanted: Sequence[parts.Group]) -> Training:
         return Training(
             self,
             "Training",
             wanted=wanted,
-            deployment=self._deployment,
+            environment={
+                "DEPLOYMENT": self._deployment,
+                "DATA_BUCKET": self.buckets.data.bucket_name,
+                "SHARE_KIND": self._wanted.share or "none",
+                "SHARE_ID": self.share.files.file_system_id if self.share else "",
+            },
             network=self.network,
-            data=self.buckets.data,
             share=self.share,
-            payload=self._payload("gpu", packages=("corpus", "trainer"), script="boot.sh"),
+            payload=self._payload("gpu", wheels="gpu", packages=("corpus", "trainer"), script="boot.sh"),
         )
 
-    def _payload(self, kind: str, *, packages: Sequence[str], script: str) -> Payload:
+    def _payload(self, kind: str, *, wheels: str, packages: Sequence[str], script: str) -> Payload:
         return Payload(
             self,
             f"{kind.capitalize()}Payload",
             root=self._root,
             packages=packages,
-            wheels=self._root / "build" / "wheels" / f"{kind}.zip",
+            wheels=self._root / "build" / "wheels" / f"{wheels}.zip",
             script=self._root / "bootstrap" / kind / script,
         )
 
     def _grant(self) -> None:
         """Every grant of the stack, but what a construct's own service needs of its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
+        # In a bucket that was given, other things than ours may lie, which are not the nodes' business.
+        given = data not in self.buckets.own
+        readable = (topology.DATASETS_PREFIX,) if given else ("",)
         if self.preprocessing:
             role = self.preprocessing.role
             self.preprocessing.payload.allow_download(role)
             allow_objects(role, raw, READ)
-            allow_objects(role, data, REPLACE)
+            allow_objects(role, data, READ, under=readable)
+            allow_objects(role, data, REPLACE, under=(topology.DATASETS_PREFIX, topology.WORK_PREFIX))
             allow_objects(role, log, WRITE)
             self.network.admit(self.preprocessing.primary)
-            self.network.admit(self.preprocessing.core)
+            self.network.admit(self.preprocessing.workers)
             self.cleanup.allow_untie(self.preprocessing.groups)
         if self.training:
             role = self.training.role
             self.training.payload.allow_download(role)
-            allow_objects(role, data, READ)
+            allow_objects(role, data, READ, under=readable)
             allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX, topology.NODES_PREFIX))
             self.network.admit(self.training.nodes)
             if self.share:
                 self.share.admit(self.training.nodes, role)
-        for bucket in self.buckets.all:
+        for bucket in self.buckets.own:
             if bucket not in self.buckets.kept:
                 self.cleanup.allow_empty(bucket)
 
     def _clean(self) -> None:
         """What is cleaned on deletion, and after whom: CloudFormation deletes in reverse of these dependencies."""
-        writers: list[IConstruct] = [*self.training.groups] if self.training else []
         if self.preprocessing:
-            writers.append(self.preprocessing.cluster)
-            _delete_before(self.cleanup.untie(self.preprocessing.groups), [self.preprocessing.cluster])
-        for bucket in self.buckets.all:
-            _delete_before(self.cleanup.empty(bucket, keep=bucket in self.buckets.kept), writers)
+            _before(self.cleanup.untie(self.preprocessing.groups), [self.preprocessing.cluster])
+        for bucket in self.buckets.own:
+            _before(self.cleanup.empty(bucket, keep=bucket in self.buckets.kept), self._machines())
+        written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))
+        _before(self.cleanup.forget(written), [self.guard])
+
+    def _watch(self) -> None:
+        """Whatever costs by the hour comes after the guard and goes before it; and nothing comes for another owner."""
+        _before(self.cleanup.claim(**self._claim), [self.guard, *self._machines()])
+        shared = [self.share] if self.share else []
+        _before(self.guard, [*self._machines(), *self.network.hourly, *shared])
+
+    def _machines(self) -> list[IConstruct]:
+        """The groups and the cluster; who writes into buckets."""
+        groups: list[IConstruct] = [*self.training.groups] if self.training else []
+        return [*groups, *([self.preprocessing.cluster] if self.preprocessing else [])]
 
     def _output(self) -> None:
         values = {
             topology.OUTPUT_RAW_BUCKET: self.buckets.raw.bucket_name,
             topology.OUTPUT_DATA_BUCKET: self.buckets.data.bucket_name,
             topology.OUTPUT_LOG_BUCKET: self.buckets.log.bucket_name,
+            topology.OUTPUT_GUARD: self.guard.function.function_name,
         }
         if self.preprocessing:
             values[topology.OUTPUT_CLUSTER_ID] = self.preprocessing.cluster.ref
-        if self.share:
-            values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id
+            values[topology.OUTPUT_GENERATION] = str(self._generation)
+        if self._wanted.share:
+            values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._wanted.share
         for name, value in values.items():
             CfnOutput(self, name, value=value)
 
-    def _refuse_retired(self, wanted: topology.Topology) -> None:
-        for name in topology.instance_types(wanted):
-            retired = catalog.find(name).retired
-            if retired:
-                Annotations.of(self).add_error(
-                    f"AWS retired {name} ({retired.since}) and starts none; in topologies/{wanted.name}.yaml take "
-                    f"{retired.successor}, today's equivalent."
-                )
+    def _refuse(self) -> None:
+        """Say what is known to fail on AWS; what only may is `shoal plan`'s to say."""
+        for finding in preflight.offline(self._wanted):
+            if finding.level == "error":
+                Annotations.of(self).add_error(finding.sentence)
 
 
-def _delete_before(cleaning: CustomResource, writers: Sequence[IConstruct]) -> None:
-    for writer in writers:
-        writer.node.add_dependency(cleaning)
+def _before(first: IConstruct, others: Sequence[IConstruct]) -> None:
+    """Let the others be created after the first, and deleted before it."""
+    for other in others:
+        other.node.add_dependency(first)

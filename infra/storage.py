@@ -4,14 +4,14 @@ Easy to get wrong: a bucket that is not empty cannot be deleted, so whoever writ
 `Cleanup` empties it.
 """
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra import topology
+from infra import parts, topology
 from infra.network import Network
 from infra.roles import accept
 
@@ -22,25 +22,29 @@ _ABANDONED = Duration.days(2)
 class Buckets(Construct):
     """`raw` (reviews as they came), `data` (datasets, runs, nodes' states), `log` (EMR's logs).
 
-    `kept` are those of `all` that outlive the stack.
+    `own` are those that the stack makes, `kept` those of them that outlive it. A data bucket that was given is in
+    neither: it is never emptied or deleted, and its policy and its lifecycle stay what they are.
     """
 
     raw: s3.Bucket
-    data: s3.Bucket
+    data: s3.IBucket
     log: s3.Bucket
-    all: list[s3.Bucket]
+    own: list[s3.Bucket]
     kept: list[s3.Bucket]
 
-    def __init__(self, scope: Construct, construct_id: str, *, retain_data: bool) -> None:
-        """Build the three; `retain_data` lets the data bucket outlive the stack."""
+    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.Data) -> None:
+        """Build what is not given."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")
-        self.data = self._bucket(
-            "Data", s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=_ABANDONED), keep=retain_data
-        )
         self.log = self._bucket("Log", s3.LifecycleRule(expiration=Duration.days(30)))
-        self.all = [self.raw, self.data, self.log]
-        self.kept = [self.data] if retain_data else []
+        self.own, self.kept = [self.raw, self.log], []
+        if wanted.bucket:
+            self.data = s3.Bucket.from_bucket_name(self, "Data", wanted.bucket)
+        else:
+            expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=_ABANDONED)
+            self.data = own = self._bucket("Data", expiring, keep=wanted.keep)
+            self.own.append(own)
+            self.kept = [own] if wanted.keep else []
 
     def _bucket(self, name: str, *expiring: s3.LifecycleRule, keep: bool = False) -> s3.Bucket:
         bucket = s3.Bucket(
@@ -52,16 +56,22 @@ class Buckets(Construct):
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
             lifecycle_rules=[s3.LifecycleRule(abort_incomplete_multipart_upload_after=_ABANDONED), *expiring],
         )
+        if keep:
+            Tags.of(bucket).add(topology.TAG_KEEP, "true")
+        for rule in ("S1", "CKV_AWS_18"):
+            accept(
+                bucket, rule, "Access logs come hours late, into a bucket that must be empty when the stack is deleted."
+            )
         accept(
             bucket,
-            "S1",
-            "Access logs come hours late, into a bucket that must be empty when the stack is deleted.",
+            "CKV_AWS_21",
+            "What is written once under a name is not changed; versions would cost and bring nothing.",
         )
         return bucket
 
 
 class Share(Construct):
-    """An encrypted EFS file system with one mount target, in the nodes' zone.
+    """An encrypted EFS file system with a mount target in every zone where nodes may be.
 
     Its policy refuses unencrypted connections and, by allowing nothing itself, unnamed ones: a client mounts with
     `-o tls,iam` and a role that was granted access.
@@ -79,7 +89,7 @@ class Share(Construct):
             self,
             "Files",
             vpc=network.vpc,
-            vpc_subnets=network.subnets,
+            vpc_subnets=ec2.SubnetSelection(subnets=network.subnets),
             security_group=self._door,
             encrypted=True,
             throughput_mode=efs.ThroughputMode.ELASTIC,

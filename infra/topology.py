@@ -6,23 +6,14 @@ Easy to get wrong: this module must not import `aws_cdk`, directly or not: the c
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import botocore.session
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from infra import catalog, document
+from infra import document, parts
+from infra.document import FieldError
 from infra.errors import TopologyError
 
 STACK_PREFIX = "Shoal-"
@@ -33,24 +24,32 @@ TAG_GROUP = "shoal:group"
 TAG_OWNER = "shoal:owner"
 TAG_GPUS = "shoal:gpus"
 """On a node group: how many GPUs of each node are used."""
+TAG_MARKET = "shoal:market"
+"""On a node group: `on-demand` or `spot`."""
+TAG_START = "shoal:start"
+"""On a node group: `train` or `deploy`, which is when its nodes start."""
+TAG_KEEP = "shoal:keep"
+"""On a bucket whose data outlive the stack: `true`."""
+TAG_NODES = "shoal:nodes"
+"""On the subnets that GPU nodes may be in: `true`."""
 
 OUTPUT_RAW_BUCKET = "RawBucket"
 OUTPUT_DATA_BUCKET = "DataBucket"
 OUTPUT_LOG_BUCKET = "LogBucket"
 OUTPUT_CLUSTER_ID = "ClusterId"
 OUTPUT_SHARE_ID = "ShareId"
+"""The shared file system's id, or `nfs` where the first GPU node serves the share."""
+OUTPUT_GENERATION = "Generation"
+OUTPUT_GUARD = "GuardFunction"
 
 NODES_PREFIX = "nodes/"
-"""Where each GPU node writes its state in the data bucket, as `<instance-id>.json`."""
+"""Where each GPU node writes in the data bucket: its state as `<instance-id>.json`, a sign of work as `.busy`."""
 RUNS_PREFIX = "runs/"
 """Where training writes in the data bucket; the only other place that GPU nodes may."""
 DATASETS_PREFIX = "datasets/"
 """Where preprocessing leaves each dataset in the data bucket."""
 WORK_PREFIX = "work/"
 """What preprocessing needs meanwhile in the data bucket; it expires."""
-
-_NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-_NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
 
 
 def stack_name(deployment: str) -> str:
@@ -60,13 +59,23 @@ def stack_name(deployment: str) -> str:
 
 def check_deployment(name: str) -> str:
     """Return the name; a TopologyError when stacks and buckets could not be named after it."""
-    if len(name) > _NAME_LENGTH or not _NAME.fullmatch(name):
-        nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[:_NAME_LENGTH].strip("-") or "demo"
+    if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):
+        nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[: parts.NAME_LENGTH].strip("-") or "demo"
         raise TopologyError(
-            f"'{name}' cannot name a deployment: use at most {_NAME_LENGTH} letters, digits and single dashes between "
-            f"them, such as '{nearest}'."
+            f"'{name}' cannot name a deployment: use at most {parts.NAME_LENGTH} letters, digits and single dashes "
+            f"between them, such as '{nearest}'."
         )
     return name
+
+
+def extension_parameter(deployment: str) -> str:
+    """The SSM parameter that holds the hours added to the deployment's life."""
+    return f"/shoal/{deployment}/extension"
+
+
+def guard_parameter(deployment: str) -> str:
+    """The SSM parameter in which the guard keeps its account: dollars spent, when it warned."""
+    return f"/shoal/{deployment}/guard"
 
 
 def owner_tag(text: str) -> str:
@@ -74,133 +83,84 @@ def owner_tag(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.+@-]+", "-", text)[:64].strip("-") or "unknown"
 
 
-def _regions() -> Sequence[str]:
-    return botocore.session.get_session().get_available_regions("ec2", partition_name="aws")
+def _tag_of_ones_own(key: str) -> str:
+    if key.lower().startswith(("aws:", "shoal:")):
+        raise ValueError(f"'{key}' is a name that AWS or Shoal gives; choose another, such as 'project'.")
+    return key
 
 
-def _known_region(value: str) -> str:
-    if value not in _regions():
-        nearest = difflib.get_close_matches(value, _regions(), n=1, cutoff=0) or ["us-east-1"]
-        raise ValueError(f"'{value}' is not an AWS region; did you mean {nearest[0]}?")
-    return value
+_TAG_TEXT = r"^[\w .:/=+@-]*$"
+TagKey = Annotated[str, Field(min_length=1, max_length=128, pattern=_TAG_TEXT), AfterValidator(_tag_of_ones_own)]
+TagValue = Annotated[str, Field(max_length=256, pattern=_TAG_TEXT)]
 
 
-def _runs_emr(value: str) -> str:
-    if catalog.find(value) not in _emr_types():
-        usable = " or ".join(found.name for found in _emr_types())
-        raise ValueError(f"'{value}' does not run preprocessing (EMR, with libraries for x86_64); take {usable}.")
-    return value
-
-
-def _emr_types() -> list[catalog.InstanceType]:
-    return [row for row in catalog.catalog().types.values() if row.emr is not None and row.architecture == "x86_64"]
-
-
-def _has_gpu(value: str) -> str:
-    if catalog.find(value).gpu is None:
-        usable = " or ".join(n for n, row in catalog.catalog().types.items() if row.gpu and not row.retired)
-        raise ValueError(f"'{value}' has no GPU to train on; take {usable}.")
-    return value
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Primary(_Part):
-    """The node that runs the cluster and the last step, the merge."""
-
-    instance_type: Annotated[str, AfterValidator(_runs_emr)] = Field(
-        description="an instance type", examples=["m5.xlarge"]
-    )
-
-
-class Core(_Part):
-    """The nodes that map and reduce."""
-
-    instance_type: Annotated[str, AfterValidator(_runs_emr)] = Field(
-        description="an instance type", examples=["m5.xlarge"]
-    )
-    count: int = Field(ge=1, description="a whole number of nodes, at least 1", examples=[1])
-
-
-class Preprocessing(_Part):
-    """The EMR cluster."""
-
-    release: str = Field(
-        default="emr-7.13.0",
-        pattern=r"^emr-7\.\d+\.\d+$",
-        description="an EMR 7 release (Python 3.11 and Hadoop Streaming are on its nodes)",
-        examples=["emr-7.13.0"],
-    )
-    primary: Primary = Field(description="the primary node's fields", examples=["{instance_type: m5.xlarge}"])
-    core: Core = Field(description="the core nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"])
-
-
-class Group(_Part):
-    """GPU nodes of one kind: a *node group*."""
-
-    name: str = Field(
-        pattern=rf"^{_NAME.pattern}$",
-        max_length=_NAME_LENGTH,
-        description="letters, digits and single dashes between them",
-        examples=["fast"],
-    )
-    instance_type: Annotated[str, AfterValidator(_has_gpu)] = Field(
-        description="an instance type", examples=["g5.xlarge"]
-    )
-    count: int = Field(ge=1, description="a whole number of nodes, at least 1", examples=[1])
-    gpus: int = Field(ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
-
-    @model_validator(mode="before")
-    @classmethod
-    def _defaults(cls, data: Any) -> Any:
-        """Name a group after its type, and use all of its GPUs."""
-        if not isinstance(data, dict) or data.get("instance_type") not in catalog.catalog().types:
-            return data if not isinstance(data, dict) else {"name": "group", "gpus": 1, **data}
-        found = catalog.find(data["instance_type"])
-        return {"name": found.name.replace(".", "-"), "gpus": found.gpu.count if found.gpu else 1, **data}
-
-    @model_validator(mode="after")
-    def _no_more_gpus_than_there_are(self) -> Self:
-        gpu = catalog.find(self.instance_type).gpu
-        if gpu is not None and self.gpus > gpu.count:
-            raise ValueError(f"gpus is {self.gpus}, but {self.instance_type} has {gpu.count}; use at most {gpu.count}.")
-        return self
-
-
-class Topology(_Part):
+class Topology(parts.Part):
     """One file of `topologies/`: what `cdk deploy -c topology=NAME` creates."""
 
     name: str
     description: str = Field(
-        min_length=1, description="a sentence on what it is for", examples=["A small mixed cluster."]
+        min_length=1, description="a sentence on what it is for", examples=["A small mixed cluster"]
     )
-    region: Annotated[str, AfterValidator(_known_region)] = Field(
+    region: Annotated[str, AfterValidator(parts.known_region)] = Field(
         default="us-east-1", description="an AWS region", examples=["us-east-1"]
     )
     zone: str | None = Field(
         default=None,
-        description="an availability zone of the region, or nothing for its first",
+        description="an availability zone of the region, or nothing to let the deployment choose",
         examples=["us-east-1b"],
     )
-    owner: str | None = Field(default=None, min_length=1, description="who answers for it", examples=["ada"])
-    preprocessing: Preprocessing | None = Field(default=None, description="the EMR cluster's fields")
-    training: tuple[Group, ...] = Field(
+    owner: str | None = Field(
+        default=None, min_length=1, description="the name of who answers for it", examples=["ada"]
+    )
+    tags: Mapping[TagKey, TagValue] = Field(
+        default_factory=dict,
+        max_length=30,
+        description="at most 30 names with texts (letters, digits, spaces and _.:/=+-@) that tag everything",
+        examples=["{project: reviews}"],
+    )
+    preprocessing: parts.Preprocessing | None = Field(
+        default=None, description="the EMR cluster's fields", examples=["{primary: {instance_type: m5.xlarge}}"]
+    )
+    training: tuple[parts.Group, ...] = Field(
         default=(),
         strict=False,
         description="a list of node groups",
         examples=["[{instance_type: g5.xlarge, count: 1}]"],
     )
-    share: Literal["efs"] | None = Field(
-        default=None, description="efs, or nothing for no shared folder", examples=["efs"]
+    share: Literal["efs", "nfs"] | None = Field(
+        default=None,
+        description="efs, nfs (served by the first GPU node), or nothing for no shared folder",
+        examples=["efs"],
     )
-    retain_data: bool = Field(default=False, description="true or false", examples=["false"])
+    data: parts.Data = Field(default=parts.Data(), description="the data bucket's fields", examples=["{keep: true}"])
+    guard: parts.Guard = Field(default=parts.Guard(), description="the guard's fields", examples=["{max_hours: 12}"])
+    network: parts.Network = Field(
+        default=parts.Network(), description="the network's fields", examples=["{egress: nat}"]
+    )
+
+    @property
+    def gpu_nodes(self) -> int:
+        """How many GPU nodes there are when all groups are raised."""
+        return sum(group.count for group in self.training)
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:
         if self.preprocessing is None and not self.training:
             raise ValueError("there is neither preprocessing nor training; add at least one of the two.")
+        return self
+
+    @model_validator(mode="after")
+    def _an_existing_subnet_has_its_zone(self) -> Self:
+        if self.network.subnet and not self.zone:
+            raise FieldError(
+                f"the `zone` that it is in is not said; add it, such as `zone: {self.region}b`.", "network", "subnet"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_for_a_share(self) -> Self:
+        if self.share and not self.training:
+            raise FieldError("there is no `training` that could use it; leave `share` out.", "share")
         return self
 
     @field_validator("zone")
@@ -213,19 +173,18 @@ class Topology(_Part):
 
     @field_validator("training")
     @classmethod
-    def _groups_have_names_of_their_own(cls, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    def _groups_have_names_of_their_own(cls, groups: tuple[parts.Group, ...]) -> tuple[parts.Group, ...]:
         names = [group.name for group in groups]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two groups are named '{twice}'; give each a `name` of its own.")
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise FieldError(f"another group is named '{name}' too; give each a name of its own.", index, "name")
         return groups
 
 
 def instance_types(topology: Topology) -> list[str]:
     """The instance types that it names, each once, in its own order."""
-    cluster = topology.preprocessing
-    parts = [*((cluster.primary, cluster.core) if cluster else ()), *topology.training]
-    return list(dict.fromkeys(part.instance_type for part in parts))
+    cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
+    return list(dict.fromkeys((*cluster, *(group.instance_type for group in topology.training))))
 
 
 def names(folder: Path) -> list[str]:

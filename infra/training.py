@@ -1,28 +1,23 @@
 """The GPU nodes: one auto scaling group for each node group of the topology.
 
 Easy to get wrong: the groups are made without a desired capacity. They start at their minimum, zero, and a later
-deployment leaves alone what `shoal train` has raised; a stated zero would end a running training.
+deployment leaves alone what `shoal train` has raised; a stated zero would end a running training. Only a group that
+starts with the deployment has one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from aws_cdk import Stack, Tags
+from aws_cdk import Annotations, Stack, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra import sizing, topology
+from infra import catalog, parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
 from infra.roles import accept, node_role
 from infra.storage import Share
-
-IMAGE_PARAMETER = (
-    "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.13-amazon-linux-2023/latest/ami-id"
-)
-"""AWS's deep-learning image: driver, NCCL, EFA, Systems Manager's agent, and Python with PyTorch in /opt/pytorch."""
 
 
 class Training(Construct):
@@ -38,14 +33,16 @@ class Training(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: Sequence[topology.Group],
-        deployment: str,
+        wanted: Sequence[parts.Group],
+        environment: Mapping[str, str],
         network: Network,
-        data: s3.Bucket,
         share: Share | None,
         payload: Payload,
     ) -> None:
-        """Build the groups, at zero nodes; `role` may read and write nothing yet."""
+        """Build the groups; `role` may read and write nothing yet.
+
+        `environment` is what the boot script needs to know beside its group and the payload.
+        """
         super().__init__(scope, construct_id)
         self.payload = payload
         self.role = node_role(self, "NodeRole")
@@ -57,32 +54,65 @@ class Training(Construct):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
         # S3's gateway has no security group to name; no route leads anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        environment = {
-            "DEPLOYMENT": deployment,
-            "DATA_BUCKET": data.bucket_name,
-            "SHARE_ID": share.files.file_system_id if share else "",
+        together = sum(each.count for each in wanted) > 1
+        self._place = (
+            ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
+        )
+        common = {
+            **environment,
             "CODE_URL": payload.code,
             "WHEELS_URL": payload.wheels,
             "AWS_DEFAULT_REGION": Stack.of(self).region,
         }
         self.groups = [
-            self._group(each, network, _user_data({**environment, "GROUP": each.name}, payload.script))
-            for each in wanted
+            self._group(each, network, _user_data({**common, "GROUP": each.name}, payload.script)) for each in wanted
         ]
         for group in self.groups:
             # The way to S3 and the folder must be there before nodes and outlive them.
             group.node.add_dependency(self.role, *network.paths, *([share] if share else []))
 
-    def _group(self, wanted: topology.Group, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
-        template = ec2.LaunchTemplate(
+    def _group(self, wanted: parts.Group, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
+        template = self._template(wanted, user_data)
+        spot = wanted.market == "spot"
+        group = autoscaling.AutoScalingGroup(
+            self,
+            wanted.name,
+            vpc=network.vpc,
+            # `bootstrap/raising.py` takes the others where this zone has no capacity.
+            vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
+            launch_template=None if spot else template,
+            mixed_instances_policy=_spot(template) if spot else None,
+            min_capacity=0,
+            desired_capacity=wanted.count if wanted.start == "deploy" else None,
+            max_capacity=wanted.count,
+        )
+        for part in (template, group):
+            Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{wanted.name}")
+            Tags.of(part).add(topology.TAG_GROUP, wanted.name)
+            Tags.of(part).add(topology.TAG_GPUS, str(wanted.gpus))
+            Tags.of(part).add(topology.TAG_MARKET, wanted.market)
+            Tags.of(part).add(topology.TAG_START, wanted.start)
+        Annotations.of(group).acknowledge_warning(
+            "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
+        )
+        if spot:
+            accept(
+                group, "EC26", "The rule fails on a template in a policy of markets; the template encrypts its disk."
+            )
+        accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
+        return group
+
+    def _template(self, wanted: parts.Group, user_data: ec2.UserData) -> ec2.LaunchTemplate:
+        return ec2.LaunchTemplate(
             self,
             f"{wanted.name}-Template",
             instance_type=ec2.InstanceType(wanted.instance_type),
             machine_image=ec2.MachineImage.resolve_ssm_parameter_at_launch(
-                IMAGE_PARAMETER, os=ec2.OperatingSystemType.LINUX
+                catalog.image_of(wanted.instance_type).parameter, os=ec2.OperatingSystemType.LINUX
             ),
             instance_profile=self._profile,
             security_group=self.nodes,
+            placement_group=self._place,
             require_imdsv2=True,
             http_put_response_hop_limit=1,
             user_data=user_data,
@@ -95,24 +125,20 @@ class Training(Construct):
                 )
             ],
         )
-        group = autoscaling.AutoScalingGroup(
-            self,
-            wanted.name,
-            vpc=network.vpc,
-            vpc_subnets=network.subnets,
-            launch_template=template,
-            min_capacity=0,
-            max_capacity=wanted.count,
-        )
-        for part in (template, group):
-            Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{wanted.name}")
-            Tags.of(part).add(topology.TAG_GROUP, wanted.name)
-            Tags.of(part).add(topology.TAG_GPUS, str(wanted.gpus))
-        accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
-        return group
 
 
-def _user_data(environment: dict[str, str], script: str) -> ec2.UserData:
+def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
+    """Spot nodes alone, until `bootstrap/raising.py` says otherwise where there are none."""
+    return autoscaling.MixedInstancesPolicy(
+        launch_template=template,
+        instances_distribution=autoscaling.InstancesDistribution(
+            on_demand_percentage_above_base_capacity=0,
+            spot_allocation_strategy=autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
+        ),
+    )
+
+
+def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
     """Export what the boot script needs, fetch it, run it; below NODE_ROOT, which is empty on a machine of AWS."""
     user_data = ec2.UserData.for_linux()
     user_data.add_commands(

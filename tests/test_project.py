@@ -21,7 +21,7 @@ def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
     assert {name: ours.get(name) for name in pins(nodes)} == pins(nodes)
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-checkov.txt"])
 def test_every_requirement_is_pinned(name: str) -> None:
     for line in (ROOT / name).read_text().splitlines():
         assert re.match(r"#|-r |$|[\w.-]+(\[[\w,-]+\])?==[\w.]+(; .*)?$", line), line
@@ -39,7 +39,9 @@ def test_the_lock_file_names_no_download_address() -> None:
 
 def test_every_topology_says_what_it_is_for() -> None:
     for path in (ROOT / "topologies").glob("*.yaml"):
-        assert path.read_text().startswith("# "), path
+        schema, said = path.read_text().splitlines()[:2]
+        assert schema == "# yaml-language-server: $schema=schema.json", path
+        assert said.startswith("# "), path
         assert yaml.safe_load(path.read_text())["description"]
 
 

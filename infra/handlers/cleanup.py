@@ -1,4 +1,5 @@
-"""Custom resource that cleans when it is deleted: empties a bucket, or unties security groups.
+"""Custom resource that cleans when it is deleted: empties a bucket, unties security groups, deletes parameters. Another
+kind of it is a claim, which holds whose the deployment is and refuses to become another's.
 
 Easy to get wrong: it must always answer, also when it fails; without an answer CloudFormation waits for its time limit,
 and the stack stands still. So it stops on its own before Lambda stops it.
@@ -24,22 +25,46 @@ class UnfinishedError(Exception):
     """There was more to do than time; deleting the stack again goes on."""
 
 
+class ClaimedError(Exception):
+    """The deployment is another's."""
+
+
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Answer CloudFormation's request; only a `Delete` does anything."""
-    reason = ""
+    """Answer CloudFormation's request: a `Delete` cleans, an `Update` of a claim may be refused."""
+    reason, name = "", event.get("PhysicalResourceId", event["LogicalResourceId"])
     try:
+        properties = event["ResourceProperties"]
         if event["RequestType"] == "Delete":
-            clean(event["ResourceProperties"], context.get_remaining_time_in_millis)
+            clean(properties, context.get_remaining_time_in_millis)
+        elif "Claim" in properties:
+            name = claim(properties["Claim"], event.get("PhysicalResourceId"))
+    except ClaimedError as error:
+        reason = str(error)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-    answer(event, reason)
+    answer(event, name, reason)
+
+
+def claim(wanted: dict[str, str], held: str | None) -> str:
+    """The claim as the resource's id, which CloudFormation keeps: what was claimed first, also when it rolls back."""
+    claimed = f"{wanted['Owner']}/{wanted['Topology']}"
+    if held in (None, claimed):
+        return claimed
+    owner, _, topology = str(held).partition("/")
+    raise ClaimedError(
+        f"the deployment '{wanted['Deployment']}' belongs to {owner} (topology {topology}); choose another name by "
+        "-c deployment=NAME, or destroy that one first."
+    )
 
 
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Clean what the properties name: `Bucket`, `SecurityGroups`."""
+    """Clean what the properties name: `Bucket`, `SecurityGroups`, `Parameters`."""
     if "Bucket" in properties:
         empty(properties["Bucket"], milliseconds_left)
     untie(properties.get("SecurityGroups", []))
+    if "Parameters" in properties:
+        # Those that are not there are no error.
+        boto3.client("ssm").delete_parameters(Names=properties["Parameters"])
 
 
 def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
@@ -97,12 +122,12 @@ def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "list[IpPermiss
     return found
 
 
-def answer(event: dict[str, Any], reason: str) -> None:
+def answer(event: dict[str, Any], name: str, reason: str) -> None:
     """Tell CloudFormation; an empty reason is success."""
     body = {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000] or "Done.",
-        "PhysicalResourceId": event.get("PhysicalResourceId", event["LogicalResourceId"]),
+        "PhysicalResourceId": name,
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
         "LogicalResourceId": event["LogicalResourceId"],

@@ -37,7 +37,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "app.py",
         "bootstrap/emr/install.sh",
         "bootstrap/gpu/boot.sh",
-        "build/wheels/emr.zip",
+        "build/wheels/emr-x86_64.zip",
+        "build/wheels/emr-arm64.zip",
         "build/wheels/gpu.zip",
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

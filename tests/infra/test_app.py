@@ -20,7 +20,7 @@ def run_app(out: Path, context: dict[str, str], **environment: str) -> subproces
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        ({}, "No topology is chosen; add `-c topology=NAME` with one of demo, reference-3g3-1p2."),
+        ({}, "No topology is chosen; add `-c topology=NAME` with one of demo, "),
         ({"topology": "demmo"}, "There is no topology 'demmo' in topologies/; did you mean demo?"),
         (
             {"topology": "demo", "generation": "0"},

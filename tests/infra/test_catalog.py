@@ -1,54 +1,214 @@
-"""The catalogue is read whole, and answers a mistyped name with the nearest."""
+"""The catalogue: whole, consistent, priced by date, and helpful about what it does not have."""
 
-import re
+import datetime
+import itertools
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infra import catalog
 from infra.errors import TopologyError
 
+TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
+TYPES = catalog.catalog().types
+CURRENT = [row for row in TYPES.values() if not row.retired]
+RETIRED = [row for row in TYPES.values() if row.retired]
+NOVEMBER = datetime.date(2026, 11, 1)
+CAPABILITIES = sorted({row.gpu.capability for row in TYPES.values() if row.gpu})
+
+
+def gpu(name: str) -> catalog.Gpu:
+    found = catalog.find(name).gpu
+    assert found is not None
+    return found
+
+
+def named(node: Any) -> Iterator[str]:
+    """Every instance type that a topology's file names."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from [value] if key == "instance_type" else named(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from named(item)
+
 
 def test_a_type_has_its_hardware_and_price() -> None:
     found = catalog.find("g5.xlarge")
-    assert found.gpu is not None
-    assert (found.gpu.name, found.gpu.count, found.gpu.capability) == ("A10G", 1, "8.6")
-    assert found.price == 1.006
+    assert (found.vcpu, found.memory, found.architecture) == (4, 16, "x86_64")
+    assert (gpu("g5.xlarge").name, gpu("g5.xlarge").count, gpu("g5.xlarge").capability) == ("A10G", 1, "8.6")
     assert found.retired is None
+    assert catalog.prices("us-east-1", on=NOVEMBER).hourly("g5.xlarge") == 1.006
 
 
-@pytest.mark.parametrize(("name", "nearest"), [("g5.xlrge", "g5.xlarge"), ("g4dnxlarge", "g4dn.xlarge")])
+@pytest.mark.parametrize(
+    ("name", "vcpu", "memory", "gpus", "kind", "dollars"),
+    [
+        ("g4dn.12xlarge", 48, 192, 4, "T4", 3.912),
+        ("g5.24xlarge", 96, 384, 4, "A10G", 8.144),
+        ("g6.16xlarge", 64, 256, 1, "L4", 3.3968),
+        ("g6e.48xlarge", 192, 1536, 8, "L40S", 30.13118),
+        ("p4d.24xlarge", 96, 1152, 8, "A100", 21.957642),
+        ("p5.4xlarge", 16, 256, 1, "H100", 6.88),
+        ("p5.48xlarge", 192, 2048, 8, "H100", 55.04),
+        ("g3.16xlarge", 64, 488, 4, "M60", 4.56),
+        ("p2.16xlarge", 64, 732, 16, "K80", 14.40),
+        ("p3.8xlarge", 32, 244, 4, "V100", 12.24),
+    ],
+)
+def test_gpu_types_are_those_of_aws(name: str, vcpu: int, memory: int, gpus: int, kind: str, dollars: float) -> None:
+    found = catalog.find(name)
+    assert (found.vcpu, found.memory, gpu(name).count, gpu(name).name) == (vcpu, memory, gpus, kind)
+    assert catalog.prices("us-east-1", on=NOVEMBER).hourly(name) == dollars
+
+
+@pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_type_that_a_shipped_topology_names_is_there_and_priced(path: Path) -> None:
+    wanted = yaml.safe_load(path.read_text())
+    prices = catalog.prices(wanted.get("region", "us-east-1"))
+    names = list(named(wanted))
+    assert names
+    for name in names:
+        assert prices.hourly(name) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("g5.xlrge", "g5.xlarge"), ("g4dnxlarge", "g4dn.xlarge"), ("m7g.2xlarg", "m7g.2xlarge")]
+)
 def test_an_unknown_type_names_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(TopologyError, match=f"'{name}' is not an instance type .*did you mean .*{nearest}"):
         catalog.find(name)
 
 
-def test_a_name_like_no_other_names_them_all() -> None:
-    with pytest.raises(TopologyError) as caught:
-        catalog.find("zzz")
-    assert all(name in str(caught.value) for name in catalog.catalog().types)
-
-
-def test_the_sentence_about_an_unknown_type_names_a_file_that_is_there() -> None:
-    with pytest.raises(TopologyError) as caught:
-        catalog.find("zzz")
-    (named,) = re.findall(r"\S+\.yaml", str(caught.value))
-    assert (Path(catalog.__file__).parents[1] / named).is_file()
-
-
-def test_a_retired_type_names_one_of_today_that_has_as_many_gpus() -> None:
-    retired = [row for row in catalog.catalog().types.values() if row.retired]
-    assert {row.name for row in retired} == {"g3.4xlarge", "p2.xlarge"}
-    for row in retired:
+def test_a_retired_type_names_one_of_today_with_as_many_gpus_where_there_is_one() -> None:
+    most = max(row.gpu.count for row in CURRENT if row.gpu)
+    for row in RETIRED:
         assert row.retired is not None
-        assert row.gpu is not None
-        successor = catalog.find(row.retired.successor)
-        assert successor.retired is None
-        assert successor.gpu is not None
-        assert successor.gpu.count == row.gpu.count
+        assert catalog.find(row.retired.successor).retired is None
+        assert gpu(row.retired.successor).count >= min(gpu(row.name).count, most)
+        assert row.image is None
 
 
-def test_emr_adds_about_a_quarter_to_the_price() -> None:
-    for row in catalog.catalog().types.values():
-        if row.emr is not None:
-            assert 0.2 < row.emr / row.price < 0.35
+def test_of_two_retired_types_the_faster_one_has_the_faster_successor() -> None:
+    ranked = sorted((row for row in RETIRED if row.retired), key=lambda row: gpu(row.name).tflops)
+    speeds = [gpu(row.retired.successor).tflops for row in ranked if row.retired]
+    assert speeds == sorted(speeds)
+
+
+def test_every_type_has_a_price_and_what_runs_emr_has_emrs() -> None:
+    prices = catalog.prices("us-east-1")
+    assert set(prices.instances) == set(TYPES)
+    assert set(prices.emr) == {row.name for row in CURRENT if row.runs_emr}
+
+
+def test_emr_adds_a_quarter_to_the_price_and_less_than_a_third_on_older_types() -> None:
+    prices = catalog.prices("us-east-1", on=NOVEMBER)
+    for name, added in prices.emr.items():
+        older = name.startswith("m4.")
+        assert added / prices.hourly(name) == pytest.approx(0.30 if older else 0.25)
+
+
+@pytest.mark.parametrize("row", [row for row in CURRENT if row.gpu], ids=lambda row: row.name)
+def test_every_gpu_type_of_today_has_an_image_whose_torch_runs_on_it(row: catalog.InstanceType) -> None:
+    assert row.image is not None
+    image = catalog.image_of(row.name)
+    builds = catalog.builds_for([gpu(row.name).capability])
+    assert (image.torch, image.cuda) in {(build.torch, build.cuda) for build in builds}
+
+
+def test_a_type_without_an_image_is_played_with_the_default_one() -> None:
+    assert catalog.image_of("p2.xlarge") == catalog.image_of("g5.xlarge")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "newest"),
+    [
+        (["8.6", "7.5"], "2.15"),
+        (["7.0", "7.5"], "2.14"),
+        (["5.2", "9.0"], "2.14"),
+        (["3.7", "5.2"], "1.12.1"),
+        (["3.7", "9.0"], None),
+        (["5.2", "10.0"], None),
+        ([], "2.15"),
+    ],
+)
+def test_one_build_must_run_on_all_gpus(capabilities: list[str], newest: str | None) -> None:
+    found = catalog.builds_for(capabilities)
+    assert (found[0].torch if found else None) == newest
+
+
+@given(st.sets(st.sampled_from(CAPABILITIES)))
+def test_the_builds_for_a_mix_are_those_that_support_each_of_it(mix: set[str]) -> None:
+    found = catalog.builds_for(mix)
+    for build in catalog.catalog().builds:
+        assert (build in found) == all(build.supports(each) for each in mix)
+
+
+@given(st.sets(st.sampled_from(CAPABILITIES)), st.sampled_from(CAPABILITIES))
+def test_another_kind_of_gpu_never_adds_a_build(mix: set[str], more: str) -> None:
+    found = catalog.builds_for(mix)
+    assert [build for build in found if build in catalog.builds_for({*mix, more})] == catalog.builds_for({*mix, more})
+
+
+def test_capabilities_are_numbers_not_text() -> None:
+    build = catalog.TorchBuild(torch="x", cuda="x", lowest="7.5", highest="12.0")
+    assert [build.supports(each) for each in ("7.0", "7.5", "10.0", "12.0", "12.1")] == [False, True, True, True, False]
+
+
+def test_a_day_has_the_list_that_was_valid_then() -> None:
+    lists = catalog.price_lists("us-east-1")
+    assert [each.date for each in lists] == sorted({each.date for each in lists})
+    for earlier, later in itertools.pairwise(lists):
+        assert catalog.prices("us-east-1", on=earlier.date) == earlier
+        assert catalog.prices("us-east-1", on=later.date - datetime.timedelta(days=1)) == earlier
+    assert catalog.prices("us-east-1") == lists[-1]
+
+
+def test_before_the_oldest_list_there_is_no_price() -> None:
+    with pytest.raises(TopologyError, match="the oldest price list for us-east-1 is of 2019-05-01; take that day"):
+        catalog.prices("us-east-1", on=datetime.date(2019, 4, 30))
+
+
+def test_the_reference_had_prices_of_its_own_time_and_retired_types_keep_them() -> None:
+    then, now = catalog.prices("us-east-1", on=datetime.date(2019, 5, 31)), catalog.prices("us-east-1")
+    for name, dollars in (("p2.xlarge", 0.90), ("g3.4xlarge", 1.14), ("g3.16xlarge", 4.56), ("p3.2xlarge", 3.06)):
+        assert then.hourly(name) == now.hourly(name) == dollars
+    assert then.emr_hourly("m4.xlarge") == 0.06
+
+
+def test_a_type_without_a_price_says_where_and_when_and_how_to_ask() -> None:
+    then = catalog.prices("us-east-1", on=datetime.date(2019, 5, 31))
+    with pytest.raises(
+        TopologyError, match=r"p5\.48xlarge has no price in the list of 2019-05-01 for us-east-1: .*`sh"
+    ):
+        then.hourly("p5.48xlarge")
+    with pytest.raises(TopologyError, match=r"g5\.xlarge has no EMR price .* run `shoal catalog --refresh --region us"):
+        catalog.prices("us-east-1").emr_hourly("g5.xlarge")
+
+
+def test_a_misspelt_type_has_no_price_but_a_nearest_name() -> None:
+    with pytest.raises(TopologyError, match=r"did you mean .*g5\.xlarge"):
+        catalog.prices("us-east-1").hourly("g5.xlrge")
+
+
+def test_a_region_without_a_list_names_those_that_have_one() -> None:
+    with pytest.raises(
+        TopologyError, match=r"no price list for eu-north-1, only for us-east-1; .*--region eu-north-1`"
+    ):
+        catalog.prices("eu-north-1", folder=catalog.PRICES)
+
+
+@pytest.mark.parametrize(
+    "text", ["date: 2026-11-01\n", "- 1\n", "{", "date: 2026-11-01\ninstances: {m5.xlarge: cheap}\n"]
+)
+def test_a_broken_list_is_named(tmp_path: Path, text: str) -> None:
+    shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
+    (tmp_path / "eu-west-1.yaml").write_text(text)
+    with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists"):
+        catalog.prices("eu-west-1", folder=tmp_path)

@@ -33,7 +33,10 @@ class CloudFormation:
         self.answers: list[dict[str, Any]] = []
         self.address = ""
 
-    def ask(self, kind: str, properties: dict[str, Any], *, milliseconds_left: int = PLENTY) -> dict[str, Any]:
+    def ask(
+        self, kind: str, properties: dict[str, Any], *, held: str | None = None, milliseconds_left: int = PLENTY
+    ) -> dict[str, Any]:
+        """`held` is the physical id of a resource that was created before."""
         event = {
             "RequestType": kind,
             "ResponseURL": self.address,
@@ -41,6 +44,7 @@ class CloudFormation:
             "RequestId": "the request",
             "LogicalResourceId": "CleanupRawBucket",
             "ResourceProperties": {"ServiceToken": "x", **properties},
+            **({"PhysicalResourceId": held} if held else {}),
         }
         cleanup.handler(event, SimpleNamespace(get_remaining_time_in_millis=lambda: milliseconds_left))
         return self.answers.pop()
@@ -120,7 +124,24 @@ def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudF
         ec2.delete_security_group(GroupId=group)
 
 
-@pytest.mark.parametrize("properties", [{"Bucket": "never-was"}, {"SecurityGroups": ["sg-0a1b2c3d4e5f60718"]}])
+def test_parameters_are_deleted_whichever_of_them_there_are(cloudformation: CloudFormation) -> None:
+    ssm = boto3.client("ssm")
+    for name in ("/shoal/mine/guard", "/shoal/mine-too/guard"):
+        ssm.put_parameter(Name=name, Value="{}", Type="String")
+    properties = {"Parameters": ["/shoal/mine/extension", "/shoal/mine/guard"]}
+    assert cloudformation.ask("Delete", properties)["Status"] == "SUCCESS"
+    assert [each["Name"] for each in ssm.describe_parameters()["Parameters"]] == ["/shoal/mine-too/guard"]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"Bucket": "never-was"},
+        {"SecurityGroups": ["sg-0a1b2c3d4e5f60718"]},
+        {"Parameters": ["/never/was"]},
+        {"Claim": {"Deployment": "mine", "Owner": "ada", "Topology": "demo"}},
+    ],
+)
 def test_what_is_gone_already_is_clean(cloudformation: CloudFormation, properties: dict[str, Any]) -> None:
     assert cloudformation.ask("Delete", properties)["Status"] == "SUCCESS"
 
@@ -132,6 +153,38 @@ def test_nothing_is_cleaned_before_the_deletion(cloudformation: CloudFormation, 
     s3.put_object(Bucket=bucket, Key="kept", Body=b"x")
     assert cloudformation.ask(kind, {"Bucket": bucket})["Status"] == "SUCCESS"
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 1
+
+
+def claimed(owner: str, topology: str) -> dict[str, Any]:
+    return {"Claim": {"Deployment": "mine", "Owner": owner, "Topology": topology}}
+
+
+def test_whoever_creates_a_deployment_claims_it_and_may_update_it(cloudformation: CloudFormation) -> None:
+    first = cloudformation.ask("Create", claimed("ada", "demo"))
+    assert first["Status"] == "SUCCESS"
+    again = cloudformation.ask("Update", claimed("ada", "demo"), held=first["PhysicalResourceId"])
+    assert again["Status"] == "SUCCESS"
+    assert again["PhysicalResourceId"] == first["PhysicalResourceId"]
+
+
+@pytest.mark.parametrize(("owner", "topology"), [("bob", "demo"), ("ada", "starter"), ("bob", "starter")])
+def test_another_owner_or_topology_is_refused_with_whose_it_is(
+    owner: str, topology: str, cloudformation: CloudFormation
+) -> None:
+    held = cloudformation.ask("Create", claimed("ada", "demo"))["PhysicalResourceId"]
+    answer = cloudformation.ask("Update", claimed(owner, topology), held=held)
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", held)
+    assert answer["Reason"] == (
+        "the deployment 'mine' belongs to ada (topology demo); choose another name by -c deployment=NAME, or destroy "
+        "that one first."
+    )
+
+
+def test_rolling_back_a_refused_update_succeeds(cloudformation: CloudFormation) -> None:
+    held = cloudformation.ask("Create", claimed("ada", "demo"))["PhysicalResourceId"]
+    cloudformation.ask("Update", claimed("bob", "demo"), held=held)
+    back = cloudformation.ask("Update", claimed("ada", "demo"), held=held)
+    assert (back["Status"], back["PhysicalResourceId"]) == ("SUCCESS", held)
 
 
 def test_without_time_left_it_fails_and_says_how_to_go_on(cloudformation: CloudFormation) -> None:

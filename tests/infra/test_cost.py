@@ -1,5 +1,6 @@
 """Prices, against sums done by hand."""
 
+import datetime
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,26 @@ from hypothesis import strategies as st
 from infra import cost, topology
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+EMR_VOLUME = (30 + 64) * 0.08 / 730
+GPU_VOLUME = 150 * 0.08 / 730
+ENDPOINTS = 3 * 0.01
+
+REFERENCE_DAY = datetime.date(2019, 5, 31)
+# The reference's table: what it calls the experiment, the nodes that ran, its seconds, its total price.
+REFERENCE = [
+    ("single g3.4xlarge", {"g3.4xlarge": 1}, 35_920, 11.38),
+    ("single p2.xlarge", {"p2.xlarge": 1}, 63_923, 15.98),
+    ("single g3.16xlarge", {"g3.16xlarge": 1}, 13_156, 16.64),
+    ("two g3.4xlarge", {"g3.4xlarge": 2}, 24_316, 15.39),
+    ("two g3.16xlarge with 2 GPU only", {"g3.16xlarge": 2}, 15_820, 20.02),
+    ("four g3.4xlarge", {"g3.4xlarge": 4}, 13_973, 17.69),
+    ("two g3.16xlarge", {"g3.16xlarge": 2}, 9_531, 24.17),
+    ("three g3.4xlarge + one p2.xlarge", {"g3.4xlarge": 3, "p2.xlarge": 1}, 24_256, 29.12),
+    ("three g3.4xlarge + one p2.xlarge, dynamic", {"g3.4xlarge": 3, "p2.xlarge": 1}, 23_007, 27.60),
+    ("one g3.4xlarge + one p2.xlarge", {"g3.4xlarge": 1, "p2.xlarge": 1}, 39_382, 22.32),
+    ("one g3.4xlarge + one p2.xlarge, dynamic", {"g3.4xlarge": 1, "p2.xlarge": 1}, 37_503, 21.26),
+]
+BY_HAND = {"p2.xlarge": 0.90, "g3.4xlarge": 1.14, "g3.16xlarge": 4.56}
 
 
 def of(**fields: object) -> topology.Topology:
@@ -16,24 +37,95 @@ def of(**fields: object) -> topology.Topology:
 
 
 def test_the_demo_costs_what_its_parts_cost() -> None:
-    cluster = 2 * (0.192 + 0.048) + 2 * (30 + 64) * 0.08 / 730
-    nodes = 1.006 + 0.526 + 2 * 150 * 0.08 / 730
-    endpoints = 3 * 0.01
-    assert cost.hourly(topology.load("demo", SHIPPED)) == pytest.approx(cluster + nodes + endpoints)
+    cluster = 2 * (0.192 + 0.048) + 2 * EMR_VOLUME
+    nodes = 1.006 + 0.526 + 2 * GPU_VOLUME
+    assert cost.hourly(topology.load("demo", SHIPPED)) == pytest.approx(cluster + nodes + ENDPOINTS)
 
 
 def test_the_reference_cluster_costs_what_its_parts_cost() -> None:
-    cluster = 9 * (0.200 + 0.060) + 9 * (30 + 64) * 0.08 / 730
-    nodes = 3 * 1.14 + 0.90 + 4 * 150 * 0.08 / 730
-    endpoints = 3 * 0.01
-    assert cost.hourly(topology.load("reference-3g3-1p2", SHIPPED)) == pytest.approx(cluster + nodes + endpoints)
+    cluster = 9 * (0.200 + 0.060) + 9 * EMR_VOLUME
+    nodes = 3 * 1.14 + 0.90 + 4 * GPU_VOLUME
+    assert cost.hourly(topology.load("reference-3g3-1p2", SHIPPED)) == pytest.approx(cluster + nodes + ENDPOINTS)
 
 
-def test_preprocessing_alone_has_the_endpoints_of_systems_manager_too() -> None:
+def gpu_hourly(nodes: dict[str, int]) -> float:
+    """What the GPU machines of a cluster cost an hour by the reference's own price list."""
+    wanted = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
+    return sum(row.hourly for row in cost.rows(wanted, on=REFERENCE_DAY) if row.part == "training" and row.instance)
+
+
+@pytest.mark.parametrize(("name", "nodes", "seconds", "total"), REFERENCE, ids=[row[0] for row in REFERENCE])
+def test_the_rows_of_the_reference_cost_what_it_says(
+    name: str, nodes: dict[str, int], seconds: int, total: float
+) -> None:
+    hourly = gpu_hourly(nodes)
+    assert hourly == pytest.approx(sum(count * BY_HAND[kind] for kind, count in nodes.items()))
+    # Its totals are hours, rounded to a hundredth, times the rate; this row priced one machine where two ran.
+    counted = hourly / 2 if name == "two g3.16xlarge with 2 GPU only" else hourly
+    assert round(seconds / 3600, 2) * counted == pytest.approx(total, abs=0.006)
+
+
+def test_a_cluster_of_one_node_is_priced_as_one() -> None:
+    found = cost.hourly(of(preprocessing={"primary": {"instance_type": "m5.xlarge"}}))
+    assert found == pytest.approx(0.192 + 0.048 + EMR_VOLUME + ENDPOINTS)
+
+
+def test_spot_is_priced_at_most_at_the_price_on_demand() -> None:
     nodes = {"instance_type": "m5.xlarge"}
-    found = cost.rows(of(preprocessing={"primary": nodes, "core": {**nodes, "count": 3}}))
-    assert {row.part for row in found} == {"preprocessing", "network"}
-    assert [row.quantity for row in found] == [1, 1, 3, 3, 4, 3]
+    groups = {"primary": nodes, "core": {**nodes, "count": 3}, "task": {**nodes, "count": 5, "market": "spot"}}
+    found = [row for row in cost.rows(of(preprocessing=groups)) if row.instance]
+    assert [(row.item, row.quantity, row.at_most) for row in found] == [
+        ("primary m5.xlarge", 1, False),
+        ("core m5.xlarge", 3, False),
+        ("task m5.xlarge", 5, True),
+    ]
+    assert {row.unit_price for row in found} == {0.192}
+
+
+def test_managed_scaling_is_priced_as_it_starts_and_as_it_may_become() -> None:
+    nodes = {"instance_type": "m5.xlarge"}
+    groups = {"primary": nodes, "core": {**nodes, "count": 3}, "task": {"instance_type": "m5.2xlarge", "count": 1}}
+    fixed, scaling = of(preprocessing=groups), of(preprocessing={**groups, "scaling": {"maximum": 10}})
+    assert cost.hourly(scaling) == cost.hourly(fixed) == cost.scaled(fixed)
+    assert cost.scaled(scaling) - cost.hourly(scaling) == pytest.approx(6 * (0.384 + 0.096 + EMR_VOLUME))
+
+
+def test_a_way_out_costs_its_gateway_and_its_address_instead_of_endpoints() -> None:
+    found = cost.rows(of(training=[{"instance_type": "g5.xlarge", "count": 1}], network={"egress": "nat"}))
+    assert [(row.item, row.hourly) for row in found if row.part == "network"] == [
+        ("NAT gateway", 0.045),
+        ("public address of the NAT gateway", 0.005),
+    ]
+
+
+def test_a_network_that_exists_costs_nothing_more() -> None:
+    nodes = [{"instance_type": "g5.xlarge", "count": 1}]
+    found = of(training=nodes, zone="us-east-1b", network={"vpc": "vpc-0a1b2c3d", "subnet": "subnet-0a1b2c3d"})
+    assert {row.part for row in cost.rows(found)} == {"training"}
+    assert cost.standing(found) == 0
+
+
+def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once_are_paid_for() -> None:
+    groups = [
+        {"name": "late", "instance_type": "g5.xlarge", "count": 2},
+        {"name": "early", "instance_type": "g4dn.xlarge", "count": 1, "start": "deploy"},
+    ]
+    found = of(preprocessing={"primary": {"instance_type": "m5.xlarge"}}, training=groups)
+    cluster = 0.192 + 0.048 + EMR_VOLUME
+    assert cost.resting(found) == pytest.approx(cluster + 0.526 + GPU_VOLUME + ENDPOINTS)
+    assert cost.standing(found) == pytest.approx(ENDPOINTS)
+
+
+def test_what_is_paid_by_use_has_its_unit_price() -> None:
+    nodes = [{"instance_type": "g5.xlarge", "count": 2}]
+    found = cost.by_use(of(training=nodes, share="efs", network={"egress": "nat"}))
+    assert [(use.item, use.price, use.unit) for use in found] == [
+        ("S3, what is kept", 0.023, "GiB a month"),
+        ("EFS, what is kept", 0.30, "GiB a month"),
+        ("EFS, what is read", 0.03, "GiB"),
+        ("EFS, what is written", 0.06, "GiB"),
+        ("NAT gateway, what passes", 0.045, "GiB"),
+    ]
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
@@ -41,5 +133,4 @@ def test_a_node_more_costs_the_same_whatever_there_is(few: int, more: int) -> No
     def price(count: int) -> float:
         return cost.hourly(of(training=[{"instance_type": "g6.xlarge", "count": count}]))
 
-    node = 0.8048 + 150 * 0.08 / 730
-    assert price(few + more) - price(few) == pytest.approx(more * node)
+    assert price(few + more) - price(few) == pytest.approx(more * (0.8048 + GPU_VOLUME))

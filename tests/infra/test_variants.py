@@ -1,13 +1,16 @@
 """What a topology leaves out, keeps, or may not have: stacks that differ from the whole."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from infra import topology
+from infra import parts, topology
 from infra.stack import ShoalStack
+from tests.infra import invariants
+from tests.infra.invariants import as_list, of_type, the
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 
@@ -51,16 +54,6 @@ def test_whatever_nodes_there_are_systems_manager_reaches_them(
     assert admitted == machines
 
 
-def test_a_topology_may_choose_its_zone(synthesise: Synthesise, tmp_path: Path) -> None:
-    wanted = topology.load("demo", SHIPPED)
-    chosen = wanted.model_copy(update={"zone": "us-east-1c"})
-    zones = []
-    for each in (wanted, chosen):
-        found = Template.from_stack(synthesise(each, tmp_path / str(each.zone))).find_resources("AWS::EC2::Subnet")
-        zones += [subnet["Properties"]["AvailabilityZone"] for subnet in found.values()]
-    assert zones == [{"Fn::Select": [0, {"Fn::GetAZs": ""}]}, "us-east-1c"]
-
-
 def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthesise, tmp_path: Path) -> None:
     wanted = topology.load("demo", SHIPPED)
     resources = [
@@ -75,9 +68,8 @@ def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthes
     assert others[0] == others[1] == others[2]
 
 
-def test_retained_data_outlive_the_stack_and_are_never_emptied(synthesise: Synthesise, tmp_path: Path) -> None:
-    wanted = topology.load("demo", SHIPPED).model_copy(update={"retain_data": True})
-    template = Template.from_stack(synthesise(wanted, tmp_path))
+def test_kept_data_outlive_the_stack_and_are_never_emptied(synthesise: Synthesise, tmp_path: Path) -> None:
+    template = Template.from_stack(synthesise(with_data(keep=True), tmp_path))
     kept = template.find_resources("AWS::S3::Bucket", {"DeletionPolicy": "Retain"})
     assert len(kept) == 1
     cleaned = template.find_resources("Custom::Cleanup", {"Properties": {"Bucket": Match.any_value()}})
@@ -86,24 +78,60 @@ def test_retained_data_outlive_the_stack_and_are_never_emptied(synthesise: Synth
     assert not emptied & set(kept)
 
 
-def test_deciding_later_to_retain_data_deletes_no_cleanup_and_so_empties_nothing(
+def test_deciding_later_to_keep_data_deletes_no_cleanup_and_so_empties_nothing(
     synthesise: Synthesise, tmp_path: Path
 ) -> None:
-    wanted = topology.load("demo", SHIPPED)
     before, after = (
-        Template.from_stack(synthesise(wanted.model_copy(update={"retain_data": keep}), tmp_path / str(keep)))
-        for keep in (False, True)
+        Template.from_stack(synthesise(with_data(keep=keep), tmp_path / str(keep))) for keep in (False, True)
     )
     assert set(before.find_resources("Custom::Cleanup")) == set(after.find_resources("Custom::Cleanup"))
+
+
+def test_a_bucket_that_was_given_is_used_and_nothing_of_it_is_changed(synthesise: Synthesise, tmp_path: Path) -> None:
+    found = Template.from_stack(synthesise(with_data(bucket="my-reviews"), tmp_path)).to_json()
+    resources = found["Resources"]
+    assert found["Outputs"][topology.OUTPUT_DATA_BUCKET] == {"Value": "my-reviews"}
+    assert len(of_type(resources, "AWS::S3::Bucket")) == 2
+    speaking = {name for name, each in resources.items() if "my-reviews" in json.dumps(each)}
+    assert {resources[name]["Type"] for name in speaking} == {
+        "AWS::EC2::LaunchTemplate",
+        "AWS::IAM::Policy",
+        "AWS::Lambda::Function",
+    }
+    assert not speaking & {name for name in resources if name.startswith("Cleanup")}
+
+
+def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(synthesise: Synthesise, tmp_path: Path) -> None:
+    resources = Template.from_stack(synthesise(with_data(bucket="my-reviews"), tmp_path)).to_json()["Resources"]
+    reached = {
+        (part, place["Fn::Join"][1][-1].partition(":s3:::my-reviews")[2])
+        for part in ("Preprocessing", "Training")
+        for statement in the(resources, "AWS::IAM::Policy", f"{part}NodeRole")[1]["PolicyDocument"]["Statement"]
+        for place in as_list(statement["Resource"])
+        if "my-reviews" in json.dumps(place)
+    }
+    assert {place for part, place in reached if part == "Preprocessing"} == {"", "/datasets/*", "/work/*"}
+    assert {place for part, place in reached if part == "Training"} == {"", "/datasets/*", "/runs/*", "/nodes/*"}
+
+
+def test_tags_of_a_topology_are_on_everything(synthesise: Synthesise, tmp_path: Path) -> None:
+    wanted = topology.load("demo", SHIPPED).model_copy(update={"tags": {"project": "reviews"}})
+    resources = Template.from_stack(synthesise(wanted, tmp_path)).to_json()["Resources"]
+    assert invariants.untagged(resources, {"project": "reviews", topology.TAG_OWNER: "ada"}) == []
+
+
+def with_data(**fields: object) -> topology.Topology:
+    return topology.load("demo", SHIPPED).model_copy(update={"data": parts.Data.model_validate(fields)})
 
 
 def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:
     stack = synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path, emulated=False)
     said = "AWS retired {} and starts none; in topologies/reference-3g3-1p2.yaml take {}, today's equivalent."
-    assert errors(stack) == {
+    retired = [each for each in errors(stack) if "AWS retired" in each]
+    assert sorted(each.partition(": ")[2] for each in retired) == [
         said.format("g3.4xlarge (2025-10-31)", "g5.xlarge"),
         said.format("p2.xlarge (2024)", "g4dn.xlarge"),
-    }
+    ]
 
 
 def test_retired_types_play_on_the_emulator(synthesise: Synthesise, tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""What the CDK app and the command line must tell alike: who asks, and whether it is AWS that is asked.
+
+Easy to get wrong: the owner is part of a deployment's claim. Told in two ways, a person's own deployment is refused.
+"""
+
+import getpass
+import ipaddress
+from urllib.parse import urlsplit
+
+from infra.topology import Topology, owner_tag
+
+
+def owner_of(wanted: Topology, given: str | None) -> str:
+    """Who answers for a deployment, as its tag says: who is given, else whom the topology names, else the user."""
+    return owner_tag(given or wanted.owner or _user())
+
+
+def emulated(endpoint: str | None) -> bool:
+    """Whether AWS's interfaces are asked for on this machine, where no real AWS starts machines."""
+    host = urlsplit(endpoint or "").hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return ""

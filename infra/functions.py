@@ -1,0 +1,74 @@
+"""The functions that run inside AWS, and the log groups of the stack.
+
+Easy to get wrong is the role. The managed one for functions may create log groups, and a function's last lines would
+bring back the group that the stack has just deleted.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from aws_cdk import Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.roles import accept
+
+_HANDLERS = Path(__file__).with_name("handlers")
+
+
+def function(
+    scope: Construct,
+    *,
+    description: str,
+    files: Sequence[str],
+    handler: str,
+    timeout: Duration,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[lambda_.Function, iam.Role]:
+    """A function of these files of `handlers/`, and its role, which may do nothing yet but write the log."""
+    log = log_group(scope, "Log")
+    role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    role.add_to_policy(
+        iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn])
+    )
+    made = lambda_.Function(
+        scope,
+        "Function",
+        description=description,
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        handler=handler,
+        code=lambda_.Code.from_asset(
+            str(_HANDLERS), exclude=["*", *(f"!{name}" for name in files)], ignore_mode=IgnoreMode.GIT
+        ),
+        timeout=timeout,
+        memory_size=256,
+        role=role,
+        log_group=log,
+        environment=environment,
+    )
+    accept(
+        made,
+        "CKV_AWS_115",
+        "Reserved executions are taken from the account's, of which a new account has none to give.",
+    )
+    accept(
+        made,
+        "CKV_AWS_116",
+        "Nobody would read a dead letter: CloudFormation waits for the answer, and the clock asks again.",
+    )
+    accept(
+        made, "CKV_AWS_117", "It calls AWS's interfaces alone; in the network it would need endpoints for each of them."
+    )
+    accept(made, "CKV_AWS_173", "AWS encrypts it with a key of its own; there are no secrets in it.")
+    return made, role
+
+
+def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
+    """Lines that are kept for a week, and not beyond the stack."""
+    group = logs.LogGroup(
+        scope, construct_id, retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
+    )
+    accept(group, "CKV_AWS_158", "CloudWatch encrypts it; a key of one's own would outlive the stack by a week.")
+    return group

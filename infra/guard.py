@@ -1,0 +1,204 @@
+"""The guard of a deployment: a function that AWS runs every five minutes, which ends what is idle, and all at its end.
+
+Easy to get wrong is what it must outlive. Whatever costs by the hour depends on the guard, so that it is there before
+and goes after: it also ends a stack that was half made, or whose deletion failed.
+"""
+
+from collections.abc import Mapping
+
+from aws_cdk import Annotations, Duration, Stack
+from aws_cdk import aws_budgets as budgets
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra import catalog, cost, sizing, topology
+from infra.errors import TopologyError
+from infra.functions import function
+from infra.roles import accept
+
+_EVERY = Duration.minutes(5)
+_LONGEST = Duration.minutes(4)
+"""Less than the time between two rounds, so that they do not overlap."""
+_MAIL_AT = (80, 100)
+"""Per cent of the budget at which AWS's own budget sends a mail."""
+
+
+class Guard(Construct):
+    """The function, its clock, and whom it tells; `topic` is None when the topology names no mail address.
+
+    With a mail address and a budget there is a budget of AWS's as well, which sends mails and stops nothing: it counts
+    what AWS bills, hours late, and only if `shoal:deployment` was activated as a cost allocation tag in the account.
+    """
+
+    function: lambda_.Function
+    topic: sns.Topic | None
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, wanted: topology.Topology, deployment: str, data: s3.IBucket
+    ) -> None:
+        """Build it; `data` is where the nodes leave their signs of work."""
+        super().__init__(scope, construct_id)
+        self._deployment, self._data = deployment, data
+        self.topic = self._topic(wanted.guard.mail) if wanted.guard.mail else None
+        self.function, self._role = function(
+            self,
+            description="Ends what is idle, and the whole stack at its end",
+            files=["guard/", "guard/*.py"],
+            handler="guard.main.handler",
+            timeout=_LONGEST,
+            environment={"SETTINGS": Stack.of(self).to_json_string(self._settings(wanted))},
+        )
+        self._allow()
+        events.Rule(
+            self,
+            "Clock",
+            description=f"Wakes the guard of {deployment}",
+            schedule=events.Schedule.rate(_EVERY),
+            targets=[targets.LambdaFunction(self.function)],
+        )
+        if wanted.guard.budget and wanted.guard.mail:
+            self._budget(wanted.guard.budget, wanted.guard.mail)
+
+    def _settings(self, wanted: topology.Topology) -> dict[str, object]:
+        """What `handlers.guard.rules.Settings` holds."""
+        return {
+            "deployment": self._deployment,
+            "stack": Stack.of(self).stack_id,
+            "bucket": self._data.bucket_name,
+            "keep": wanted.data.keep or wanted.data.bucket is not None,
+            "nodes_prefix": topology.NODES_PREFIX,
+            "account": topology.guard_parameter(self._deployment),
+            "extension": topology.extension_parameter(self._deployment),
+            "max_hours": wanted.guard.max_hours,
+            "idle_minutes": wanted.guard.idle_minutes,
+            **({"budget": wanted.guard.budget} if wanted.guard.budget else {}),
+            **({"topic": self.topic.topic_arn} if self.topic else {}),
+            **self._prices(wanted),
+        }
+
+    def _prices(self, wanted: topology.Topology) -> dict[str, object]:
+        """Dollars an hour; without a price list nothing is counted, and a budget cannot be kept."""
+        try:
+            return prices(wanted)
+        except TopologyError as error:
+            if wanted.guard.budget:
+                Annotations.of(self).add_error(f"the budget cannot be kept without prices: {error}")
+            return {"gpu": {}, "emr": {}, "standing": 0.0}
+
+    def _topic(self, mail: str) -> sns.Topic:
+        topic = sns.Topic(
+            self,
+            "Topic",
+            display_name=f"Shoal {self._deployment}",
+            master_key=kms.Alias.from_alias_name(self, "Key", "alias/aws/sns"),
+            enforce_ssl=True,
+        )
+        topic.add_subscription(subscriptions.EmailSubscription(mail))
+        return topic
+
+    def _budget(self, dollars: float, mail: str) -> None:
+        budgets.CfnBudget(
+            self,
+            "Budget",
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=dollars, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${self._deployment}"]},
+            ),
+            notifications_with_subscribers=[
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        notification_type="ACTUAL",
+                        comparison_operator="GREATER_THAN",
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=[budgets.CfnBudget.SubscriberProperty(subscription_type="EMAIL", address=mail)],
+                )
+                for percent in _MAIL_AT
+            ],
+        )
+
+    def _allow(self) -> None:
+        """What it may do, to its own deployment alone wherever AWS can tell."""
+        stack, own = Stack.of(self), topology.TAG_DEPLOYMENT
+        account, extension = (
+            stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
+            for name in (topology.guard_parameter(self._deployment), topology.extension_parameter(self._deployment))
+        )
+        self._grant("cloudformation", "DescribeStacks", "ListStackResources", "DeleteStack", on=stack.stack_id)
+        self._grant("ssm", "GetParameters", on=account)
+        self._grant("ssm", "GetParameters", on=extension)
+        self._grant("ssm", "PutParameter", on=account)
+        self._grant("s3", "ListBucket", on=self._data.bucket_arn, where={"s3:prefix": topology.NODES_PREFIX})
+        self._grant(
+            "elasticmapreduce",
+            *("DescribeCluster", "ListInstances", "ListSteps", "TerminateJobFlows"),
+            on=stack.format_arn(service="elasticmapreduce", resource="cluster", resource_name="*"),
+            where={f"elasticmapreduce:ResourceTag/{own}": self._deployment},
+        )
+        self._grant(
+            "autoscaling",
+            "UpdateAutoScalingGroup",
+            on=stack.format_arn(
+                service="autoscaling",
+                resource="autoScalingGroup:*:autoScalingGroupName",
+                resource_name=f"{stack.stack_name}-*",
+            ),
+            where={f"aws:ResourceTag/{own}": self._deployment},
+        )
+        self._grant("autoscaling", "DescribeAutoScalingGroups", on="*")
+        self._grant("ec2", "DescribeInstances", on="*")
+        self._grant("cloudwatch", "GetMetricStatistics", on="*")
+        if self.topic:
+            self._grant("sns", "Publish", on=self.topic.topic_arn)
+        self._accept_findings(stack)
+
+    def _grant(self, service: str, *actions: str, on: str, where: Mapping[str, str] | None = None) -> None:
+        self._role.add_to_policy(
+            iam.PolicyStatement(
+                actions=[f"{service}:{action}" for action in actions],
+                resources=[on],
+                conditions={"StringEquals": where} if where else None,
+            )
+        )
+
+    def _accept_findings(self, stack: Stack) -> None:
+        policy = self._role.node.find_child("DefaultPolicy")
+        accept(policy, "IAM5[Resource::*]", "These calls tell and change nothing, and AWS cannot limit them.")
+        by_tag = (
+            "Its id is not known before it is made, which is after the guard; the tag limits it to this deployment."
+        )
+        for service, resource in (
+            ("elasticmapreduce", "cluster/*"),
+            ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{stack.stack_name}-*"),
+        ):
+            place = f"arn:<AWS::Partition>:{service}:{stack.region}:<AWS::AccountId>:{resource}"
+            accept(policy, f"IAM5[Resource::{place}]", by_tag)
+
+
+def prices(wanted: topology.Topology) -> dict[str, object]:
+    """Dollars an hour of a node by type, with its volumes, and of what stands as long as the stack, by the price list.
+
+    Of a spot node too it is the on-demand price, the most that it can cost. Raises TopologyError when one is missing.
+    """
+    known = catalog.prices(wanted.region)
+    gib_hour = known.other.gp3_gib_month / cost.HOURS_A_MONTH
+    emr_types = wanted.preprocessing.instance_types if wanted.preprocessing else ()
+    emr_gib = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
+    return {
+        "gpu": {
+            group.instance_type: known.hourly(group.instance_type) + sizing.GPU_ROOT_GIB * gib_hour
+            for group in wanted.training
+        },
+        "emr": {name: known.hourly(name) + known.emr_hourly(name) + emr_gib * gib_hour for name in emr_types},
+        "standing": cost.standing(wanted),
+    }

@@ -1,0 +1,277 @@
+"""Looks what there is of a deployment, and does what the rules say. AWS runs it every five minutes.
+
+Easy to get wrong: a service that refuses must not keep the others from saving money. So every look and every act fails
+alone, and what could not be seen counts as at work.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Any, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from .rules import Account, Action, Cluster, Machine, Node, Seen, Settings, Told, decide
+
+_OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
+_ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
+_PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
+_MOST_HOURS = 100_000.0
+# A service that does not answer must leave time for the others; the next round asks it again.
+_PATIENCE = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
+_logger = logging.getLogger(__name__)
+_logger.setLevel(logging.INFO)
+Found = TypeVar("Found")
+
+
+class UnfinishedError(Exception):
+    """Some of a round failed; the rest of it was done."""
+
+
+class Round:
+    """Does things that may fail, one without the others, and remembers the failures."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+
+    def attempt(self, what: Callable[[], Found], otherwise: Found) -> Found:
+        """What it returns, or `otherwise` when it fails."""
+        try:
+            return what()
+        except Exception as error:
+            self.failures.append(f"{type(error).__name__}: {error}")
+            return otherwise
+
+
+def handler(event: dict[str, Any], context: object) -> None:
+    """One round. Its clock is the event's `time`, which EventBridge sends.
+
+    Raises UnfinishedError at the end when anything failed, so that AWS counts an error and tries the round again.
+    """
+    del context
+    logging.basicConfig(format="%(message)s")  # Lambda has its own way, which this leaves alone
+    settings = Settings(**json.loads(os.environ["SETTINGS"]))
+    now = datetime.fromisoformat(event["time"]) if "time" in event else datetime.now(UTC)
+    created = _created(settings)
+    if created is None:
+        return
+    this = Round()
+    account, extension = _remembered(settings, created, this)
+    seen = _look(settings, now, this, created, extension)
+    after, actions = decide(settings, now, account, seen)
+    # Told before it is remembered as told, and remembered before anything is deleted: a round that breaks off between
+    # tells twice, but never deletes without having told, and what it writes does not outlive the stack.
+    for action in actions:
+        if action.kind == "tell":
+            this.attempt(partial(_tell, settings, action), None)
+    if after is not None and after != account:
+        _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
+        this.attempt(partial(_remember, settings, after), None)
+    for action in actions:
+        _logger.info("%s %s %s", action.kind, action.subject, action.text)
+        if action.kind != "tell":
+            this.attempt(partial(_ACTS[action.kind], action.subject), None)
+    if this.failures:
+        raise UnfinishedError("; ".join(this.failures))
+
+
+# Looking
+
+
+def _created(settings: Settings) -> datetime | None:
+    """When the stack was; None when it has gone, is going, or never came."""
+    try:
+        (stack,) = _client("cloudformation").describe_stacks(StackName=settings.stack)["Stacks"]
+    except ClientError as error:
+        if "does not exist" in error.response["Error"]["Message"]:
+            return None
+        raise
+    created: datetime = stack["CreationTime"]
+    return None if stack["StackStatus"] in _OVER else created
+
+
+def _remembered(settings: Settings, created: datetime, this: Round) -> tuple[Account | None, float]:
+    """The account, None when it could not be asked for, and the hours added.
+
+    What cannot be read, or is older than the stack and so another one's, counts as not there.
+    """
+    names = [settings.account, settings.extension]
+    found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
+    if found is None:
+        return None, 0.0
+    texts = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
+    account = this.attempt(lambda: _account(texts.get(settings.account, "{}")), Account())
+    return account, this.attempt(lambda: _extension(texts.get(settings.extension, "0")), 0.0)
+
+
+def _account(text: str) -> Account:
+    read = json.loads(text)
+    told = {
+        name: Told(value=each["value"], at=datetime.fromisoformat(each["at"]))
+        for name, each in read.get("told", {}).items()
+    }
+    as_of = datetime.fromisoformat(read["as_of"]) if read.get("as_of") else None
+    return Account(spent=float(read.get("spent", 0.0)), as_of=as_of, rate=float(read.get("rate", 0.0)), told=told)
+
+
+def _extension(text: str) -> float:
+    hours = float(text)
+    if not 0 <= hours <= _MOST_HOURS:
+        raise ValueError(f"{text} is not a number of hours to add")
+    return hours
+
+
+def _remember(settings: Settings, account: Account) -> None:
+    text = json.dumps(asdict(account), default=datetime.isoformat)
+    _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
+
+
+def _look(settings: Settings, now: datetime, this: Round, created: datetime, extension: float) -> Seen:
+    nothing: list[tuple[str, str]] = []
+    resources = this.attempt(partial(_resources, settings), nothing)
+    names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
+    clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
+    looks = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
+    return Seen(
+        created=created,
+        extension=extension,
+        groups=this.attempt(partial(_asking, names), []),
+        nodes=this.attempt(partial(_nodes, settings, now, this, names), []),
+        clusters=[cluster for cluster in looks if cluster],
+        complete=not this.failures,
+    )
+
+
+def _resources(settings: Settings) -> list[tuple[str, str]]:
+    """Type and name of what the stack has; not by DescribeStackResources, which stops at a hundred."""
+    pages = _client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=settings.stack)
+    return [
+        (resource["ResourceType"], resource["PhysicalResourceId"])
+        for page in pages
+        for resource in page["StackResourceSummaries"]
+        if resource.get("PhysicalResourceId") and resource["ResourceStatus"] != "DELETE_COMPLETE"
+    ]
+
+
+def _asking(groups: Sequence[str]) -> list[str]:
+    """Those of the groups that ask for nodes."""
+    if not groups:  # asked about none, AWS tells of all
+        return []
+    pages = _client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=groups)
+    return [
+        group["AutoScalingGroupName"]
+        for page in pages
+        for group in page["AutoScalingGroups"]
+        if group["DesiredCapacity"] or group["MinSize"]
+    ]
+
+
+def _nodes(settings: Settings, now: datetime, this: Round, groups: Sequence[str]) -> list[Node]:
+    if not groups:
+        return []
+    pages = (
+        _client("ec2")
+        .get_paginator("describe_instances")
+        .paginate(
+            Filters=[
+                {"Name": "tag:aws:autoscaling:groupName", "Values": groups},
+                {"Name": "instance-state-name", "Values": ["pending", "running"]},
+            ]
+        )
+    )
+    instances = [each for page in pages for found in page["Reservations"] for each in found["Instances"]]
+    at_work = {each["InstanceId"]: now for each in instances}
+    signs = this.attempt(partial(_signs, settings), at_work) if instances else {}
+    return [
+        Node(
+            price=settings.gpu.get(each["InstanceType"], 0.0),
+            since=each["LaunchTime"],
+            sign=signs.get(each["InstanceId"]),
+        )
+        for each in instances
+    ]
+
+
+def _signs(settings: Settings) -> dict[str, datetime]:
+    """When each node last reported or worked: both leave objects that are named by its instance's id."""
+    found: dict[str, datetime] = {}
+    pages = _client("s3").get_paginator("list_objects_v2")
+    for page in pages.paginate(Bucket=settings.bucket, Prefix=settings.nodes_prefix):
+        for each in page.get("Contents", ()):
+            node = each["Key"].removeprefix(settings.nodes_prefix).partition(".")[0]
+            found[node] = max(each["LastModified"], found.get(node, each["LastModified"]))
+    return found
+
+
+def _cluster(settings: Settings, now: datetime, identifier: str) -> Cluster | None:
+    """The cluster; None when it has ended or is ending."""
+    emr = _client("emr")
+    status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
+    if status["State"] in _ENDING:
+        return None
+    created = status["Timeline"]["CreationDateTime"]
+    nodes = emr.get_paginator("list_instances").paginate(ClusterId=identifier, InstanceStates=_PAID)
+    newest_steps = emr.list_steps(ClusterId=identifier)["Steps"]
+    ends = [step["Status"]["Timeline"].get("EndDateTime", created) for step in newest_steps]
+    return Cluster(
+        identifier=identifier,
+        state=status["State"],
+        quiet_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
+        marks=_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
+        machines=[
+            Machine(
+                price=settings.emr.get(node["InstanceType"], 0.0),
+                since=node["Status"].get("Timeline", {}).get("CreationDateTime", created),
+            )
+            for page in nodes
+            for node in page["Instances"]
+        ],
+    )
+
+
+def _marks(settings: Settings, now: datetime, cluster: str) -> list[float]:
+    answer = _client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/ElasticMapReduce",
+        MetricName="IsIdle",
+        Dimensions=[{"Name": "JobFlowId", "Value": cluster}],
+        StartTime=now - settings.idle,
+        EndTime=now,
+        Period=int(settings.period.total_seconds()),
+        Statistics=["Minimum"],
+    )
+    return [point["Minimum"] for point in answer["Datapoints"]]
+
+
+# Acting
+
+
+def _tell(settings: Settings, action: Action) -> None:
+    if settings.topic:
+        _client("sns").publish(TopicArn=settings.topic, Subject=action.subject, Message=action.text)
+
+
+def _lower(group: str) -> None:
+    _client("autoscaling").update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
+
+
+def _terminate(cluster: str) -> None:
+    _client("emr").terminate_job_flows(JobFlowIds=[cluster])
+
+
+def _delete(stack: str) -> None:
+    """CloudFormation works with the role that the stack was deployed with: the guard's own need not reach its parts."""
+    _client("cloudformation").delete_stack(StackName=stack)
+
+
+_ACTS: dict[str, Callable[[str], None]] = {"lower": _lower, "terminate": _terminate, "delete": _delete}
+
+
+@cache
+def _client(service: str) -> Any:
+    return boto3.client(service, config=_PATIENCE)  # type: ignore[call-overload]

@@ -1,0 +1,277 @@
+"""The parts that a topology is made of: fields, defaults, and what each may hold.
+
+Easy to get wrong: a field's `description` completes the sentence "... must be ...", and its first example is what a
+reader is told to write; both are shown to the user.
+"""
+
+import difflib
+import functools
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+import botocore.session
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from infra import catalog
+from infra.document import FieldError
+
+NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
+NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
+
+Market = Literal["on-demand", "spot"]
+Start = Literal["train", "deploy"]
+
+_MARKET = "on-demand, or spot for AWS's spare capacity, cheaper and taken back at any time"
+
+
+@functools.cache
+def _regions() -> Sequence[str]:
+    return botocore.session.get_session().get_available_regions("ec2", partition_name="aws")
+
+
+def known_region(value: str) -> str:
+    """Return the region; a ValueError with the nearest one when AWS has none of this name."""
+    if value not in _regions():
+        nearest = difflib.get_close_matches(value.lower(), _regions(), n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else "write its code, such as us-east-1."
+        raise ValueError(f"'{value}' is not an AWS region; {hint}")
+    return value
+
+
+def _of_today() -> list[catalog.InstanceType]:
+    return [row for row in catalog.catalog().types.values() if not row.retired]
+
+
+def _similar(name: str, usable: Sequence[str]) -> str:
+    return " or ".join(difflib.get_close_matches(name, usable, n=3, cutoff=0))
+
+
+def _runs_emr(value: str) -> str:
+    if not catalog.find(value).runs_emr:
+        usable = [row.name for row in _of_today() if row.runs_emr]
+        raise ValueError(f"'{value}' does not run preprocessing (EMR); take {_similar(value, usable)}.")
+    return value
+
+
+def _has_gpu(value: str) -> str:
+    if catalog.find(value).gpu is None:
+        usable = [row.name for row in _of_today() if row.gpu]
+        raise ValueError(f"'{value}' has no GPU to train on; take {_similar(value, usable)}.")
+    return value
+
+
+EmrType = Annotated[str, AfterValidator(_runs_emr)]
+GpuType = Annotated[str, AfterValidator(_has_gpu)]
+
+
+class Part(BaseModel):
+    """What all parts have in common: no unknown field, no silent conversion, no change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Primary(Part):
+    """The node that runs the cluster and the last step, the merge."""
+
+    instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
+    market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
+
+
+class Workers(Part):
+    """Nodes that map and reduce: core nodes, which also hold HDFS, or task nodes, which do not."""
+
+    instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
+    count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
+    market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
+
+
+class Scaling(Part):
+    """EMR's managed scaling: core and task nodes come and go with the work."""
+
+    maximum: int = Field(
+        ge=1,
+        le=1000,
+        description="a whole number of nodes from 1 to 1000, the most that core and task may have",
+        examples=[8],
+    )
+
+
+class Preprocessing(Part):
+    """The EMR cluster; without core nodes the primary one does all of the work."""
+
+    release: str = Field(
+        default="emr-7.13.0",
+        pattern=r"^emr-7\.\d+\.\d+$",
+        description="an EMR 7 release (Python 3.11 and Hadoop Streaming are on its nodes)",
+        examples=["emr-7.13.0"],
+    )
+    primary: Primary = Field(description="the primary node's fields", examples=["{instance_type: m5.xlarge}"])
+    core: Workers | None = Field(
+        default=None, description="the core nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"]
+    )
+    task: Workers | None = Field(
+        default=None, description="the task nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"]
+    )
+    scaling: Scaling | None = Field(default=None, description="the managed scaling's fields", examples=["{maximum: 8}"])
+
+    @property
+    def workers(self) -> tuple[tuple[str, Workers], ...]:
+        """The groups of core and task nodes that there are, each with its role."""
+        return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """The primary node's type, then the workers'."""
+        return (self.primary.instance_type, *(group.instance_type for _, group in self.workers))
+
+    @property
+    def architecture(self) -> str:
+        """The processor's architecture, the same on all nodes."""
+        return catalog.find(self.primary.instance_type).architecture
+
+    @model_validator(mode="after")
+    def _task_nodes_need_core_nodes(self) -> Self:
+        for name, part in (("task", self.task), ("scaling", self.scaling)):
+            if part and not self.core:
+                raise FieldError("there is no `core`, and EMR needs at least one core node beside it; add it.", name)
+        return self
+
+    @model_validator(mode="after")
+    def _scaling_leaves_room(self) -> Self:
+        count = sum(group.count for _, group in self.workers)
+        if self.scaling and self.scaling.maximum < count:
+            raise FieldError(
+                f"there are {count} core and task nodes from the start, more than {self.scaling.maximum}; write at "
+                f"least {count}.",
+                "scaling",
+                "maximum",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_architecture(self) -> Self:
+        for role, group in self.workers:
+            name = group.instance_type
+            if catalog.find(name).architecture != self.architecture:
+                usable = [row.name for row in _of_today() if row.runs_emr and row.architecture == self.architecture]
+                raise FieldError(
+                    f"{name} is {catalog.find(name).architecture}, but the primary node's {self.primary.instance_type} "
+                    f"is {self.architecture}, and a cluster's nodes share one architecture, for which their libraries "
+                    f"are brought along; take {_similar(name, usable)}.",
+                    role,
+                    "instance_type",
+                )
+        return self
+
+
+class Group(Part):
+    """GPU nodes of one kind: a *node group*."""
+
+    name: str = Field(
+        pattern=rf"^{NAME.pattern}$",
+        max_length=NAME_LENGTH,
+        description=f"at most {NAME_LENGTH} letters, digits and single dashes between them",
+        examples=["fast"],
+    )
+    instance_type: GpuType = Field(description="an instance type", examples=["g5.xlarge"])
+    count: int = Field(ge=1, le=1000, description="a whole number of nodes from 1 to 1000", examples=[1])
+    gpus: int = Field(ge=1, description="a whole number of GPUs used on each node, at least 1", examples=[1])
+    market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
+    start: Start = Field(
+        default="train",
+        description="train (nodes stand at zero until `shoal train`) or deploy (they start at once)",
+        examples=["train"],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, data: Any) -> Any:
+        """Name a group after its type, and use all of its GPUs."""
+        if not isinstance(data, dict):
+            return data
+        found = catalog.catalog().types.get(str(data.get("instance_type")))
+        if found is None:
+            return {"name": "group", "gpus": 1, **data}
+        return {"name": found.name.replace(".", "-"), "gpus": found.gpu.count if found.gpu else 1, **data}
+
+    @model_validator(mode="after")
+    def _no_more_gpus_than_there_are(self) -> Self:
+        gpu = catalog.find(self.instance_type).gpu
+        if gpu is not None and self.gpus > gpu.count:
+            raise FieldError(
+                f"{self.instance_type} has {gpu.count}, fewer than {self.gpus}; write at most {gpu.count}.", "gpus"
+            )
+        return self
+
+
+class Data(Part):
+    """The data bucket: datasets, runs, models."""
+
+    bucket: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        description="the name of a bucket that exists (3 to 63 small letters, digits, dots and dashes), or nothing for "
+        "one of the deployment's own",
+        examples=["my-reviews"],
+    )
+    keep: bool = Field(
+        default=False, description="true (the data bucket outlives the stack) or false", examples=["false"]
+    )
+
+    @model_validator(mode="after")
+    def _an_existing_bucket_stays_anyway(self) -> Self:
+        if self.bucket and self.keep:
+            raise FieldError("a bucket that exists is never emptied or deleted anyway; leave `keep` out.", "keep")
+        return self
+
+
+class Guard(Part):
+    """When the deployment is switched off by itself."""
+
+    max_hours: int = Field(default=12, ge=1, le=720, description="a whole number of hours from 1 to 720", examples=[12])
+    idle_minutes: int = Field(
+        default=30, ge=5, le=10_080, description="a whole number of minutes from 5 to 10080", examples=[30]
+    )
+    budget: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="a number of dollars above 0, or nothing for no limit",
+        examples=[100],
+    )
+    mail: str | None = Field(
+        default=None,
+        pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
+        description="a mail address for its warnings, or nothing",
+        examples=["me@example.org"],
+    )
+
+
+class Network(Part):
+    """The network of all nodes: one of the deployment's own, or a subnet that exists."""
+
+    egress: Literal["none", "nat"] = Field(
+        default="none", description="none, or nat for a way out to the internet", examples=["none"]
+    )
+    vpc: str | None = Field(
+        default=None,
+        pattern=r"^vpc-[0-9a-f]{8,17}$",
+        description="the id of a VPC that exists",
+        examples=["vpc-0a1b2c3d"],
+    )
+    subnet: str | None = Field(
+        default=None,
+        pattern=r"^subnet-[0-9a-f]{8,17}$",
+        description="the id of a private subnet of that VPC",
+        examples=["subnet-0a1b2c3d"],
+    )
+
+    @model_validator(mode="after")
+    def _vpc_and_subnet_together(self) -> Self:
+        if (self.vpc is None) != (self.subnet is None):
+            given, missing = ("vpc", "subnet") if self.vpc else ("subnet", "vpc")
+            raise FieldError(f"there is no `{missing}` beside it, and an existing network needs both; add it.", given)
+        if self.vpc and self.egress == "nat":
+            raise FieldError("an existing network has the way out that it has; leave `egress` out.", "egress")
+        return self

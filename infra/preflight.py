@@ -1,0 +1,46 @@
+"""What is known to fail, or to cost more than meant, before AWS is asked.
+
+Easy to get wrong: these findings are about AWS. The embedded one plays retired types too, and nothing here stops it.
+"""
+
+import datetime
+from collections.abc import Sequence
+
+from infra.rules import Finding, Rule
+from infra.rules.machines import ImageTooNew, NoTorchBuild, ReleaseEnding, ReleaseTooOld, RetiredType
+from infra.rules.money import BudgetBelowAnHour, BudgetBelowTheHours, HoursBeyondTheEnd, NobodyWarned, NoPrice
+from infra.rules.nodes import NoShare, ShareTooSlow, SpotCluster
+from infra.topology import Topology
+
+
+def offline(topology: Topology, *, hours: float | None = None, today: datetime.date | None = None) -> list[Finding]:
+    """Everything that the topology alone tells, errors first.
+
+    Args:
+        topology: what is to be deployed.
+        hours: how long it is to work; by default until the guard ends it.
+        today: the day by which support is judged; by default this one.
+    """
+    day = today or datetime.datetime.now(tz=datetime.UTC).date()
+    asked = topology.guard.max_hours if hours is None else hours
+    rules: Sequence[Rule] = (
+        RetiredType(),
+        NoPrice(),
+        NoTorchBuild(),
+        ImageTooNew(),
+        ReleaseTooOld(day),
+        BudgetBelowAnHour(),
+        ReleaseEnding(day),
+        BudgetBelowTheHours(asked),
+        HoursBeyondTheEnd(asked),
+        NobodyWarned(),
+        SpotCluster(),
+        NoShare(),
+        ShareTooSlow(),
+    )
+    found = [
+        Finding(level=rule.level, rule=type(rule).__name__, sentence=sentence)
+        for rule in rules
+        for sentence in rule.check(topology)
+    ]
+    return sorted(found, key=lambda finding: finding.level != "error")

@@ -1,0 +1,45 @@
+"""The EMR 7 releases: which have the Python that the jobs need, and until when AWS supports each.
+
+From the pages of Amazon EMR's release guide, each release's "supported lifecycle" and "application versions". Easy to
+get wrong: AWS still starts a release whose support has ended; it is mended no more, not gone.
+"""
+
+import datetime
+
+FIRST = "emr-7.1.0"
+"""The first release with Python 3.11 on its nodes."""
+
+_ENDS = {
+    "emr-7.3.0": datetime.date(2026, 10, 16),
+    "emr-7.4.0": datetime.date(2026, 11, 13),
+    "emr-7.5.0": datetime.date(2026, 11, 21),
+    "emr-7.9.0": datetime.date(2027, 5, 20),
+    "emr-7.10.0": datetime.date(2027, 8, 16),
+    "emr-7.13.0": datetime.date(2028, 4, 22),
+    "emr-7.14.0": datetime.date(2028, 9, 9),
+}
+"""From which day on AWS supports it no more."""
+
+
+def newest() -> str:
+    """The newest release that is listed here."""
+    return max(_ENDS, key=_order)
+
+
+def has_python(release: str) -> bool:
+    """Whether Python 3.11 is on its nodes."""
+    return _order(release) >= _order(FIRST)
+
+
+def support_ends(release: str) -> datetime.date | None:
+    """The day from which AWS supports it no more; None for one that is newer than this list.
+
+    A release that is not listed ends no later than the next one that is.
+    """
+    later = [each for each in _ENDS if _order(each) >= _order(release)]
+    return _ENDS[min(later, key=_order)] if later else None
+
+
+def _order(release: str) -> tuple[int, ...]:
+    """7.10.0 comes after 7.9.0."""
+    return tuple(map(int, release.removeprefix("emr-").split(".")))

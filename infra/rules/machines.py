@@ -1,0 +1,135 @@
+"""Rules on what machines can run: types, GPUs, PyTorch builds, EMR releases.
+
+Easy to get wrong: one PyTorch for all GPUs is two questions. A build must exist that runs on all of them, and it must
+be the one that the machine image brings.
+"""
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from infra import catalog, releases
+from infra.catalog import InstanceType
+from infra.parts import Group
+from infra.rules import Rule, named
+from infra.topology import Topology
+
+_ENDING_SOON = datetime.timedelta(days=90)
+
+
+class RetiredType(Rule):
+    """AWS starts no machine of the type any more."""
+
+    level = "error"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """Each field that names one."""
+        for field, kind in _types(topology):
+            if kind.retired:
+                yield (
+                    f"{field}: AWS retired {kind.name} ({kind.retired.since}) and starts none; in "
+                    f"topologies/{topology.name}.yaml take {kind.retired.successor}, today's equivalent."
+                )
+
+
+class NoTorchBuild(Rule):
+    """All ranks need the same PyTorch, and none has binaries for all of these GPUs."""
+
+    level = "error"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The groups that do not go together."""
+        capabilities = [gpu.capability for _, gpu in _gpus(topology)]
+        if not capabilities or catalog.builds_for(capabilities):
+            return
+        kinds = {gpu.name: gpu.capability for _, gpu in _gpus(topology)}
+        ranges = "; ".join(f"{name} ({capability}): {_range(capability)}" for name, capability in kinds.items())
+        yield (
+            f"training: no PyTorch runs on all of these GPUs, and all nodes need the same one ({ranges}); "
+            "leave out the groups of one kind."
+        )
+
+
+class ImageTooNew(Rule):
+    """The machine image brings the PyTorch that runs, and it must run on every GPU."""
+
+    level = "error"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """Each group that the PyTorch of another group's image, or of its own, does not run on."""
+        images = {catalog.image_of(group.instance_type).name for group in topology.training if _image(group)}
+        builds = {(catalog.catalog().images[name].torch, catalog.catalog().images[name].cuda) for name in images}
+        if len(builds) > 1:
+            brought = " and ".join(f"PyTorch {torch} with CUDA {cuda}" for torch, cuda in sorted(builds))
+            yield f"training: the groups' machine images bring {brought}, but all nodes need the same one."
+        for build in catalog.catalog().builds:
+            if (build.torch, build.cuda) not in builds:
+                continue
+            for number, group in enumerate(topology.training, 1):
+                gpu = catalog.find(group.instance_type).gpu
+                if _image(group) and gpu and not build.supports(gpu.capability):
+                    yield (
+                        f"{named(number, group)}: the machine image brings PyTorch {build.torch} with CUDA "
+                        f"{build.cuda}, which does not run on {gpu.name} (compute capability {gpu.capability})."
+                    )
+
+
+@dataclass(frozen=True)
+class ReleaseTooOld(Rule):
+    """A release without Python 3.11, or that AWS supports no more."""
+
+    level = "error"
+    today: datetime.date
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The preprocessing's release."""
+        if topology.preprocessing is None:
+            return
+        release = topology.preprocessing.release
+        if not releases.has_python(release):
+            yield (
+                f"preprocessing, release: {release} has no Python 3.11 on its nodes; write {releases.newest()}, "
+                f"or another from {releases.FIRST} on."
+            )
+        elif (end := releases.support_ends(release)) and end <= self.today:
+            yield f"preprocessing, release: AWS's support of {release} ended on {end}; write {releases.newest()}."
+
+
+@dataclass(frozen=True)
+class ReleaseEnding(Rule):
+    """AWS's support of the release ends within three months."""
+
+    level = "warning"
+    today: datetime.date
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The preprocessing's release."""
+        release = topology.preprocessing.release if topology.preprocessing else None
+        end = releases.support_ends(release) if release else None
+        if end and self.today < end <= self.today + _ENDING_SOON:
+            yield f"preprocessing, release: AWS's support of {release} ends on {end}; {releases.newest()} is newer."
+
+
+def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
+    """Every field that names an instance type, as a reader counts."""
+    wanted = topology.preprocessing
+    if wanted:
+        yield "preprocessing, primary", catalog.find(wanted.primary.instance_type)
+        for role, workers in wanted.workers:
+            yield f"preprocessing, {role}", catalog.find(workers.instance_type)
+    for number, group in enumerate(topology.training, 1):
+        yield named(number, group), catalog.find(group.instance_type)
+
+
+def _gpus(topology: Topology) -> list[tuple[Group, catalog.Gpu]]:
+    found = ((group, catalog.find(group.instance_type).gpu) for group in topology.training)
+    return [(group, gpu) for group, gpu in found if gpu]
+
+
+def _image(group: Group) -> str | None:
+    return catalog.find(group.instance_type).image
+
+
+def _range(capability: str) -> str:
+    found = [f"PyTorch {build.torch} with CUDA {build.cuda}" for build in catalog.builds_for([capability])]
+    return found[0] if len(found) == 1 else f"{found[-1]} to {found[0]}"

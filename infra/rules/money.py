@@ -1,0 +1,93 @@
+"""Rules on money and time: prices, the budget, the hours, who is warned.
+
+Easy to get wrong: what everything costs at work is an upper bound. A budget that it exceeds is a warning, not an error.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from infra import cost
+from infra.errors import TopologyError
+from infra.rules import Rule
+from infra.topology import Topology
+
+
+class NoPrice(Rule):
+    """What has no price cannot be budgeted, and the guard could not stop it in time."""
+
+    level = "error"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The first price that is missing."""
+        try:
+            cost.rows(topology)
+        except TopologyError as error:
+            yield str(error)
+
+
+class BudgetBelowAnHour(Rule):
+    """The guard would end the deployment before it has done anything."""
+
+    level = "error"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The guard's budget."""
+        budget, hourly = topology.guard.budget, _hourly(topology)
+        if budget is not None and hourly and budget < hourly:
+            yield (
+                f"guard, budget: ${budget:.2f} is less than one hour of this topology at work, ${hourly:.2f}; "
+                f"write at least {topology.guard.max_hours * hourly:.0f} for the {topology.guard.max_hours} hours "
+                "of guard, max_hours."
+            )
+
+
+@dataclass(frozen=True)
+class BudgetBelowTheHours(Rule):
+    """The budget ends before the hours do."""
+
+    level = "warning"
+    hours: float
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The guard's budget."""
+        budget, hourly = topology.guard.budget, _hourly(topology)
+        if budget is not None and hourly and hourly <= budget < self.hours * hourly:
+            yield (
+                f"guard, budget: ${budget:.2f} is spent after {budget / hourly:.1f} h with everything at work, before "
+                f"the {self.hours:g} h asked for (${self.hours * hourly:.2f}); the guard then deletes the stack."
+            )
+
+
+@dataclass(frozen=True)
+class HoursBeyondTheEnd(Rule):
+    """More hours are asked for than the guard leaves."""
+
+    level = "warning"
+    hours: float
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The guard's max_hours."""
+        if self.hours > topology.guard.max_hours:
+            yield (
+                f"guard, max_hours: the guard deletes the stack after {topology.guard.max_hours} h, before the "
+                f"{self.hours:g} h asked for; write {self.hours:g}, or add hours later by `shoal extend`."
+            )
+
+
+class NobodyWarned(Rule):
+    """The guard warns before it deletes, but by mail alone."""
+
+    level = "warning"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The guard's mail."""
+        if topology.guard.mail is None:
+            yield "guard, mail: there is none, so nobody is told before the guard deletes the stack; add an address."
+
+
+def _hourly(topology: Topology) -> float | None:
+    """None where a price is missing, which is another rule's to say."""
+    try:
+        return cost.hourly(topology)
+    except TopologyError:
+        return None

@@ -1,0 +1,94 @@
+"""Rules on how nodes depend on each other: spot nodes that a cluster cannot lose, and the shared folder.
+
+Easy to get wrong: EFS limits what one node reads, NFS what the first node sends to all others.
+"""
+
+from collections.abc import Iterator
+
+from infra import catalog
+from infra.parts import Group
+from infra.rules import Rule, named
+from infra.topology import Topology
+
+_ROW_BYTES = 204
+"""What a GPU reads a row: 100 words of two bytes, a length and a label."""
+_M60_ROWS = 5_930
+"""Rows a second of one M60, by the reference's tables; other GPUs are estimated by their arithmetic, in 32 bits."""
+_M60 = "g3.4xlarge"
+_EFS_CLIENT = 1_500 * 2**20
+"""Bytes a second that EFS gives one node, by its documentation."""
+
+
+class SpotCluster(Rule):
+    """Spot nodes that a cluster does not do without."""
+
+    level = "warning"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The primary and the core nodes."""
+        wanted = topology.preprocessing
+        if wanted and wanted.primary.market == "spot":
+            yield (
+                "preprocessing, primary, market: when AWS takes a spot primary node back the whole cluster ends, and "
+                "with it the step that runs; write on-demand, and spot for task nodes."
+            )
+        if wanted and wanted.core and wanted.core.market == "spot":
+            yield (
+                "preprocessing, core, market: core nodes hold HDFS, and when AWS takes spot ones back its blocks may "
+                "go with them, and the step fails; write on-demand, and spot for task nodes."
+            )
+
+
+class NoShare(Rule):
+    """Several nodes without a shared folder."""
+
+    level = "warning"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The topology's share."""
+        if topology.gpu_nodes > 1 and topology.share is None:
+            yield (
+                f"share: there is none, so each of the {topology.gpu_nodes} GPU nodes copies the whole dataset to its "
+                "own disk; write efs, or nfs."
+            )
+
+
+class ShareTooSlow(Rule):
+    """The GPUs can take rows faster than the shared folder gives them."""
+
+    level = "warning"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The node that EFS is too slow for, or the node that serves all others."""
+        if topology.share == "efs":
+            for number, group in enumerate(topology.training, 1):
+                given = min(_EFS_CLIENT, _network(group))
+                if (rate := _reading(group)) > given:
+                    yield (
+                        f"share: a node of {named(number, group)} trains on about {_mb(rate)} of rows, and reads "
+                        f"{_mb(given)} from EFS at most; the first epoch waits for it."
+                    )
+        if topology.share == "nfs":
+            first = topology.training[0]
+            rates = [_reading(group) for group in topology.training for _ in range(group.count)]
+            if (rate := sum(rates[1:])) > (given := _network(first)):
+                yield (
+                    f"share: the other nodes train on about {_mb(rate)} of rows, and the first ({first.instance_type}),"
+                    f" which serves them, sends {_mb(given)} at most; write efs, or put a node with a faster network "
+                    "first."
+                )
+
+
+def _reading(group: Group) -> float:
+    """Bytes a second that one node's used GPUs can take, estimated."""
+    gpu, m60 = catalog.find(group.instance_type).gpu, catalog.find(_M60).gpu
+    return group.gpus * gpu.tflops / m60.tflops * _M60_ROWS * _ROW_BYTES if gpu and m60 else 0.0
+
+
+def _network(group: Group) -> float:
+    """Bytes a second of one node's network."""
+    return catalog.find(group.instance_type).network * 1e9 / 8
+
+
+def _mb(rate: float) -> str:
+    return f"{rate / 1e6:,.0f} MB/s"

@@ -1,0 +1,30 @@
+"""The JSON schema by which an editor completes and checks a topology while it is written.
+
+`python -m infra.schema` prints it; `topologies/schema.json` is a copy, and each topology's first line names it. Easy to
+get wrong: an editor knows only what the schema says, so what a validator alone refuses is found at `shoal plan`.
+"""
+
+import json
+from typing import Any
+
+from infra import catalog
+from infra.topology import Topology
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a file of `topologies/`."""
+    found = Topology.model_json_schema()
+    del found["properties"]["name"]  # a topology is named by its file
+    found["required"].remove("name")
+    types = list(catalog.catalog().types.values())
+    emr = [each.name for each in types if each.runs_emr]
+    gpu = [each.name for each in types if each.gpu]
+    for part, names in (("Primary", emr), ("Workers", emr), ("Group", gpu)):
+        found["$defs"][part]["properties"]["instance_type"]["enum"] = names
+    # Where a topology says nothing the model fills these in, from the instance type.
+    found["$defs"]["Group"]["required"] = ["instance_type", "count"]
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(schema(), indent=1))  # noqa: T201

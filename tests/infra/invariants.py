@@ -1,0 +1,246 @@
+"""What holds of every stack, whatever its topology: rules on a template's resources, each a list of what breaks it.
+
+The one thing that is easy to get wrong: a rule must not pass because it found nothing to look at. What a stack always
+has is asked for by type, and its absence is a fault too.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Resources = dict[str, dict[str, Any]]
+
+# CloudFormation gives these no tags.
+_UNTAGGED = {
+    "AWS::Budgets::Budget",
+    "AWS::EC2::Route",
+    "AWS::EC2::SecurityGroupEgress",
+    "AWS::EC2::SecurityGroupIngress",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPCGatewayAttachment",
+    "AWS::EFS::MountTarget",
+    "AWS::EMR::SecurityConfiguration",
+    "AWS::IAM::InstanceProfile",
+    "AWS::IAM::Policy",
+    "AWS::Lambda::Permission",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::TopicPolicy",
+    "Custom::Cleanup",
+}
+_BY_THE_HOUR = {
+    "AWS::AutoScaling::AutoScalingGroup",
+    "AWS::EC2::EIP",
+    "AWS::EC2::NatGateway",
+    "AWS::EFS::FileSystem",
+    "AWS::EMR::Cluster",
+}
+_READING = re.compile(r"[a-z0-9-]+:(Describe|Get|List)[A-Za-z]+")
+_MANAGED_POLICIES = {"AmazonSSMManagedInstanceCore", "service-role/AmazonEMRServicePolicy_v2"}
+
+
+def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
+    """Every fault of a template's resources; `tags` are those that everything must carry."""
+    return [
+        *open_doors(resources),
+        *unencrypted(resources),
+        *connections_without_tls(resources),
+        *too_much_allowed(resources),
+        *untagged(resources, tags),
+        *metadata_without_token(resources),
+        *unguarded(resources),
+        *left_behind(resources),
+    ]
+
+
+def open_doors(resources: Resources) -> list[str]:
+    """Rules that let addresses in, and what gets a public address."""
+    found = []
+    for name, each in of_type(resources, "AWS::EC2::SecurityGroup").items():
+        found += [f"{name} lets {rule} in" for rule in each.get("SecurityGroupIngress", ())]
+    for name, each in of_type(resources, "AWS::EC2::SecurityGroupIngress").items():
+        if "SourceSecurityGroupId" not in each or {"CidrIp", "CidrIpv6", "SourcePrefixListId"} & set(each):
+            found.append(f"{name} lets addresses in")
+    for name, each in of_type(resources, "AWS::EC2::Subnet").items():
+        if each.get("MapPublicIpOnLaunch"):
+            found.append(f"{name} gives public addresses")
+    for name, each in of_type(resources, "AWS::EC2::LaunchTemplate").items():
+        if "AssociatePublicIpAddress" in json.dumps(each):
+            found.append(f"{name} gives public addresses")
+    return found
+
+
+def unencrypted(resources: Resources) -> list[str]:
+    """Stores and disks without encryption, and buckets that could be made public."""
+    found = [name for name, each in of_type(resources, "AWS::EFS::FileSystem").items() if each["Encrypted"] is not True]
+    for name, each in of_type(resources, "AWS::S3::Bucket").items():
+        block = each.get("PublicAccessBlockConfiguration", {})
+        if "BucketEncryption" not in each or len(block) != 4 or not all(value is True for value in block.values()):
+            found.append(name)
+    for name, each in of_type(resources, "AWS::EC2::LaunchTemplate").items():
+        disks = each["LaunchTemplateData"].get("BlockDeviceMappings", [])
+        if not disks or any(disk["Ebs"].get("Encrypted") is not True for disk in disks):
+            found.append(name)
+    found += [name for name, each in of_type(resources, "AWS::SNS::Topic").items() if not each.get("KmsMasterKeyId")]
+    return [f"{name} is not encrypted" for name in found]
+
+
+def connections_without_tls(resources: Resources) -> list[str]:
+    """Stores and topics whose policy does not refuse connections without TLS."""
+    refusing = {
+        target
+        for kind, of in (("AWS::S3::BucketPolicy", "Bucket"), ("AWS::SNS::TopicPolicy", "Topics"))
+        for policy in of_type(resources, kind).values()
+        if _refuses_plain(policy["PolicyDocument"])
+        for target in references(policy[of])
+    }
+    refusing |= {
+        name
+        for name, each in of_type(resources, "AWS::EFS::FileSystem").items()
+        if _refuses_plain(each.get("FileSystemPolicy", {}))
+    }
+    stores = ("AWS::S3::Bucket", "AWS::SNS::Topic", "AWS::EFS::FileSystem")
+    held = {name for kind in stores for name in of_type(resources, kind)}
+    return [f"{name} takes connections without TLS" for name in sorted(held - refusing)]
+
+
+def too_much_allowed(resources: Resources) -> list[str]:
+    """Policies with a wildcard in an action, or that change any resource; roles with policies of AWS's beyond two."""
+    found = []
+    for name, each in of_type(resources, "AWS::IAM::Policy").items():
+        for statement in each["PolicyDocument"]["Statement"]:
+            actions = as_list(statement.get("Action", "*"))
+            if any("*" in action for action in actions):
+                found.append(f"{name} allows any of {actions}")
+            changing = [action for action in actions if not _READING.fullmatch(action)]
+            if "*" in as_list(statement["Resource"]) and changing:
+                found.append(f"{name} allows {changing} on anything")
+    for name, each in of_type(resources, "AWS::IAM::Role").items():
+        managed = {policy["Fn::Join"][1][-1].partition(":iam::aws:policy/")[2] for policy in
+                   each.get("ManagedPolicyArns", ())}  # fmt: skip
+        if managed - _MANAGED_POLICIES or "Policies" in each:
+            found.append(f"{name} has {managed or 'policies of its own'}")
+        taking = [statement["Principal"] for statement in each["AssumeRolePolicyDocument"]["Statement"]]
+        found += [f"{name} may be taken by {who}" for who in taking if set(who) != {"Service"}]
+    return found
+
+
+def untagged(resources: Resources, tags: Mapping[str, str]) -> list[str]:
+    """What could carry all of the tags and does not, instances and volumes of launch templates among it."""
+    found = []
+    for name, each in resources.items():
+        if each["Type"] in _UNTAGGED:
+            continue
+        for held in _tags(each.get("Properties", {})):
+            missing = set(tags.items()) - set(held.items())
+            if missing:
+                found.append(f"{name} lacks the tags {dict(sorted(missing))}")
+    return found
+
+
+def metadata_without_token(resources: Resources) -> list[str]:
+    """Machines whose metadata service answers without a token, or answers beyond the machine."""
+    found = []
+    for name, each in of_type(resources, "AWS::EC2::LaunchTemplate").items():
+        options = each["LaunchTemplateData"].get("MetadataOptions", {})
+        if (options.get("HttpTokens"), options.get("HttpPutResponseHopLimit")) != ("required", 1):
+            found.append(name)
+    for name, each in of_type(resources, "AWS::EMR::Cluster").items():
+        (configuration,) = (resources[each]["Properties"] for each in references(each["SecurityConfiguration"]))
+        options = configuration["SecurityConfiguration"].get("InstanceMetadataServiceConfiguration", {})
+        if (options.get("MinimumInstanceMetadataServiceVersion"), options.get("HttpPutResponseHopLimit")) != (2, 1):
+            found.append(name)
+    return [f"{name} tells metadata without a token" for name in found]
+
+
+def unguarded(resources: Resources) -> list[str]:
+    """What costs by the hour and is not created after the guard with its clock, and deleted before."""
+    guard = {
+        name
+        for kind in ("AWS::Lambda::Function", "AWS::Events::Rule")
+        for name in of_type(resources, kind)
+        if name.startswith("Guard")
+    }
+    if len(guard) != 2:
+        return [f"there is no guard with a clock, only {sorted(guard)}"]
+    return [
+        f"{name} costs by the hour without the guard"
+        for name, each in resources.items()
+        if each["Type"] in _BY_THE_HOUR or each.get("Properties", {}).get("VpcEndpointType") == "Interface"
+        if not guard <= needs(resources, name)
+    ]
+
+
+def left_behind(resources: Resources) -> list[str]:
+    """What outlives the stack, but a data bucket."""
+    found = []
+    for name, each in resources.items():
+        policies = {each.get(key, "Delete") for key in ("DeletionPolicy", "UpdateReplacePolicy")}
+        if policies != {"Delete"} and not (each["Type"] == "AWS::S3::Bucket" and name.startswith("BucketsData")):
+            found.append(f"{name} outlives the stack")
+    return found
+
+
+# Reading a template
+
+
+def of_type(resources: Resources, kind: str) -> dict[str, Any]:
+    """The properties of all resources of a type, by logical id."""
+    return {name: each.get("Properties", {}) for name, each in resources.items() if each["Type"] == kind}
+
+
+def the(resources: Resources, kind: str, part: str = "") -> tuple[str, dict[str, Any]]:
+    """The one resource of a type whose logical id has this part."""
+    (found,) = ((name, each) for name, each in of_type(resources, kind).items() if part in name)
+    return found
+
+
+def references(value: Any) -> Iterator[str]:
+    """The logical ids that a part of the template names."""
+    if isinstance(value, dict):
+        if "Ref" in value:
+            yield value["Ref"]
+        if "Fn::GetAtt" in value:
+            yield value["Fn::GetAtt"][0]
+        for each in value.values():
+            yield from references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from references(each)
+
+
+def needs(resources: Resources, name: str) -> set[str]:
+    """All that is created before a resource, and deleted after it."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        each = resources[waiting.pop()]
+        direct = {*references(each.get("Properties", {})), *as_list(each.get("DependsOn", []))} & set(resources)
+        waiting += direct - found
+        found |= direct
+    return found
+
+
+def as_list(value: Any) -> list[Any]:
+    """CloudFormation writes one of a list without the list."""
+    return value if isinstance(value, list) else [value]
+
+
+def _refuses_plain(policy: Mapping[str, Any]) -> bool:
+    return any(
+        statement["Effect"] == "Deny" and statement.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}}
+        for statement in policy.get("Statement", ())
+    )
+
+
+def _tags(properties: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The tags of a resource, and of each thing that a launch template makes."""
+    specifications = [
+        *properties.get("TagSpecifications", ()),
+        *properties.get("LaunchTemplateData", {}).get("TagSpecifications", ()),
+    ]
+    lists = [each["Tags"] for each in specifications] or [
+        properties.get("FileSystemTags") or properties.get("Tags", [])
+    ]
+    return [{tag["Key"]: tag["Value"] for tag in tags} for tags in lists]

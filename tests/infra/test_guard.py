@@ -1,0 +1,423 @@
+"""The guard's function, run by the embedded AWS in small stacks of its own: what it sees there, and what it does."""
+
+import io
+import itertools
+import json
+import os
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+# Before the first import of CDK, which starts Node.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+from aws_cdk import App, DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_emr as emr
+from aws_cdk import aws_s3 as s3
+from botocore.exceptions import ClientError
+
+from embedded.aws import EmbeddedAws
+from embedded.faults import DeleteFails, Throttled
+from infra import parts, topology
+from infra.guard import Guard, prices
+from infra.handlers.guard import main
+
+SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+_ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
+_names = (f"g{number}" for number in itertools.count(1))
+
+
+class Small(Stack):
+    """A guard, the bucket of its data, and one of each thing that costs by the hour, which depends on the guard."""
+
+    def __init__(self, scope: App, deployment: str, wanted: topology.Topology) -> None:
+        name = topology.stack_name(deployment)
+        synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
+        super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
+        Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
+        data = s3.Bucket(self, "Data", removal_policy=RemovalPolicy.RETAIN)
+        guard = Guard(self, "Guard", wanted=wanted, deployment=deployment, data=data)
+        subnets = [ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)]
+        vpc = ec2.Vpc(self, "Vpc", max_azs=1, subnet_configuration=subnets, restrict_default_security_group=False)
+        costly: list[Any] = [
+            autoscaling.AutoScalingGroup(
+                self,
+                group.name,
+                vpc=vpc,
+                vpc_subnets=ec2.SubnetSelection(subnets=vpc.isolated_subnets),
+                launch_template=ec2.LaunchTemplate(
+                    self,
+                    f"{group.name}-Template",
+                    instance_type=ec2.InstanceType(group.instance_type),
+                    machine_image=ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f60718"}),
+                ),
+                max_capacity=2,
+                min_capacity=0,
+            )
+            for group in wanted.training
+        ]
+        costly.append(
+            emr.CfnCluster(
+                self,
+                "Cluster",
+                name=name,
+                release_label="emr-7.13.0",
+                job_flow_role="nodes",
+                service_role="service",
+                instances=emr.CfnCluster.JobFlowInstancesConfigProperty(
+                    keep_job_flow_alive_when_no_steps=True,
+                    master_instance_group=emr.CfnCluster.InstanceGroupConfigProperty(
+                        instance_type="m5.xlarge", instance_count=1
+                    ),
+                ),
+            )
+        )
+        for each in costly:
+            each.node.add_dependency(guard)
+
+
+class Deployed:
+    """A small stack in the embedded AWS, and what tests do with it."""
+
+    def __init__(self, client: Callable[[str], Any], out: Path, **guard: Any) -> None:
+        self.client, self.name, self._out = client, next(_names), out
+        wanted = topology.load("demo", SHIPPED)
+        limits = parts.Guard(mail="ada@example.org", **guard)
+        self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.Data(keep=True)})
+        self.cloudformation = client("cloudformation")
+        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template())
+        stack = self.settled()
+        assert stack["StackStatus"] == "CREATE_COMPLETE", self.reasons()
+        self.stack, self.created = stack["StackId"], stack["CreationTime"]
+        self.queue = self._subscribe()
+
+    @property
+    def stack_name(self) -> str:
+        return topology.stack_name(self.name)
+
+    def template(self) -> str:
+        """The template; its assets are in the bucket where CDK would have put them."""
+        app = App(outdir=str(self._out), analytics_reporting=False)
+        Small(app, self.name, self.wanted)
+        app.synth()
+        self.client("s3").create_bucket(Bucket=_ASSETS)
+        for folder in self._out.glob("asset.*"):
+            body = io.BytesIO()
+            with zipfile.ZipFile(body, "w") as archive:
+                for path in folder.rglob("*.py"):
+                    archive.write(path, path.relative_to(folder))
+            key = f"{folder.name.removeprefix('asset.')}.zip"
+            self.client("s3").put_object(Bucket=_ASSETS, Key=key, Body=body.getvalue())
+        return (self._out / f"{self.stack_name}.template.json").read_text()
+
+    def settled(self) -> dict[str, Any]:
+        """The stack, once nothing is in progress."""
+        until = time.monotonic() + 60
+        while True:
+            (stack,) = self.cloudformation.describe_stacks(StackName=getattr(self, "stack", None) or self.stack_name)[
+                "Stacks"
+            ]
+            if not stack["StackStatus"].endswith("IN_PROGRESS"):
+                return dict(stack)
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+    def reasons(self) -> list[str]:
+        events = self.cloudformation.describe_stack_events(StackName=self.stack_name)["StackEvents"]
+        return [event["ResourceStatusReason"] for event in events if event.get("ResourceStatusReason")]
+
+    def physical(self, part: str) -> str:
+        """The one resource whose type ends with this part."""
+        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
+        (name,) = (each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith(part))
+        return str(name)
+
+    def groups(self) -> list[str]:
+        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
+        return [each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith("AutoScalingGroup")]
+
+    def raise_groups(self) -> dict[str, datetime]:
+        """One node in each group; the instances with the times of their launch."""
+        scaling = self.client("autoscaling")
+        for group in self.groups():
+            scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
+        until = time.monotonic() + 60
+        while True:
+            found = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())["AutoScalingGroups"]
+            members = [member for group in found for member in group["Instances"]]
+            if len(members) == len(found) and all(member["LifecycleState"] == "InService" for member in members):
+                break
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        told = self.client("ec2").describe_instances(InstanceIds=[member["InstanceId"] for member in members])
+        instances = [each for reservation in told["Reservations"] for each in reservation["Instances"]]
+        return {each["InstanceId"]: each["LaunchTime"] for each in instances}
+
+    def desired(self) -> list[int]:
+        found = self.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())
+        return [group["DesiredCapacity"] for group in found["AutoScalingGroups"]]
+
+    def cluster_state(self) -> str:
+        cluster = self.client("emr").describe_cluster(ClusterId=self.physical("EMR::Cluster"))["Cluster"]
+        return str(cluster["Status"]["State"]).replace("TERMINATING", "TERMINATED")
+
+    def sign(self, instance: str, suffix: str) -> datetime:
+        """Leave a node's sign in the data bucket; returns its time."""
+        s3_client, place = self.client("s3"), {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
+        s3_client.put_object(**place, Body=b"")
+        found: datetime = s3_client.head_object(**place)["LastModified"]
+        return found
+
+    @property
+    def bucket(self) -> str:
+        return self.physical("S3::Bucket")
+
+    def wake(self, now: datetime) -> dict[str, Any]:
+        """One round at this time; the error of a round that failed."""
+        function = self.physical("Lambda::Function")
+        event = json.dumps({"time": now.astimezone(UTC).isoformat()})
+        answer = self.client("lambda").invoke(FunctionName=function, Payload=event)
+        body = answer["Payload"].read()
+        return dict(json.loads(body)) if "FunctionError" in answer else {}
+
+    def after(self, hours: float) -> dict[str, Any]:
+        """One round so many hours after the stack was created."""
+        return self.wake(self.created + timedelta(hours=hours))
+
+    def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
+        """The same in this process: the emulator's faults are for its clients, and not for what it runs itself."""
+        function = self.client("lambda").get_function_configuration(FunctionName=self.physical("Lambda::Function"))
+        patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
+        main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
+
+    def mails(self) -> list[str]:
+        """The subjects of what was told since this was last asked."""
+        sqs, found = self.client("sqs"), []
+        while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", []):
+            for message in messages:
+                found.append(json.loads(message["Body"])["Subject"])
+                sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
+        return found
+
+    def log(self) -> str:
+        logs, group = self.client("logs"), self.physical("Logs::LogGroup")
+        return "\n".join(event["message"] for event in logs.filter_log_events(logGroupName=group)["events"])
+
+    def account(self) -> dict[str, Any]:
+        parameter = self.client("ssm").get_parameter(Name=topology.guard_parameter(self.name))["Parameter"]
+        return dict(json.loads(parameter["Value"]))
+
+    def _subscribe(self) -> str:
+        """A queue that gets what the topic's mails hold."""
+        sqs = self.client("sqs")
+        queue = str(sqs.create_queue(QueueName=self.name)["QueueUrl"])
+        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        self.client("sns").subscribe(TopicArn=self.physical("SNS::Topic"), Protocol="sqs", Endpoint=arn)
+        return queue
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        main._client.cache_clear()
+        yield running
+
+
+@pytest.fixture
+def deploy(aws: EmbeddedAws, tmp_path: Path) -> Callable[..., Deployed]:
+    return lambda **guard: Deployed(boto3.client, tmp_path, **guard)  # type: ignore[call-overload]
+
+
+# Idleness
+
+
+def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    nodes = small.raise_groups()
+    newest = max(small.sign(node, "json") for node in nodes)
+    assert small.wake(newest + timedelta(minutes=29)) == {}
+    assert (small.desired(), small.cluster_state(), small.mails()) == ([1, 1], "WAITING", [])
+    assert small.wake(newest + timedelta(minutes=31)) == {}
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
+    assert sorted(small.mails()) == [
+        f"Shoal: idle GPU nodes of {small.name} end",
+        f"Shoal: the idle cluster of {small.name} ends",
+    ]
+    assert small.wake(newest + timedelta(minutes=36)) == {}
+    assert small.mails() == []
+    for line in (*(f"lower {group}" for group in small.groups()), f"terminate {small.physical('EMR::Cluster')}"):
+        assert line in small.log()
+    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    assert small.client("s3").list_objects_v2(Bucket=small.bucket)["KeyCount"] == 2
+
+
+def test_a_node_at_work_keeps_all_of_them_and_a_running_step_its_cluster(deploy: Callable[..., Deployed]) -> None:
+    small = deploy(idle_minutes=5, max_hours=100)
+    step = {"Name": "work", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "300"]}}
+    small.client("emr").add_job_flow_steps(JobFlowId=small.physical("EMR::Cluster"), Steps=[step])
+    first, second = small.raise_groups()
+    reported = max(small.sign(node, "json") for node in (first, second))
+    while (worked := small.sign(second, "busy")) < reported + timedelta(seconds=2):
+        time.sleep(0.5)
+    small.wake(worked + timedelta(minutes=5, seconds=-1))
+    assert (small.desired(), small.cluster_state()) == ([1, 1], "RUNNING")
+    small.wake(worked + timedelta(minutes=5, seconds=2))
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "RUNNING")
+    small.after(99)
+    assert small.cluster_state() == "RUNNING"
+
+
+# The end
+
+
+def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    small.raise_groups()
+    bucket, cluster = small.bucket, small.physical("EMR::Cluster")
+    small.after(11.4)
+    small.mails()
+    assert small.after(11.6) == {}
+    assert small.mails() == [f"Shoal: {small.name} ends soon"]
+    assert small.after(11.9) == {}
+    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    assert small.after(12) == {}
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    assert small.mails() == [f"Shoal: {small.name} is being deleted"]
+    found = small.client("ec2").describe_instances(
+        Filters=[{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [small.name]}]
+    )["Reservations"]
+    assert {each["State"]["Name"] for reservation in found for each in reservation["Instances"]} == {"terminated"}
+    assert small.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"] == "TERMINATED"
+    assert small.client("s3").head_bucket(Bucket=bucket)
+
+
+def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    small.after(11.6)
+    small.wanted = small.wanted.model_copy(update={"guard": small.wanted.guard.model_copy(update={"mail": None})})
+    small.mails()
+    small.cloudformation.update_stack(StackName=small.stack_name, TemplateBody=small.template())
+    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    parameter = topology.extension_parameter(small.name)
+    small.client("ssm").put_parameter(Name=parameter, Value="1.5", Type="String")
+    small.after(12)
+    small.after(13.1)
+    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    small.after(13.5)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_a_spent_budget_deletes_the_stack(deploy: Callable[..., Deployed]) -> None:
+    small = deploy(budget=4.0, max_hours=100)
+    known = prices(small.wanted)
+    small.raise_groups()
+    small.after(1)
+    rate = sum(known["gpu"].values()) + known["emr"]["m5.xlarge"] + known["standing"]
+    account = small.account()
+    assert account["rate"] == pytest.approx(rate)
+    assert account["spent"] == pytest.approx(rate, rel=0.02)
+    small.mails()
+    small.after(1 + 3.8 / account["rate"])
+    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    assert f"Shoal: {small.name} has nearly spent its budget" in small.mails()
+    small.after(6)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_a_deletion_that_failed_is_tried_again(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+    small = deploy(max_hours=1)
+    small.raise_groups()
+    small.after(0.6)
+    small.mails()
+    with aws.faults.during(DeleteFails(resource_type="AWS::AutoScaling::AutoScalingGroup", times=1)):
+        small.after(1)
+        assert small.settled()["StackStatus"] == "DELETE_FAILED"
+    assert small.desired()[-1:] == [0]
+    small.after(1.1)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+    assert small.mails() == [f"Shoal: {small.name} is being deleted"]
+
+
+# What goes wrong
+
+
+def test_a_service_that_refuses_keeps_no_other_from_saving_money(
+    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = deploy()
+    small.raise_groups()
+    with (
+        aws.faults.during(Throttled(service="elasticmapreduce")),
+        pytest.raises(main.UnfinishedError, match="DescribeCluster"),
+    ):
+        small.after_here(1, monkeypatch)
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
+    small.after_here(1.1, monkeypatch)
+    assert small.cluster_state() == "TERMINATED"
+
+
+def test_without_signs_nodes_count_as_at_work(
+    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = deploy()
+    small.raise_groups()
+    with aws.faults.during(Throttled(service="s3")), pytest.raises(main.UnfinishedError, match="ListObjectsV2"):
+        small.after_here(1, monkeypatch)
+    assert (small.desired(), small.cluster_state()) == ([1, 1], "TERMINATED")
+
+
+def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
+    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = deploy()
+    small.after(11.6)
+    small.raise_groups()
+    with aws.faults.during(Throttled(service="ssm")), pytest.raises(main.UnfinishedError, match="GetParameters"):
+        small.after_here(12, monkeypatch)
+    assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
+    assert small.desired() == [0, 0]
+
+
+def test_a_parameter_that_nobody_can_read_counts_as_not_there_and_is_said(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    for name, value in (
+        (topology.extension_parameter(small.name), "many"),
+        (topology.guard_parameter(small.name), "?"),
+    ):
+        small.client("ssm").put_parameter(Name=name, Value=value, Type="String")
+    assert "many" in small.after(11.6)["errorMessage"]
+    assert f"Shoal: {small.name} ends soon" in small.mails()
+    assert small.account()["spent"] > 0
+
+
+def test_a_round_that_comes_late_counts_nothing_twice(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    small.after(2)
+    before = small.account()
+    small.after(2)
+    small.after(1)
+    assert small.account() == before
+
+
+def test_a_stack_that_is_gone_is_left_in_peace(
+    deploy: Callable[..., Deployed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shoal-gone/0"
+    settings = {"deployment": "gone", "stack": gone, "bucket": "b", "keep": False, "nodes_prefix": "nodes/"}
+    settings |= {"account": "/shoal/gone/guard", "extension": "/shoal/gone/extension", "max_hours": 1}
+    monkeypatch.setenv("SETTINGS", json.dumps({**settings, "idle_minutes": 5, "gpu": {}, "emr": {}, "standing": 1}))
+    main.handler({"time": "2030-01-01T00:00:00Z"}, None)
+    with pytest.raises(ClientError, match="ParameterNotFound"):
+        boto3.client("ssm").get_parameter(Name="/shoal/gone/guard")

@@ -1,0 +1,127 @@
+"""The rules for all stacks find what they are there for: each is shown a stack with one fault."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from infra import topology
+from infra.stack import ShoalStack
+from tests.infra import invariants
+from tests.infra.invariants import Resources, the
+
+Fault = Callable[[Resources], Any]
+
+
+@pytest.fixture(scope="module")
+def sound(synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPathFactory) -> Resources:
+    wanted = topology.Topology.model_validate(
+        {
+            "name": "whole",
+            "description": "x",
+            "network": {"egress": "nat"},
+            "preprocessing": {"primary": {"instance_type": "m5.xlarge"}},
+            "training": [{"instance_type": "g5.xlarge", "count": 1}],
+            "share": "efs",
+            "guard": {"mail": "ada@example.org"},
+        }
+    )
+    stack = synthesise(wanted, tmp_path_factory.mktemp("whole"))
+    return dict(Template.from_stack(stack).to_json()["Resources"])
+
+
+def properties(resources: Resources, kind: str, part: str = "") -> dict[str, Any]:
+    return the(resources, f"AWS::{kind}", part)[1]
+
+
+def statement(resources: Resources) -> dict[str, Any]:
+    found: dict[str, Any] = properties(resources, "IAM::Policy", "GuardRole")["PolicyDocument"]["Statement"][0]
+    return found
+
+
+def launch(resources: Resources) -> dict[str, Any]:
+    found: dict[str, Any] = properties(resources, "EC2::LaunchTemplate")["LaunchTemplateData"]
+    return found
+
+
+ANYWHERE = {"CidrIp": "0.0.0.0/0", "IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
+
+FAULTS: list[tuple[str, Fault]] = [
+    (
+        "TrainingNodes.* in",
+        lambda found: properties(found, "EC2::SecurityGroup", "TrainingNodes").update(SecurityGroupIngress=[ANYWHERE]),
+    ),
+    ("door lets addresses in", lambda found: found.update(door=rule(ANYWHERE))),
+    (
+        "NetworkExit.* public addresses",
+        lambda found: properties(found, "EC2::Subnet", "Exit").update(MapPublicIpOnLaunch=True),
+    ),
+    ("BucketsRaw.* not encrypted", lambda found: properties(found, "S3::Bucket", "Raw").pop("BucketEncryption")),
+    (
+        "BucketsLog.* not encrypted",
+        lambda found: properties(found, "S3::Bucket", "Log").pop("PublicAccessBlockConfiguration"),
+    ),
+    ("ShareFiles.* not encrypted", lambda found: properties(found, "EFS::FileSystem").update(Encrypted=False)),
+    ("Training.* not encrypted", lambda found: launch(found)["BlockDeviceMappings"][0]["Ebs"].pop("Encrypted")),
+    ("GuardTopic.* not encrypted", lambda found: properties(found, "SNS::Topic").pop("KmsMasterKeyId")),
+    ("BucketsData.* without TLS", lambda found: found.pop(the(found, "AWS::S3::BucketPolicy", "Data")[0])),
+    ("ShareFiles.* without TLS", lambda found: properties(found, "EFS::FileSystem").pop("FileSystemPolicy")),
+    ("GuardTopic.* without TLS", lambda found: found.pop(the(found, "AWS::SNS::TopicPolicy")[0])),
+    ("GuardRole.* allows any of", lambda found: statement(found).update(Action="s3:*")),
+    (
+        "GuardRole.* on anything",
+        lambda found: statement(found).update(Action=["s3:GetObject", "s3:PutObject"], Resource="*"),
+    ),
+    ("GuardRole.* allows any of", lambda found: statement(found).pop("Action")),
+    (
+        "GuardRole.* has {'AdministratorAccess'}",
+        lambda found: properties(found, "IAM::Role", "GuardRole").update(
+            ManagedPolicyArns=[
+                {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":iam::aws:policy/AdministratorAccess"]]}
+            ]
+        ),
+    ),
+    (
+        "GuardRole.* may be taken by",
+        lambda found: properties(found, "IAM::Role", "GuardRole")["AssumeRolePolicyDocument"]["Statement"][0].update(
+            Principal={"AWS": "*"}
+        ),
+    ),
+    ("BucketsRaw.* lacks the tags", lambda found: properties(found, "S3::Bucket", "Raw").pop("Tags")),
+    ("Training.* lacks the tags", lambda found: launch(found)["TagSpecifications"][1].update(Tags=[])),
+    ("Training.* without a token", lambda found: launch(found)["MetadataOptions"].update(HttpTokens="optional")),
+    (
+        "PreprocessingCluster.* without a token",
+        lambda found: properties(found, "EMR::SecurityConfiguration").update(SecurityConfiguration={}),
+    ),
+    ("no guard with a clock", lambda found: found.pop(the(found, "AWS::Events::Rule")[0])),
+    ("NetworkExitNATGateway.* without the guard", lambda found: freed(found, "AWS::EC2::NatGateway")),
+    (
+        "BucketsRaw.* outlives",
+        lambda found: found[the(found, "AWS::S3::Bucket", "Raw")[0]].update(DeletionPolicy="Retain"),
+    ),
+]
+
+
+def rule(values: dict[str, Any]) -> dict[str, Any]:
+    return {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {"GroupId": "sg-1", **values}}
+
+
+def freed(resources: Resources, kind: str) -> None:
+    """Without anything that must be there before."""
+    resources[the(resources, kind)[0]] = {"Type": kind, "Properties": {"Tags": [{"Key": "k", "Value": "v"}]}}
+
+
+def test_a_sound_stack_has_no_fault(sound: Resources) -> None:
+    assert invariants.broken(sound, {topology.TAG_DEPLOYMENT: "mine"}) == []
+
+
+@pytest.mark.parametrize(("said", "fault"), FAULTS)
+def test_a_fault_is_found(said: str, fault: Fault, sound: Resources) -> None:
+    found = copy.deepcopy(sound)
+    fault(found)
+    sentences = invariants.broken(found, {topology.TAG_DEPLOYMENT: "mine"})
+    head, _, tail = said.rpartition(".* ")
+    assert any(sentence.startswith(head) and tail in sentence for sentence in sentences), sentences

@@ -1,0 +1,25 @@
+"""A bucket whose data outlive the stack says so itself: `shoal destroy` asks the bucket, not a topology."""
+
+from pathlib import Path
+
+import pytest
+from aws_cdk.assertions import Template
+
+from infra import topology
+
+TAG = {"Key": topology.TAG_KEEP, "Value": "true"}
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_only_the_data_bucket_is_tagged_and_only_when_it_is_kept(keep: bool, synthesise, tmp_path: Path) -> None:
+    wanted = topology.Topology.model_validate(
+        {
+            "name": "kept",
+            "description": "x",
+            "training": [{"instance_type": "g5.xlarge", "count": 1}],
+            "data": {"keep": keep},
+        }
+    )
+    buckets = Template.from_stack(synthesise(wanted, tmp_path)).find_resources("AWS::S3::Bucket")
+    tagged = [name for name, bucket in buckets.items() if TAG in bucket["Properties"]["Tags"]]
+    assert [name.startswith("BucketsData") for name in tagged] == ([True] if keep else [])

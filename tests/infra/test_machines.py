@@ -1,0 +1,208 @@
+"""The machines that a topology chooses: how many, of which kind, how they are bought and when they start."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Annotations, Match, Template
+
+from infra import topology
+from infra.stack import ShoalStack
+from tests.infra import invariants
+from tests.infra.invariants import Resources, of_type, references, the
+
+ONE = {"instance_type": "m5.xlarge"}
+TWO = {"instance_type": "m5.xlarge", "count": 2}
+
+Synthesise = Callable[[topology.Topology, Path], ShoalStack]
+
+
+def of(**fields: object) -> topology.Topology:
+    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
+
+
+@pytest.fixture
+def resources_of(synthesise: Synthesise, tmp_path: Path) -> Callable[..., Resources]:
+    def build(**fields: object) -> Resources:
+        stack = synthesise(of(**fields), tmp_path / str(len(list(tmp_path.iterdir()))))
+        return dict(Template.from_stack(stack).to_json()["Resources"])
+
+    return build
+
+
+def groups_of(cluster: dict[str, Any]) -> dict[str, list[tuple[str, int, str]]]:
+    """By role: type, count and market."""
+    found: dict[str, list[tuple[str, int, str]]] = {}
+    for role, key in (
+        ("primary", "MasterInstanceGroup"),
+        ("core", "CoreInstanceGroup"),
+        ("task", "TaskInstanceGroups"),
+    ):
+        given = cluster["Instances"].get(key, [])
+        groups = given if isinstance(given, list) else [given]
+        found[role] = [(each["InstanceType"], each["InstanceCount"], each["Market"]) for each in groups]
+    return found
+
+
+# EMR
+
+
+def test_without_core_nodes_the_primary_one_is_the_cluster(resources_of: Callable[..., Resources]) -> None:
+    _, cluster = the(resources_of(preprocessing={"primary": ONE}), "AWS::EMR::Cluster")
+    assert groups_of(cluster) == {"primary": [("m5.xlarge", 1, "ON_DEMAND")], "core": [], "task": []}
+
+
+def test_each_group_of_the_cluster_is_bought_on_its_own_market(resources_of: Callable[..., Resources]) -> None:
+    chosen = {"primary": {**ONE, "market": "spot"}, "core": TWO, "task": {**TWO, "market": "spot"}}
+    _, cluster = the(resources_of(preprocessing=chosen), "AWS::EMR::Cluster")
+    assert groups_of(cluster) == {
+        "primary": [("m5.xlarge", 1, "SPOT")],
+        "core": [("m5.xlarge", 2, "ON_DEMAND")],
+        "task": [("m5.xlarge", 2, "SPOT")],
+    }
+    assert "BidPrice" not in str(cluster)
+
+
+@pytest.mark.parametrize(("task", "most_core"), [(None, 9), (TWO, 2)])
+def test_a_scaled_cluster_keeps_its_core_nodes_and_moves_its_task_nodes_where_it_has_some(
+    task: object, most_core: int, resources_of: Callable[..., Resources]
+) -> None:
+    chosen = {"primary": ONE, "core": TWO, "task": task, "scaling": {"maximum": 9}}
+    _, cluster = the(resources_of(preprocessing=chosen), "AWS::EMR::Cluster")
+    assert cluster["ManagedScalingPolicy"]["ComputeLimits"] == {
+        "UnitType": "Instances",
+        "MinimumCapacityUnits": 2,
+        "MaximumCapacityUnits": 9,
+        "MaximumCoreCapacityUnits": most_core,
+    }
+
+
+def test_a_cluster_is_scaled_only_where_it_is_asked_for(resources_of: Callable[..., Resources]) -> None:
+    _, cluster = the(resources_of(preprocessing={"primary": ONE, "core": TWO}), "AWS::EMR::Cluster")
+    assert "ManagedScalingPolicy" not in cluster
+
+
+def test_another_number_of_core_nodes_changes_that_number_of_the_same_cluster_alone(
+    resources_of: Callable[..., Resources],
+) -> None:
+    few, many = (
+        resources_of(preprocessing={"primary": ONE, "core": {**TWO, "count": count}}, guard={"max_hours": 3})
+        for count in (2, 5)
+    )
+    changed = {name for name in few | many if few.get(name) != many.get(name)}
+    cluster, properties = the(few, "AWS::EMR::Cluster")
+    assert cluster in changed
+    assert {few[name]["Type"] for name in changed} <= {"AWS::EMR::Cluster"}
+    properties["Instances"]["CoreInstanceGroup"]["InstanceCount"] = 5
+    assert properties == many[cluster]["Properties"]
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(5, 300), (10_080, 604_800)])
+def test_a_cluster_ends_itself_when_idle_for_as_long_as_the_guard_allows(
+    minutes: int, seconds: int, resources_of: Callable[..., Resources]
+) -> None:
+    resources = resources_of(preprocessing={"primary": ONE}, guard={"idle_minutes": minutes})
+    assert the(resources, "AWS::EMR::Cluster")[1]["AutoTerminationPolicy"] == {"IdleTimeout": seconds}
+
+
+def test_the_first_spot_request_of_an_account_may_make_the_role_that_spot_needs(
+    resources_of: Callable[..., Resources],
+) -> None:
+    for market, allowed in (("on-demand", False), ("spot", True)):
+        resources = resources_of(preprocessing={"primary": {**ONE, "market": market}})
+        _, policy = the(resources, "AWS::IAM::Policy", "PreprocessingServiceRole")
+        actions = [statement["Action"] for statement in policy["PolicyDocument"]["Statement"]]
+        assert ("iam:CreateServiceLinkedRole" in actions) is allowed
+
+
+@pytest.mark.parametrize(("instance_type", "architecture"), [("m5.xlarge", "x86_64"), ("m7g.xlarge", "arm64")])
+def test_a_clusters_libraries_are_those_of_its_processors(
+    instance_type: str, architecture: str, synthesise: Synthesise, tmp_path: Path
+) -> None:
+    wanted = of(preprocessing={"primary": {"instance_type": instance_type}})
+    template = Template.from_stack(synthesise(wanted, tmp_path)).to_json()
+    _, cluster = the(template["Resources"], "AWS::EMR::Cluster")
+    wheels = cluster["BootstrapActions"][0]["ScriptBootstrapAction"]["Args"][1]["Fn::Sub"]
+    asset = tmp_path / f"asset.{wheels.rpartition('/')[2]}"
+    assert asset.read_text() == f"build/wheels/emr-{architecture}.zip"
+
+
+# GPU nodes
+
+
+def test_spot_nodes_are_spot_alone_until_the_launcher_says_otherwise(resources_of: Callable[..., Resources]) -> None:
+    resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1, "market": "spot"}])
+    _, group = the(resources, "AWS::AutoScaling::AutoScalingGroup")
+    policy = group["MixedInstancesPolicy"]
+    assert policy["InstancesDistribution"] == {
+        "OnDemandPercentageAboveBaseCapacity": 0,
+        "SpotAllocationStrategy": "price-capacity-optimized",
+    }
+    assert "LaunchTemplate" not in group
+    assert the(resources, "AWS::EC2::LaunchTemplate")[0] in set(references(policy))
+    assert {"Key": topology.TAG_MARKET, "Value": "spot", "PropagateAtLaunch": True} in group["Tags"]
+
+
+def test_nodes_that_start_with_the_deployment_are_all_wanted_and_may_all_be_lowered(
+    resources_of: Callable[..., Resources],
+) -> None:
+    resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 3, "start": "deploy"}])
+    _, group = the(resources, "AWS::AutoScaling::AutoScalingGroup")
+    assert (group["MinSize"], group["DesiredCapacity"], group["MaxSize"]) == ("0", "3", "3")
+    assert {"Key": topology.TAG_START, "Value": "deploy", "PropagateAtLaunch": True} in group["Tags"]
+
+
+def test_a_deployment_that_takes_no_warnings_may_start_nodes(synthesise: Synthesise, tmp_path: Path) -> None:
+    stack = synthesise(of(training=[{"instance_type": "g5.xlarge", "count": 1, "start": "deploy"}]), tmp_path)
+    assert not Annotations.from_stack(stack).find_warning("*", Match.any_value())
+
+
+def test_a_node_alone_needs_no_place_beside_others(resources_of: Callable[..., Resources]) -> None:
+    resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
+    assert not of_type(resources, "AWS::EC2::PlacementGroup")
+    assert "Placement" not in the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]
+
+
+def test_another_number_of_nodes_changes_one_group_alone(resources_of: Callable[..., Resources]) -> None:
+    few, many = (
+        resources_of(
+            training=[{"instance_type": "g5.xlarge", "count": count}, {"instance_type": "g4dn.xlarge", "count": 1}]
+        )
+        for count in (2, 3)
+    )
+    changed = {name for name in few | many if few.get(name) != many.get(name)}
+    assert changed == {the(few, "AWS::AutoScaling::AutoScalingGroup", "g5xlarge")[0]}
+
+
+def test_each_group_starts_from_an_image_for_its_type(resources_of: Callable[..., Resources]) -> None:
+    resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
+    image = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["ImageId"]
+    assert image.startswith("resolve:ssm:/aws/service/deeplearning/ami/x86_64/")
+
+
+@pytest.mark.parametrize(("share", "said", "output"), [("nfs", "nfs", "nfs"), (None, "none", None)])
+def test_without_efs_nodes_are_told_what_they_share(
+    share: str | None, said: str, output: str | None, synthesise: Synthesise, tmp_path: Path
+) -> None:
+    wanted = of(training=[{"instance_type": "g5.xlarge", "count": 2}], share=share)
+    found = Template.from_stack(synthesise(wanted, tmp_path)).to_json()
+    resources = found["Resources"]
+    assert not [each for each in resources.values() if each["Type"].startswith("AWS::EFS::")]
+    script = str(the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["UserData"])
+    assert f"export SHARE_KIND='{said}'" in script
+    assert found["Outputs"].get(topology.OUTPUT_SHARE_ID) == (output and {"Value": output})
+
+
+def test_whatever_is_chosen_the_stack_breaks_no_rule(resources_of: Callable[..., Resources]) -> None:
+    resources = resources_of(
+        preprocessing={"primary": {**ONE, "market": "spot"}, "core": TWO, "task": TWO, "scaling": {"maximum": 9}},
+        training=[
+            {"instance_type": "g5.xlarge", "count": 2, "market": "spot"},
+            {"instance_type": "g4dn.xlarge", "count": 1, "start": "deploy"},
+        ],
+        share="nfs",
+        guard={"budget": 50, "mail": "ada@example.org"},
+        data={"keep": True},
+    )
+    assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []

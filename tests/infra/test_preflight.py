@@ -1,0 +1,216 @@
+"""What the preflight says of topologies before AWS is asked: the sentences that their users read."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra import catalog, cost, releases, topology
+from infra.preflight import offline
+from infra.rules import Finding
+from infra.rules.machines import ImageTooNew
+
+SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+TODAY = datetime.date(2026, 11, 20)
+MAIL: dict[str, Any] = {"mail": "me@example.org"}
+NODE = {"instance_type": "g5.xlarge", "count": 1}
+PRIMARY = {"instance_type": "m5.xlarge"}
+
+
+def of(**fields: Any) -> topology.Topology:
+    guard = {**MAIL, **fields.pop("guard", {})}
+    return topology.Topology.model_validate({"name": "mine", "description": "x", "guard": guard, **fields})
+
+
+def found(wanted: topology.Topology, hours: float | None = None) -> list[tuple[str, str, str]]:
+    return [(each.level, each.rule, each.sentence) for each in offline(wanted, hours=hours, today=TODAY)]
+
+
+SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
+    (
+        "a retired GPU",
+        {"training": [{"name": "slow", "instance_type": "g3.4xlarge", "count": 1}]},
+        None,
+        "error",
+        "RetiredType",
+        "training 1 (slow): AWS retired g3.4xlarge (2025-10-31) and starts none; in topologies/mine.yaml take "
+        "g5.xlarge, today's equivalent.",
+    ),
+    (
+        "GPUs that no PyTorch has in common",
+        {
+            "share": "efs",
+            "training": [{"instance_type": "p2.xlarge", "count": 1}, {"instance_type": "p5.48xlarge", "count": 1}],
+        },
+        None,
+        "error",
+        "NoTorchBuild",
+        "training: no PyTorch runs on all of these GPUs, and all nodes need the same one (K80 (3.7): PyTorch 1.12.1 "
+        "with CUDA 11.3; H100 (9.0): PyTorch 2.13 with CUDA 13.0 to PyTorch 2.15 with CUDA 13.2); leave out the groups "
+        "of one kind.",
+    ),
+    (
+        "a release without Python 3.11",
+        {"preprocessing": {"release": "emr-7.0.0", "primary": PRIMARY}},
+        None,
+        "error",
+        "ReleaseTooOld",
+        "preprocessing, release: emr-7.0.0 has no Python 3.11 on its nodes; write emr-7.14.0, or another from "
+        "emr-7.1.0 on.",
+    ),
+    (
+        "a release that is not supported any more",
+        {"preprocessing": {"release": "emr-7.3.0", "primary": PRIMARY}},
+        None,
+        "error",
+        "ReleaseTooOld",
+        "preprocessing, release: AWS's support of emr-7.3.0 ended on 2026-10-16; write emr-7.14.0.",
+    ),
+    (
+        "a release whose support ends tomorrow",
+        {"preprocessing": {"release": "emr-7.5.0", "primary": PRIMARY}},
+        None,
+        "warning",
+        "ReleaseEnding",
+        "preprocessing, release: AWS's support of emr-7.5.0 ends on 2026-11-21; emr-7.14.0 is newer.",
+    ),
+    (
+        "a budget of less than an hour",
+        {"training": [NODE], "guard": {"budget": 1, "max_hours": 10}},
+        None,
+        "error",
+        "BudgetBelowAnHour",
+        "guard, budget: $1.00 is less than one hour of this topology at work, $1.05; write at least 11 for the 10 "
+        "hours of guard, max_hours.",
+    ),
+    (
+        "a budget of less than the hours",
+        {"training": [NODE], "guard": {"budget": 5}},
+        None,
+        "warning",
+        "BudgetBelowTheHours",
+        "guard, budget: $5.00 is spent after 4.8 h with everything at work, before the 12 h asked for ($12.63); the "
+        "guard then deletes the stack.",
+    ),
+    (
+        "more hours than the guard leaves",
+        {"training": [NODE]},
+        48,
+        "warning",
+        "HoursBeyondTheEnd",
+        "guard, max_hours: the guard deletes the stack after 12 h, before the 48 h asked for; write 48, or add hours "
+        "later by `shoal extend`.",
+    ),
+    (
+        "nobody to warn",
+        {"training": [NODE], "guard": {"mail": None}},
+        None,
+        "warning",
+        "NobodyWarned",
+        "guard, mail: there is none, so nobody is told before the guard deletes the stack; add an address.",
+    ),
+    (
+        "a primary node that may be taken back",
+        {"preprocessing": {"primary": {**PRIMARY, "market": "spot"}}},
+        None,
+        "warning",
+        "SpotCluster",
+        "preprocessing, primary, market: when AWS takes a spot primary node back the whole cluster ends, and with it "
+        "the step that runs; write on-demand, and spot for task nodes.",
+    ),
+    (
+        "core nodes that may be taken back",
+        {"preprocessing": {"primary": PRIMARY, "core": {**PRIMARY, "count": 2, "market": "spot"}}},
+        None,
+        "warning",
+        "SpotCluster",
+        "preprocessing, core, market: core nodes hold HDFS, and when AWS takes spot ones back its blocks may go with "
+        "them, and the step fails; write on-demand, and spot for task nodes.",
+    ),
+    (
+        "several nodes without a share",
+        {"training": [{**NODE, "count": 3}]},
+        None,
+        "warning",
+        "NoShare",
+        "share: there is none, so each of the 3 GPU nodes copies the whole dataset to its own disk; write efs, or nfs.",
+    ),
+    (
+        "one node that is to serve two hundred",
+        {"training": [{**NODE, "count": 200}], "share": "nfs"},
+        None,
+        "warning",
+        "ShareTooSlow",
+        "share: the other nodes train on about 1,565 MB/s of rows, and the first (g5.xlarge), which serves them, sends "
+        "312 MB/s at most; write efs, or put a node with a faster network first.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "hours", "level", "rule", "sentence"), [row[1:] for row in SENTENCES], ids=[row[0] for row in SENTENCES]
+)
+def test_each_fault_has_its_level_and_its_sentence(
+    fields: dict[str, Any], hours: float | None, level: str, rule: str, sentence: str
+) -> None:
+    assert (level, rule, sentence) in found(of(**fields), hours)
+
+
+def test_a_topology_that_one_would_start_today_has_nothing_to_be_said() -> None:
+    wanted = of(preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}}, training=[NODE])
+    assert found(wanted) == []
+
+
+def test_errors_come_first() -> None:
+    levels = [level for level, _, _ in found(of(training=[{"instance_type": "p2.xlarge", "count": 2}]))]
+    assert levels == ["error", "warning"]
+
+
+def test_a_price_that_is_missing_is_an_error_of_its_own_and_hides_nothing_else() -> None:
+    groups = [{"instance_type": "p2.xlarge", "count": 2}]
+    wanted = of(region="af-south-1", training=groups, guard={"budget": 1})
+    assert [rule for _, rule, _ in found(wanted)] == ["RetiredType", "NoPrice", "NoShare"]
+
+
+@pytest.mark.parametrize("name", topology.names(SHIPPED))
+def test_only_what_is_retired_is_refused_of_the_shipped_topologies(name: str) -> None:
+    wanted = topology.load(name, SHIPPED)
+    retired = [kind for kind in topology.instance_types(wanted) if catalog.find(kind).retired]
+    errors = [each for each in offline(wanted, today=TODAY) if each.level == "error"]
+    assert {each.rule for each in errors} == ({"RetiredType"} if retired else set())
+    for kind in retired:
+        successor = catalog.find(kind).retired
+        assert successor is not None
+        assert any(kind in each.sentence and successor.successor in each.sentence for each in errors)
+
+
+def test_the_image_runs_on_every_type_that_has_one() -> None:
+    groups = [
+        {"name": row.name.replace(".", "-"), "instance_type": row.name, "count": 1}
+        for row in catalog.catalog().types.values()
+        if row.gpu and row.image
+    ]
+    assert list(ImageTooNew().check(of(training=groups))) == []
+
+
+TYPES = [row.name for row in catalog.catalog().types.values() if row.gpu]
+
+
+@given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4, unique=True), st.floats(0.01, 2_000))
+def test_a_budget_is_either_less_than_an_hour_or_less_than_the_hours_or_enough(names: list[str], budget: float) -> None:
+    groups = [{"name": f"group{index}", "instance_type": name, "count": 1} for index, name in enumerate(names)]
+    wanted = of(training=groups, guard={"budget": budget, "max_hours": 10})
+    said = [each for each in offline(wanted, today=TODAY) if each.rule.startswith("Budget")]
+    hourly = cost.hourly(wanted)
+    expected = ["error"] if budget < hourly else ["warning"] if budget < 10 * hourly else []
+    assert [each.level for each in said] == expected
+    assert all(isinstance(each, Finding) and each.sentence.endswith(".") for each in said)
+
+
+def test_the_newest_release_listed_outlives_all_others() -> None:
+    assert releases.support_ends(releases.newest()) is not None
+    assert releases.support_ends("emr-7.6.0") == releases.support_ends("emr-7.9.0")
+    assert releases.support_ends("emr-7.99.0") is None

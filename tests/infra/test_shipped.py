@@ -1,0 +1,148 @@
+"""Every topology in the folder: that it is one, what it stands for, what it costs, and what its stack never does."""
+
+import datetime
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import catalog, cost, preflight, topology
+from infra.stack import ShoalStack
+from tests.infra import invariants
+
+SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+DOCUMENTATION = SHIPPED.with_name("docs") / "topologies.md"
+NAMES = topology.names(SHIPPED)
+A_DAY = datetime.date(2026, 11, 20)
+
+# The reference's table of prices: nodes and GPUs used on each, as (type, nodes, GPUs a node). Its two mixed clusters
+# stand there twice, with its balancer and without.
+PRICE_TABLE = {
+    "reference-1g3": {("g3.4xlarge", 1, 1)},
+    "reference-1p2": {("p2.xlarge", 1, 1)},
+    "reference-1g3x16": {("g3.16xlarge", 1, 4)},
+    "reference-2g3": {("g3.4xlarge", 2, 1)},
+    "reference-2g3x16-2gpu": {("g3.16xlarge", 2, 2)},
+    "reference-4g3": {("g3.4xlarge", 4, 1)},
+    "reference-2g3x16": {("g3.16xlarge", 2, 4)},
+    "reference-3g3-1p2": {("g3.4xlarge", 3, 1), ("p2.xlarge", 1, 1)},
+    "reference-1g3-1p2": {("g3.4xlarge", 1, 1), ("p2.xlarge", 1, 1)},
+}
+
+Resources = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def templates(synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Resources]:
+    """The resources of all, synthesised by this one process."""
+    found = {}
+    for name in NAMES:
+        out = tmp_path_factory.mktemp(name)
+        stack = synthesise(topology.load(name, SHIPPED), out)
+        stack.node.root.synth()  # type: ignore[attr-defined]
+        found[name] = json.loads((out / stack.template_file).read_text("utf-8"))["Resources"]
+    return found
+
+
+def retired(wanted: topology.Topology) -> list[str]:
+    return [name for name in topology.instance_types(wanted) if catalog.find(name).retired]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_says_what_it_is_for_and_where_an_editor_finds_the_schema(name: str) -> None:
+    first, second, *_ = (SHIPPED / f"{name}.yaml").read_text("utf-8").splitlines()
+    assert first == "# yaml-language-server: $schema=schema.json"
+    assert second.startswith("# ")
+    assert topology.stack_name(topology.load(name, SHIPPED).name) == f"Shoal-{name}"
+
+
+def test_every_row_of_the_references_price_table_has_a_topology() -> None:
+    for name, groups in PRICE_TABLE.items():
+        found = topology.load(name, SHIPPED).training
+        assert {(group.instance_type, group.count, group.gpus) for group in found} == groups
+
+
+@pytest.mark.parametrize("workers", [2, 4, 8])
+def test_every_column_of_the_references_preprocessing_table_has_a_topology(workers: int) -> None:
+    found = topology.load(f"reference-emr-{workers}", SHIPPED)
+    assert found.preprocessing is not None
+    assert found.preprocessing.core is not None
+    assert found.training == ()
+    assert (found.preprocessing.core.instance_type, found.preprocessing.core.count) == ("m4.xlarge", workers)
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "gpus"), [("embeddings-1gpu", 1, 1), ("embeddings-1x4gpu", 1, 4), ("embeddings-4x1gpu", 4, 1)]
+)
+def test_the_settings_of_the_study_of_embeddings_have_topologies(name: str, nodes: int, gpus: int) -> None:
+    found = topology.load(name, SHIPPED)
+    assert found.preprocessing is None
+    (group,) = found.training
+    gpu = catalog.find(group.instance_type).gpu
+    assert gpu is not None
+    assert (gpu.name, group.count, group.gpus) == ("T4", nodes, gpus)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name: str) -> None:
+    wanted = topology.load(name, SHIPPED)
+    errors = [each for each in preflight.offline(wanted, today=A_DAY) if each.level == "error"]
+    today = re.findall(r"retired, today `([a-z0-9-]+)`$", wanted.description)
+    if retired(wanted):
+        assert {each.rule for each in errors} >= {"RetiredType"}
+        (equivalent,) = today
+        assert not retired(topology.load(equivalent, SHIPPED))
+    else:
+        assert errors == []
+        assert today == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nodes_that_train_together_share_a_folder(name: str) -> None:
+    wanted = topology.load(name, SHIPPED)
+    assert bool(wanted.share) is (wanted.gpu_nodes > 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_price_an_hour_is_known(name: str) -> None:
+    wanted = topology.load(name, SHIPPED)
+    assert 0 < cost.standing(wanted) <= cost.resting(wanted) <= cost.hourly(wanted) <= cost.scaled(wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_documentation_says_its_price_an_hour(name: str) -> None:
+    wanted = topology.load(name, SHIPPED)
+    said = re.findall(rf"^\| `{name}` \|.*?\| (\d+\.\d\d) \| (\d+\.\d\d) \|", DOCUMENTATION.read_text("utf-8"), re.M)
+    assert said == [(f"{cost.resting(wanted):.2f}", f"{cost.hourly(wanted):.2f}")]
+
+
+def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running() -> None:
+    wanted = topology.load("starter", SHIPPED)
+    assert wanted.preprocessing is not None
+    assert wanted.training
+    assert cost.scaled(wanted) < 1
+
+
+def test_one_process_synthesises_them_all(templates: dict[str, Resources]) -> None:
+    assert sorted(templates) == NAMES
+    assert len(NAMES) >= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stack_holds_what_its_topology_says(name: str, templates: dict[str, Resources]) -> None:
+    wanted = topology.load(name, SHIPPED)
+    kinds = [each["Type"] for each in templates[name].values()]
+    assert kinds.count("AWS::EMR::Cluster") == (wanted.preprocessing is not None)
+    assert kinds.count("AWS::AutoScaling::AutoScalingGroup") == len(wanted.training)
+    assert kinds.count("AWS::EFS::FileSystem") == (wanted.share == "efs")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_open_unencrypted_untagged_unguarded_or_allowed_too_much(
+    name: str, templates: dict[str, Resources]
+) -> None:
+    tags = {topology.TAG_DEPLOYMENT: "mine", topology.TAG_TOPOLOGY: name, topology.TAG_OWNER: "ada"}
+    assert invariants.broken(templates[name], tags) == []

@@ -1,0 +1,122 @@
+"""The guard of a real deployment, made by the real CDK command: after it has acted, nothing is left."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap import cdk
+from bootstrap.inventory import inventory, left_over
+from embedded.aws import EmbeddedAws
+from infra import topology
+
+pytestmark = pytest.mark.end_to_end
+
+
+class Deployment:
+    """The demo's deployment, as its guard sees it."""
+
+    def __init__(self) -> None:
+        self.stack = topology.stack_name("guarded")
+        (record,) = boto3.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        self.created, self.identifier = record["CreationTime"], record["StackId"]
+        self.outputs = {each["OutputKey"]: each["OutputValue"] for each in record["Outputs"]}
+
+    def wake(self, now: datetime) -> None:
+        answer = boto3.client("lambda").invoke(
+            FunctionName=self.outputs[topology.OUTPUT_GUARD],
+            Payload=json.dumps({"time": now.astimezone(UTC).isoformat()}),
+        )
+        assert "FunctionError" not in answer, answer["Payload"].read()
+
+    def status(self) -> str:
+        (record,) = boto3.client("cloudformation").describe_stacks(StackName=self.identifier)["Stacks"]
+        return str(record["StackStatus"])
+
+    def groups(self) -> list[dict[str, Any]]:
+        found = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+        return [dict(group) for group in found]
+
+    def desired(self) -> list[int]:
+        return [group["DesiredCapacity"] for group in self.groups()]
+
+    def raised(self) -> datetime:
+        """When the last of all nodes had reported that it is ready."""
+        for group in self.groups():
+            boto3.client("autoscaling").set_desired_capacity(
+                AutoScalingGroupName=group["AutoScalingGroupName"], DesiredCapacity=group["MaxSize"]
+            )
+        wanted = sum(self.desired())
+        bucket = self.outputs[topology.OUTPUT_DATA_BUCKET]
+
+        def reports() -> list[datetime]:
+            found = boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=topology.NODES_PREFIX)
+            return [each["LastModified"] for each in found.get("Contents", ()) if each["Key"].endswith(".json")]
+
+        eventually(lambda: len(reports()) == wanted)
+        return max(reports())
+
+    def cluster_state(self) -> str:
+        cluster = boto3.client("emr").describe_cluster(ClusterId=self.outputs[topology.OUTPUT_CLUSTER_ID])
+        return str(cluster["Cluster"]["Status"]["State"])
+
+
+def eventually(probe: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120
+    while not probe():
+        assert time.monotonic() < until, "this never became true"
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+    """What there was before the deployment was made."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
+        cdk.prepare(**run)
+        found = inventory()
+        cdk.run(
+            ["deploy", "-c", "topology=demo", "-c", "deployment=guarded", "--require-approval", "never"],
+            **run,
+        )
+        yield found
+
+
+@pytest.fixture(scope="module")
+def deployment(before: dict[str, set[str]]) -> Deployment:
+    return Deployment()
+
+
+def test_what_is_idle_ends_and_what_it_made_stays(deployment: Deployment) -> None:
+    ready = deployment.raised()
+    deployment.wake(ready + timedelta(minutes=29))
+    assert (min(deployment.desired()), deployment.cluster_state()) == (1, "WAITING")
+    deployment.wake(ready + timedelta(minutes=31))
+    assert set(deployment.desired()) == {0}
+    eventually(lambda: deployment.cluster_state() == "TERMINATED")
+    assert deployment.status() == "CREATE_COMPLETE"
+    bucket = deployment.outputs[topology.OUTPUT_DATA_BUCKET]
+    assert boto3.client("s3").list_objects_v2(Bucket=bucket)["KeyCount"] > 0
+
+
+def test_after_the_end_nothing_is_left(deployment: Deployment, before: dict[str, set[str]]) -> None:
+    boto3.client("ssm").put_parameter(Name=topology.extension_parameter("guarded"), Value="1", Type="String")
+    for hours in (11.6, 12.1):
+        deployment.wake(deployment.created + timedelta(hours=hours))
+    assert deployment.status() == "CREATE_COMPLETE"
+    for hours in (12.6, 13):
+        deployment.wake(deployment.created + timedelta(hours=hours))
+    eventually(lambda: deployment.status() != "DELETE_IN_PROGRESS")
+    assert deployment.status() == "DELETE_COMPLETE"
+    assert left_over(before, inventory()) == {}
+    with pytest.raises(ClientError, match="ParameterNotFound"):
+        boto3.client("ssm").get_parameter(Name=topology.guard_parameter("guarded"))
