@@ -44,18 +44,15 @@ class Cluster:
         self.id = deployment.output(topology.OUTPUT_CLUSTER_ID)
         if end := self._end():
             raise ShoalError(
-                f"the cluster {self.id} has ended ({end}); deploy again with `-c generation=N`, N being 2 or one more "
-                "than last time: that brings a new cluster and leaves the buckets alone"
+                f"the cluster {self.id} has ended ({end}); `shoal deploy {deployment.topology} --deployment "
+                f"{deployment.name}` brings a new one and leaves the buckets alone"
             )
 
-    def core_vcpus(self) -> int:
-        """The vCPUs of all core nodes."""
+    def worker_vcpus(self) -> int:
+        """The vCPUs of the nodes that map and reduce: core and task nodes, or the primary one where it is alone."""
         groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
-        return sum(
-            catalog.find(group["InstanceType"]).vcpu * group["RequestedInstanceCount"]
-            for group in groups
-            if group["InstanceGroupType"] == "CORE"
-        )
+        workers = [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups
+        return sum(catalog.find(group["InstanceType"]).vcpu * group["RequestedInstanceCount"] for group in workers)
 
     @contextmanager
     def submitted(self, steps: Sequence["StepConfigTypeDef"], run: str) -> Iterator[list[str]]:

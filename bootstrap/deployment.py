@@ -4,6 +4,7 @@ The easy mistake is to ask the topology's file: it may have changed since. What 
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import boto3
 from botocore.exceptions import ClientError
@@ -32,6 +33,12 @@ class Deployment:
                 f"the deployment '{self.name}' has no {name}: its topology '{self.topology}' leaves that part out"
             ) from None
 
+    @property
+    def share(self) -> Literal["efs", "nfs"] | None:
+        """What serves the folder that all GPU nodes share; None where each has one of its own."""
+        held = self.outputs.get(topology.OUTPUT_SHARE_ID)
+        return None if held is None else "nfs" if held == "nfs" else "efs"
+
     def own(self, address: str) -> Place:
         """The place of an address in the raw or the data bucket; nodes may read no other, so those raise ShoalError."""
         place = objects.parse(address)
@@ -57,7 +64,8 @@ def find(name: str, session: boto3.Session | None = None) -> Deployment:
         if "does not exist" in str(error):
             raise ShoalError(
                 f"there is no deployment '{name}' (stack {stack_name} in {session.region_name}); "
-                f"make one by: cdk deploy -c topology=NAME -c deployment={name}"
+                f"make one by: shoal deploy TOPOLOGY --deployment {name}; one of another region is found with "
+                "AWS_REGION=THAT-REGION"
             ) from None
         raise
     if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):

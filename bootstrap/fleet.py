@@ -1,13 +1,11 @@
-"""Which GPU nodes a deployment has: raise its groups, wait until the nodes are ready, lower them again.
+"""Which GPU nodes a deployment has: its groups, the nodes that run, and how groups are lowered.
 
-The easy mistake is to leave them up. `raised` lowers the groups on the way out, whatever happened inside, and
-neither a second Ctrl-C nor an error of one group keeps it from the others.
+The easy mistake is to leave nodes up. `lower` is what whoever raised groups (`raising`) ends with: neither a second
+Ctrl-C nor an error of one group keeps it from the others.
 """
 
-import json
 import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +13,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap import objects
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
-from bootstrap.objects import Place
 from bootstrap.patience import patiently
 from infra import topology
 
@@ -27,9 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-READY_SECONDS = 900
 _LOWER_SECONDS = 120
-_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +33,9 @@ class Node:
     instance_id: str
     group: str
     instance_type: str
+    market: str
+    """`on-demand` or `spot`: how it is paid for, whatever its group prefers."""
+    zone: str
     address: str
     """Its private address."""
     gpus: int
@@ -54,6 +51,10 @@ class NodeGroup:
     size: int
     desired: int
     """How many it is asked for now."""
+    spot: bool
+    """Whether it is to be of the spot market, where that has nodes."""
+    stays: bool
+    """Whether its nodes are there from the deployment on (`start: deploy`), not only while a training runs."""
 
 
 def groups(deployment: Deployment) -> list[NodeGroup]:
@@ -64,8 +65,10 @@ def groups(deployment: Deployment) -> list[NodeGroup]:
             scaling_group=group["AutoScalingGroupName"],
             size=group["MaxSize"],
             desired=group["DesiredCapacity"],
+            spot=tags.get(topology.TAG_MARKET) == "spot",
+            stays=tags.get(topology.TAG_START) == "deploy",
         )
-        for group, tags in _scaling_groups(deployment)
+        for group, tags in scaling_groups(deployment)
     ]
     if not found:
         raise ShoalError(
@@ -74,25 +77,8 @@ def groups(deployment: Deployment) -> list[NodeGroup]:
     return sorted(found, key=lambda group: group.name)
 
 
-@contextmanager
-def raised(deployment: Deployment, progress: Callable[[int, int], None]) -> Iterator[list[Node]]:
-    """All nodes of the deployment, ready for work; on leaving its groups go down to no nodes.
-
-    `progress` is called with the nodes that are ready and those that are wanted. Raises ShoalError when a node
-    fails to boot, with the last line of its log, or when they are not all ready after 15 minutes.
-    """
-    wanted = groups(deployment)
-    client = deployment.session.client("autoscaling")
-    try:
-        for group in wanted:
-            client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=group.size)
-        yield _wait_until_ready(deployment, sum(group.size for group in wanted), progress)
-    finally:
-        lower(deployment, wanted)
-
-
 def lower(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
-    """Ask these groups for no nodes; returns at once, as AWS ends them by itself.
+    """Ask these groups for no nodes, but those that stay; returns at once, as AWS ends them by itself.
 
     Raises ShoalError with the commands to type for the groups that could not be lowered.
     """
@@ -100,6 +86,8 @@ def lower(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
     still_up = []
     with _undisturbed():
         for group in raised_groups:
+            if group.stays:
+                continue
             try:
                 patiently(partial(_ask_for_none, client, group), seconds=_LOWER_SECONDS)
             except (BotoCoreError, ClientError):
@@ -131,7 +119,7 @@ def nodes(deployment: Deployment) -> list[Node]:
     """The nodes that run now, by group and then by instance id."""
     tags_of = {
         instance["InstanceId"]: tags
-        for group, tags in _scaling_groups(deployment)
+        for group, tags in scaling_groups(deployment)
         for instance in group["Instances"]
         if instance["LifecycleState"] == "InService"
     }
@@ -143,6 +131,8 @@ def nodes(deployment: Deployment) -> list[Node]:
             instance_id=instance["InstanceId"],
             group=tags_of[instance["InstanceId"]][topology.TAG_GROUP],
             instance_type=instance["InstanceType"],
+            market=instance.get("InstanceLifecycle", "on-demand"),
+            zone=instance["Placement"]["AvailabilityZone"],
             address=instance["PrivateIpAddress"],
             gpus=int(tags_of[instance["InstanceId"]][topology.TAG_GPUS]),
         )
@@ -154,40 +144,7 @@ def nodes(deployment: Deployment) -> list[Node]:
     return sorted(running, key=lambda node: (node.group, node.instance_id))
 
 
-def _wait_until_ready(deployment: Deployment, wanted: int, progress: Callable[[int, int], None]) -> list[Node]:
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
-        running = patiently(partial(nodes, deployment))
-        states = {node.instance_id: patiently(partial(_state, deployment, node)) for node in running}
-        ready = sum(state == "ready" for state in states.values())
-        progress(ready, wanted)
-        if ready == wanted:
-            return running
-        if time.monotonic() > deadline:
-            booting = len(states) - ready
-            raise ShoalError(
-                f"only {ready} of {wanted} GPU nodes were ready after {READY_SECONDS // 60} minutes, {booting} were "
-                f"booting, and {wanted - len(states)} never started; is "
-                "there capacity and quota for the instance types? see the groups' activity in the console"
-            )
-        time.sleep(_PAUSE_SECONDS)
-
-
-def _state(deployment: Deployment, node: Node) -> str | None:
-    """What the node's first boot reported: ready, or nothing yet. Raises ShoalError when it reported a failure."""
-    bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    place = Place(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
-    report = objects.read_text(deployment.session.client("s3"), place)
-    if report is None:
-        return None
-    said = json.loads(report)
-    if said["state"] == "failed":
-        last = said["log"].strip().splitlines()[-1:] or ["its log is empty"]
-        raise ShoalError(f"the node {node.instance_id} ({node.group}) failed to boot: {last[0]}; all of it: {place}")
-    return str(said["state"])
-
-
-def _scaling_groups(deployment: Deployment) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
+def scaling_groups(deployment: Deployment) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
     """The deployment's auto scaling groups, each with its tags."""
     pages = deployment.session.client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate()
     tagged = [

@@ -45,7 +45,7 @@ def preprocess(
     """
     cluster = Cluster(deployment)
     addresses, input_bytes = _bring(deployment, inputs, bars)
-    reducers = min(cluster.core_vcpus(), max(2, input_bytes // _REDUCER_BYTES))
+    reducers = min(cluster.worker_vcpus(), max(2, input_bytes // _REDUCER_BYTES))
     run = uuid4().hex[:12]
     work = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
     failure = Place(work.bucket, f"{work.key}failure.txt")

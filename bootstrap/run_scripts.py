@@ -1,7 +1,8 @@
 """What the nodes of a training run are told to do, as shell scripts: bring the data, train, stop.
 
-On the share is all that ranks have in common; without a share each node has a folder of its own in its place. The
-easy mistake is to ask a shell that waits for `sleep` to end: a signal would be heeded only afterwards.
+On the share is all that ranks have in common; without a share each node has a folder of its own in its place. Only EFS
+outlives the nodes: what else a run needs to be taken up again is brought to S3 meanwhile. The easy mistake is to ask a
+shell that waits for `sleep` to end: a signal would be heeded only afterwards.
 """
 
 import shlex
@@ -25,11 +26,14 @@ data="${{NODE_ROOT:-}}{file}"
 run="${{NODE_ROOT:-}}/mnt/share/runs/{name}"
 """
 
+# What holds the lock is at work: the node's heartbeat says so, and nobody ends an idle node.
 _STAGE = """\
 set -euo pipefail
+exec 9<"${{NODE_ROOT:-}}/opt/shoal/busy.lock"
+flock -s 9
 mkdir -p "$(dirname "$data")" "$run"
 rm -f "$run"/stop-*
-[ -e "$run/checkpoints" ] || aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
+aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
 [ -e "$data" ] && exit 0
 aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
 mv "$data.$$.partial" "$data"
@@ -62,10 +66,14 @@ _STOP = """\
 touch "$run/stop-{rank}"
 """
 
-# While it trains a node brings the record; its checkpoints only at the end of a run that can be taken up again.
-_FOLLOW = "bring --exclude 'checkpoints/*'"
+# Of a run that came to its end nobody needs a checkpoint.
 _FINISH = """\
-if grep -q '"stopped": false' "$run/summary.json" 2>/dev/null; then bring --exclude 'checkpoints/*'; else bring; fi"""
+if grep -q '"stopped": false' "$run/summary.json" 2>/dev/null; then
+    bring --exclude 'checkpoints/*'
+    aws s3 rm --recursive --only-show-errors {folder}checkpoints/
+else
+    bring
+fi"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +85,8 @@ class Run:
     folder: Place
     """Where what it writes is brought to."""
     region: str
+    lasting: bool
+    """Whether the share outlives the nodes."""
 
     @property
     def file(self) -> str:
@@ -94,6 +104,7 @@ class Run:
         arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT))
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"'}
         folder = shlex.quote(str(self.folder))
+        follow = "bring --exclude 'checkpoints/*'" if self.lasting else "bring"
         return self._head() + _TRAIN.format(
             environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in RANK_ENVIRONMENT.items()),
             rank=rank,
@@ -104,8 +115,8 @@ class Run:
             stop_seconds=STOP_SECONDS,
             arguments=" ".join(shell.get(argument) or shlex.quote(argument) for argument in arguments),
             folder=folder,
-            follow=_FOLLOW if rank == 0 else ":",
-            finish=_FINISH if rank == 0 else f'aws s3 cp --only-show-errors "$log" {folder}',
+            follow=follow if rank == 0 else ":",
+            finish=_FINISH.format(folder=folder) if rank == 0 else f'aws s3 cp --only-show-errors "$log" {folder}',
             seconds=" ".join(map(str, range(_RECORD_SECONDS))),
         )
 

@@ -15,13 +15,14 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap import fleet, objects
+from bootstrap import fleet, objects, shared_folder
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
 from bootstrap.patience import patiently
 from bootstrap.progress import Bars
+from bootstrap.raising import raised
 from bootstrap.remote import Command
 from bootstrap.run_scripts import Run
 from bootstrap.train import RECORD_NAME, STOP_SECONDS, SUMMARY_NAME, failure, read_summary
@@ -56,9 +57,9 @@ def train_on(
         dataset=place,
         folder=Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.RUNS_PREFIX}{name}/"),
         region=str(deployment.session.region_name),
+        lasting=deployment.share == "efs",
     )
-    bars.stage("start nodes", sum(group.size for group in fleet.groups(deployment)), unit="node")
-    with fleet.raised(deployment, lambda ready, _: bars.at(ready)) as nodes:
+    with raised(deployment, bars) as nodes:
         _stage(deployment, nodes, run, bars)
         stopped = _train(deployment, nodes, run, config, bars)
     fetched = objects.download(deployment.session.client("s3"), run.folder, output)
@@ -131,7 +132,9 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
 def _stage(deployment: Deployment, nodes: Sequence[Node], run: Run, bars: Bars) -> None:
     """Copy the dataset to the share once, or to every node where there is no share."""
     bars.stage("copy the dataset to the nodes", 0)
-    receivers = nodes[:1] if topology.OUTPUT_SHARE_ID in deployment.outputs else nodes
+    if deployment.share == "nfs":
+        shared_folder.serve(deployment.session, nodes)
+    receivers = nodes[:1] if deployment.share else nodes
     for command in [Command(deployment.session, node.instance_id, run.stage()) for node in receivers]:
         command.wait()
 
@@ -204,5 +207,5 @@ class _Watch:
         if gone:
             raise ShoalError(
                 f"the node {', '.join(gone)} is gone, and its ranks with it; start again with --resume, "
-                f"which goes on from the last checkpoint on the share"
+                "which goes on from the last checkpoint"
             )

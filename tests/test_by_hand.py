@@ -142,7 +142,7 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_deployment_that_is_not_there_is_said_with_the_way_to_make_it(shell: Shell, tmp_path: Path) -> None:
     said = shell("shoal", "train", "--deployment", "other", "--output", tmp_path, status=1)
     assert "there is no deployment 'other'" in said
-    assert "cdk deploy -c topology=NAME -c deployment=other" in said
+    assert "shoal deploy TOPOLOGY --deployment other" in said
 
 
 def test_what_cannot_be_done_is_said_before_any_node_is_raised(deployed: Shell, tmp_path: Path) -> None:

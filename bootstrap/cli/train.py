@@ -1,6 +1,8 @@
 """`shoal train`: a dataset to a trained model."""
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows given to each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
+        *_nodes(result.get("nodes", ())),
     ]
     if result["stopped"]:
         return [*speed, ("stopped", "with a checkpoint; go on by the same command with --resume")]
@@ -75,6 +78,13 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
     ]
+
+
+def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Where a deployment's nodes were, and how they were paid for: neither need be what the topology prefers."""
+    kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
+    told = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
+    return [("nodes", "; ".join(told))] if told else []
 
 
 def _config(args: argparse.Namespace, data: Path) -> TrainConfig:

@@ -1,7 +1,8 @@
 #!/bin/bash
 # First boot of a GPU node: mount the share, install Shoal's code, and report `ready`, or `failed` with the log's end.
-# Takes DATA_BUCKET, SHARE_ID, CODE_URL and WHEELS_URL from the environment. Everything is written below NODE_ROOT,
-# which is empty on a real node.
+# Afterwards a heartbeat says once a minute that the node works, as long as it does; who hears none for long may end it.
+# Takes DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL and WHEELS_URL from the environment.
+# Everything is written below NODE_ROOT, which is empty on a real node.
 set -euo pipefail
 
 root=${NODE_ROOT:-}
@@ -24,12 +25,20 @@ exec 3>&1 >>"$log" 2>&1
 
 instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
 mkdir -p "$home" "$share" "$root/usr/local/bin"
-if [ -n "$SHARE_ID" ]; then
+need() {
     # The network leads to Amazon Linux's own repository (S3) and to no other that the image has.
-    [ -n "$root" ] || command -v mount.efs >/dev/null ||
-        dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux amazon-efs-utils
+    [ -n "$root" ] || command -v "$1" >/dev/null ||
+        dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2"
+}
+case $SHARE_KIND in
+efs)
+    need mount.efs amazon-efs-utils
     mount -t efs -o tls,iam "$SHARE_ID:/" "$share"
-fi
+    ;;
+nfs) need exportfs nfs-utils ;; # which node serves is known when all are there
+none) ;;
+*) echo "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" >&2 && exit 1 ;;
+esac
 aws s3 cp --only-show-errors "$CODE_URL" "$home/code.zip"
 aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
 "$python" -m zipfile -e "$home/code.zip" "$home/code"
@@ -37,11 +46,26 @@ aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \
     --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt"
 
+# Who works holds a shared lock, as do the processes that it starts. For reading: any user may hold it.
+touch "$home/busy.lock"
 cat >"$root/usr/local/bin/shoal-python" <<RUN
 #!/bin/bash
+exec 9<"$home/busy.lock"
+flock -s 9
 export PYTHONPATH=$home/code:$home/site
 exec $python "\$@"
 RUN
-chmod 755 "$root/usr/local/bin/shoal-python"
+cat >"$home/heartbeat" <<BEAT
+#!/bin/bash
+computing() { command -v nvidia-smi >/dev/null && nvidia-smi --query-compute-apps=pid --format=csv,noheader | grep -q .; }
+while sleep ${HEARTBEAT_SECONDS:-60}; do
+    if ! flock -n -x "$home/busy.lock" true || computing; then
+        aws s3api put-object --bucket "$DATA_BUCKET" --key "nodes/$instance.busy" >/dev/null
+    fi
+done
+BEAT
+chmod 755 "$root/usr/local/bin/shoal-python" "$home/heartbeat"
 "$root/usr/local/bin/shoal-python" -c 'import trainer.loop'
+# In a session of its own, and without this script's files, it outlives the first boot.
+setsid nice "$home/heartbeat" </dev/null >>"$root/var/log/shoal-heartbeat.log" 2>&1 3>&- &
 report ready

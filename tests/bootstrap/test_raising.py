@@ -1,0 +1,176 @@
+"""Node groups raised on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap import raising
+from bootstrap.errors import ShoalError
+from bootstrap.fleet import Node
+from bootstrap.progress import Bars
+from embedded.aws import EmbeddedAws
+from embedded.faults import NoCapacity, NotOffered, SilentBoot
+from tests.fleet import BUCKET, Fleet, report
+
+
+class Stages(Bars):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        self.said.append(name)
+        super().stage(name, total, unit)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        boto3.Session().client("s3").create_bucket(Bucket=BUCKET)
+        yield running
+
+
+@pytest.fixture
+def bars() -> Stages:
+    return Stages()
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raising, "_PAUSE_SECONDS", 0.1)
+
+
+@pytest.fixture
+def fleet(aws: EmbeddedAws) -> Iterator[Callable[..., Fleet]]:
+    made: list[Fleet] = []
+
+    def make(*arguments: Any, **more: Any) -> Fleet:
+        made.append(Fleet(*arguments, **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for name in each.desired():
+            each.scaling.delete_auto_scaling_group(AutoScalingGroupName=f"{each.name}-{name}", ForceDelete=True)
+
+
+def seen(nodes: list[Node]) -> list[tuple[str, str, str]]:
+    return [(node.group, node.zone, node.market) for node in nodes]
+
+
+def test_all_nodes_are_ready_inside_and_none_is_left_outside(fleet, bars) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 2, market="spot")
+    with raising.raised(both.deployment, bars) as nodes:
+        assert both.desired() == {"fast": 1, "slow": 2}
+        assert seen(nodes) == [
+            ("fast", "us-east-1a", "on-demand"),
+            ("slow", "us-east-1a", "spot"),
+            ("slow", "us-east-1a", "spot"),
+        ]
+    assert both.desired() == {"fast": 0, "slow": 0}
+    assert bars.said == ["start nodes"]
+
+
+def test_what_the_spot_market_lacks_is_taken_on_demand_and_the_next_time_of_spot_again(fleet, bars, aws) -> None:
+    cheap = fleet().add("cheap", "g5.xlarge", 2, market="spot")
+    with aws.faults.during(NoCapacity(market="spot")):
+        assert seen(cheap.raised(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
+    assert bars.said[1:] == [
+        "start nodes: cheap on demand ($1.006 an hour each), as the spot market of us-east-1a has none"
+    ]
+    assert seen(cheap.raised(bars)) == [("cheap", "us-east-1a", "spot")] * 2
+
+
+def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
+    with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge")):
+        there = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "spot")]
+        assert seen(both.raised(bars)) == there
+    assert bars.said[1:] == ["start nodes in us-east-1b, as us-east-1a has none for fast"]
+    assert seen(both.raised(bars)) == there  # what has capacity is not left
+
+
+def test_a_zone_without_the_type_is_left_before_anything_is_paid_for_on_demand(fleet, bars, aws) -> None:
+    cheap = fleet().add("cheap", "g5.xlarge", 1, market="spot")
+    with aws.faults.during(NotOffered(zone="us-east-1a", instance_type="g5.xlarge")):
+        assert seen(cheap.raised(bars)) == [("cheap", "us-east-1b", "spot")]
+
+
+def test_without_capacity_anywhere_it_ends_with_what_was_tried_and_nothing_up(fleet, bars, aws) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
+    sentence = (
+        r"no g4dn.xlarge for 'slow' in us-east-1a, us-east-1b and us-east-1c now, and says: \"We currently do not"
+    )
+    with (
+        aws.faults.during(NoCapacity(instance_type="g4dn.xlarge")),
+        pytest.raises(ShoalError, match=sentence),
+        raising.raised(both.deployment, bars),
+    ):
+        pass
+    assert both.desired() == {"fast": 0, "slow": 0}
+
+
+@pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
+def test_a_pinned_zone_or_a_network_of_ones_own_is_not_left(fleet, bars, aws, network) -> None:
+    only = fleet(**network).add("fast", "g5.xlarge", 1)
+    assert [node.zone for node in only.raised(bars)] == ["us-east-1c"]
+    with (
+        aws.faults.during(NoCapacity(zone="us-east-1c")),
+        pytest.raises(ShoalError, match=r"in us-east-1c now, .* or take another zone, another instance type"),
+        raising.raised(only.deployment, bars),
+    ):
+        pass
+
+
+def test_nodes_that_started_with_the_deployment_stay(fleet, bars) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
+    first = both.raised(bars)
+    assert both.desired() == {"fast": 1, "slow": 0}
+    second = both.raised(bars)
+    assert (first[0], first[1].group) == (second[0], second[1].group)
+
+
+def test_a_node_that_never_reports_ends_it(fleet, bars, aws, monkeypatch) -> None:
+    monkeypatch.setattr(raising, "READY_SECONDS", 2)
+    silent = fleet().add("fast", "g5.xlarge", 1)
+    sentence = (
+        r"0 of 1 are ready; (.*; )?(i-\w+ \(fast\) never reported; what it printed: aws ec2 get-console-output|AWS)"
+    )
+    with (
+        aws.faults.during(SilentBoot()),
+        pytest.raises(ShoalError, match=sentence),
+        raising.raised(silent.deployment, bars),
+    ):
+        pass
+    assert silent.desired() == {"fast": 0}
+
+
+def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, monkeypatch) -> None:
+    one = fleet().add("fast", "g5.xlarge", 1)
+    ready, gone = raising.is_ready, []
+
+    def fail_first(s3, deployment, node) -> bool:
+        if not gone:
+            gone.append(node.instance_id)
+            one.ec2.terminate_instances(InstanceIds=gone)
+        return node.instance_id not in gone and ready(s3, deployment, node)
+
+    monkeypatch.setattr(raising, "is_ready", fail_first)
+    (node,) = one.raised(bars)
+    assert node.instance_id not in gone
+
+
+def test_a_failed_boot_is_said_with_the_last_line_of_its_log(fleet, bars) -> None:
+    broken = fleet().add("fast", "g5.xlarge", 1, boot=report(state="failed", log="one\nno space left"))
+    with (
+        pytest.raises(ShoalError, match=r"\(fast\) failed to boot: no space left; all of it: s3://fleet-data/nodes/i-"),
+        raising.raised(broken.deployment, bars),
+    ):
+        pass
+    assert broken.desired() == {"fast": 0}

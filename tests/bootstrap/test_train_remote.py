@@ -1,0 +1,111 @@
+"""Training on nodes of the embedded AWS that share a folder or none: what is left of a stopped run, and where."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import boto3
+import numpy as np
+import pytest
+
+from bootstrap.cli.train import rows as summary_rows
+from bootstrap.progress import Bars
+from bootstrap.train_remote import train_on
+from corpus.dataset import Rows, Settings, write_dataset
+from embedded.aws import EmbeddedAws
+from tests.fleet import BUCKET, Fleet
+from trainer.config import TrainConfig
+
+ROOT = Path(__file__).parents[2]
+DATASET = f"s3://{BUCKET}/datasets/1/dataset.h5"
+
+
+class Impatient(Bars):
+    """Ctrl-C as soon as a step is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stage = ""
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._stage = name
+
+    def at(self, done: int) -> None:
+        if self._stage == "train" and done:
+            self._stage = "stop"
+            raise KeyboardInterrupt
+
+
+def rows(count: int) -> Rows:
+    generator = np.random.default_rng(count)
+    labels = (generator.random(count) < 0.5).astype(np.uint8)
+    tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (count, 10))).astype(np.uint16)
+    return Rows(tokens, np.full(count, 10, np.uint16), labels, labels * 4 + 1)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    folder = tmp_path_factory.mktemp("aws")
+    write_dataset(
+        folder / "dataset.h5",
+        train=rows(2000),
+        test=rows(200),
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    with zipfile.ZipFile(folder / "code.zip", "w") as archive:
+        for package in ("corpus", "trainer"):
+            for path in (ROOT / package).rglob("*.py"):
+                archive.write(path, path.relative_to(ROOT))
+    with EmbeddedAws(folder) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        s3 = boto3.Session().client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        s3.upload_file(str(folder / "dataset.h5"), BUCKET, "datasets/1/dataset.h5")
+        s3.upload_file(str(folder / "code.zip"), BUCKET, "code.zip")
+        s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
+        s3.upload_file(str(ROOT / "bootstrap" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
+        yield running
+
+
+def boot(share: str | None) -> str:
+    variables = {
+        "DATA_BUCKET": BUCKET,
+        "SHARE_KIND": share or "none",
+        "CODE_URL": f"s3://{BUCKET}/code.zip",
+        "WHEELS_URL": f"s3://{BUCKET}/wheels.zip",
+    }
+    exports = [f"export {name}={value}" for name, value in variables.items()]
+    return "\n".join([*exports, f"aws s3 cp s3://{BUCKET}/boot.sh boot.sh", "exec bash boot.sh"])
+
+
+def checkpoints() -> list[str]:
+    found = boto3.Session().client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", [])
+    return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
+
+
+@pytest.mark.parametrize("share", ["nfs", pytest.param(None, marks=pytest.mark.slow)])
+def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_path: Path, share: str | None) -> None:
+    two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
+    slow = replace(config, slow={0: 60.0, 1: 60.0}, balance="off")  # so that it does not end before it is stopped
+
+    with Impatient() as bars:
+        stopped = train_on(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)
+    assert stopped["stopped"]
+    assert two.desired() == {"pair": 0}
+    assert checkpoints()
+
+    with Bars() as bars:
+        finished = train_on(two.deployment, replace(config, resume=True), dataset=DATASET, output=tmp_path, bars=bars)
+    assert finished["run"] == stopped["run"]
+    assert finished["world_size"] == 2
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
+    assert starts[-1]["from_step"] > 0
+    assert checkpoints() == []
+    assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)

@@ -1,0 +1,99 @@
+"""Node groups as a stack makes them, made directly: on the embedded AWS, with any boot script, in any zones."""
+
+import base64
+import itertools
+import json
+from typing import Any, Self
+
+import boto3
+
+from bootstrap import raising
+from bootstrap.deployment import Deployment
+from bootstrap.fleet import Node
+from bootstrap.progress import Bars
+from infra import topology
+
+BUCKET = "fleet-data"
+_names = (f"fleet-{number}" for number in itertools.count())
+
+
+def report(**said: str) -> str:
+    """A boot script that does nothing but report this."""
+    return f"printf '%s' '{json.dumps(said)}' | aws s3 cp - s3://{BUCKET}/nodes/$EC2_INSTANCE_ID.json"
+
+
+class Fleet:
+    """Node groups as a stack makes them, in subnets of the zones a, b and c."""
+
+    def __init__(self, zones: str = "abc", *, tagged: bool = True, share: str | None = None) -> None:
+        self.session = boto3.Session()
+        self.scaling, self.ec2 = self.session.client("autoscaling"), self.session.client("ec2")
+        self.name = next(_names)
+        self._tags = [
+            {"Key": topology.TAG_DEPLOYMENT, "Value": self.name},
+            {"Key": topology.TAG_NODES, "Value": "true"},
+        ]
+        vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        self._subnets = [self._subnet(vpc, number, zone, tagged) for number, zone in enumerate(zones)]
+        self.deployment = Deployment(
+            name=self.name,
+            topology="demo",
+            session=self.session,
+            outputs={
+                topology.OUTPUT_RAW_BUCKET: BUCKET,
+                topology.OUTPUT_DATA_BUCKET: BUCKET,
+                **({topology.OUTPUT_SHARE_ID: share} if share else {}),
+            },
+        )
+
+    def _subnet(self, vpc: str, number: int, zone: str, tagged: bool) -> str:
+        made = self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=f"us-east-1{zone}")[
+            "Subnet"
+        ]["SubnetId"]
+        if tagged:
+            self.ec2.create_tags(Resources=[made], Tags=self._tags)
+        return str(made)
+
+    def add(
+        self, name: str, kind: str, count: int, *, market: str = "on-demand", start: str = "train", boot: str = ""
+    ) -> Self:
+        """A group of nodes that boot by this script, or without one report that they are ready."""
+        data = {
+            "ImageId": "ami-0a1b2c3d4e5f60718",
+            "InstanceType": kind,
+            "UserData": base64.b64encode((boot or report(state="ready", log="")).encode()).decode(),
+        }
+        made = self.ec2.create_launch_template(LaunchTemplateName=f"{self.name}-{name}", LaunchTemplateData=data)
+        template = {"LaunchTemplateId": made["LaunchTemplate"]["LaunchTemplateId"], "Version": "1"}
+        spot = {"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
+        policy = {"LaunchTemplate": {"LaunchTemplateSpecification": template}, "InstancesDistribution": spot}
+        source: dict[str, Any] = {"MixedInstancesPolicy": policy} if market == "spot" else {"LaunchTemplate": template}
+        tags = {
+            topology.TAG_DEPLOYMENT: self.name,
+            topology.TAG_GROUP: name,
+            topology.TAG_GPUS: "1",
+            topology.TAG_MARKET: market,
+            topology.TAG_START: start,
+        }
+        self.scaling.create_auto_scaling_group(
+            AutoScalingGroupName=f"{self.name}-{name}",
+            MinSize=0,
+            MaxSize=count,
+            VPCZoneIdentifier=self._subnets[0],
+            Tags=[{"Key": key, "Value": value, "PropagateAtLaunch": True} for key, value in tags.items()],
+            **source,
+        )
+        return self
+
+    def desired(self) -> dict[str, int]:
+        groups = self.scaling.describe_auto_scaling_groups()["AutoScalingGroups"]
+        return {
+            group["AutoScalingGroupName"].removeprefix(f"{self.name}-"): group["DesiredCapacity"]
+            for group in groups
+            if group["AutoScalingGroupName"].startswith(f"{self.name}-")
+        }
+
+    def raised(self, bars: Bars) -> list[Node]:
+        """The nodes, after they were lowered again."""
+        with raising.raised(self.deployment, bars) as nodes:
+            return nodes
