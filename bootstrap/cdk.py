@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bootstrap.errors import ShoalError
@@ -10,36 +10,68 @@ from bootstrap.errors import ShoalError
 ROOT = Path(__file__).parents[1]
 """The folder of app.py and cdk.json."""
 
+TOPOLOGIES = ROOT / "topologies"
+"""The topologies that the app chooses from."""
+
 _LAST_LINES = 25
+_LOOK_SECONDS = 1.0
 
 
-def prepare(*, environment: Mapping[str, str], assembly: Path, log: Path) -> None:
-    """Run `cdk bootstrap` for the account and region of `environment`; the same for every topology."""
-    run(["bootstrap", "-c", "topology=demo"], environment=environment, assembly=assembly, log=log)
+def prepare(
+    *,
+    environment: Mapping[str, str],
+    assembly: Path,
+    log: Path,
+    topology: str = "demo",
+    watch: Callable[[], None] = lambda: None,
+) -> None:
+    """Run `cdk bootstrap` for the account of `environment` and the topology's region; the same for all of a region."""
+    run(["bootstrap", "-c", f"topology={topology}"], environment=environment, assembly=assembly, log=log, watch=watch)
 
 
 def run(
-    arguments: Sequence[str], *, environment: Mapping[str, str], assembly: Path, log: Path, root: Path = ROOT
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    assembly: Path,
+    log: Path,
+    root: Path = ROOT,
+    watch: Callable[[], None] = lambda: None,
 ) -> None:
     """Run `cdk ARGUMENTS`; `assembly` is the folder for what it synthesises, `log` the file for what it says.
 
-    Raises ShoalError with the end of the log when it fails, or when it is not installed.
+    `watch` is called every second while it runs. Raises ShoalError with the end of the log when it fails, or when it
+    is not installed; it has ended, however this ends.
     """
     command = ["cdk", *arguments, "--output", os.fspath(assembly), "--no-color", "--no-notices"]
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log.open("ab") as written:
-            done = subprocess.run(
+            running = subprocess.Popen(
                 command,
                 cwd=root,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=written,
                 stderr=subprocess.STDOUT,
-                check=False,
             )
     except FileNotFoundError:
         raise ShoalError("the command `cdk` is not installed; run `make setup`, and add .venv/bin to PATH") from None
-    if done.returncode:
+    try:
+        while not _ended(running, _LOOK_SECONDS):
+            watch()
+    finally:
+        running.terminate()
+        running.wait()
+    if running.returncode:
         last = "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])
         raise ShoalError(f"`cdk {' '.join(arguments)}` failed; the end of {log}:\n{last}")
+
+
+def _ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Whether it ends within so many seconds."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

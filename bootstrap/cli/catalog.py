@@ -1,0 +1,132 @@
+"""`shoal catalog`: the instance types that a topology may name, and what they cost."""
+
+import argparse
+import datetime
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.cli.output import add_json, say, summary
+from bootstrap.errors import UsageError
+
+if TYPE_CHECKING:
+    from bootstrap.prices import Refreshed
+    from infra.catalog import InstanceType, PriceList
+
+_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h", "")
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "catalog",
+        help="list instance types and their prices",
+        description="List the instance types that a topology may name: hardware, price on demand, what EMR adds, and "
+        "what to take instead of a type that AWS has retired.",
+        epilog="Example: shoal catalog --gpu",
+    )
+    parser.add_argument("--region", default="us-east-1", metavar="R", help="whose prices (default: %(default)s)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--gpu", action="store_true", help="only types with a GPU, for training")
+    which.add_argument("--emr", action="store_true", help="only types for preprocessing")
+    parser.add_argument(
+        "--refresh",
+        action="store_true",
+        help="ask AWS for today's prices and offerings, and add them to infra/prices/R.yaml (free; needs credentials)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="with --refresh: print what differs, write nothing")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    from infra.parts import known_region
+
+    if args.dry_run and not args.refresh:
+        raise UsageError("--dry-run goes with --refresh; without it nothing is written anyway")
+    try:
+        known_region(args.region)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if args.refresh:
+        _refresh(args)
+    else:
+        _list(args)
+    return 0
+
+
+def _list(args: argparse.Namespace) -> None:
+    from infra import catalog
+
+    prices = catalog.prices(args.region)
+    types = [
+        each
+        for each in catalog.catalog().types.values()
+        if not (args.gpu and each.gpu is None) and not (args.emr and not each.runs_emr)
+    ]
+    content = {
+        "region": prices.region,
+        "date": prices.date,
+        "source": prices.source,
+        "types": [
+            {**each.model_dump(), "hourly": prices.instances.get(each.name), "emr_hourly": prices.emr.get(each.name)}
+            for each in types
+        ],
+    }
+    summary(args, content, [_COLUMNS, *(_row(each, prices) for each in types)])
+    say(f"prices of {prices.region}, {prices.date} ({prices.source})")
+
+
+def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
+    gpu, retired = found.gpu, found.retired
+    return (
+        found.name,
+        str(found.vcpu),
+        f"{found.memory:g}",
+        f"{gpu.count} x {gpu.name}, {gpu.memory:g} GiB" if gpu else "",
+        gpu.capability if gpu else "",
+        _price(prices.instances.get(found.name)),
+        _price(prices.emr.get(found.name)),
+        f"retired {retired.since}: take {retired.successor}" if retired else "",
+    )
+
+
+def _refresh(args: argparse.Namespace) -> None:
+    import boto3
+
+    from bootstrap import prices
+    from infra.catalog import PRICES
+
+    say(f"asking AWS for the prices of {args.region} ...")
+    today = datetime.datetime.now(datetime.UTC).date()
+    found = prices.ask(boto3.Session(), args.region, today=today, folder=PRICES)
+    changes = found.changes
+    path = prices.append(found.today, folder=PRICES) if changes and not args.dry_run else None
+    content = {
+        "region": args.region,
+        "date": today,
+        "before": found.before.date if found.before else None,
+        "changes": [{"item": each.item, "before": each.before, "after": each.after} for each in changes],
+        "kept": list(found.kept),
+        "written": path,
+    }
+    rows = [(each.item, f"{_price(each.before) or 'none'} -> {_price(each.after) or 'none'}") for each in changes]
+    summary(args, content, rows)
+    say(_outcome(found, len(changes)))
+    for name in found.kept:
+        say(f"AWS's answer has no {name}: it stays as it was")
+    if path:
+        say(f"written to {path}")
+    elif changes:
+        say("nothing was written (--dry-run)")
+
+
+def _outcome(found: "Refreshed", changes: int) -> str:
+    if found.before is None:
+        return f"the first list for {found.today.region}: {changes} prices"
+    if not changes:
+        return f"the list of {found.before.date} is still right; nothing was written"
+    return f"{changes} prices differ from the list of {found.before.date}"
+
+
+def _price(dollars: float | None) -> str:
+    return "" if dollars is None else f"{dollars:g}"

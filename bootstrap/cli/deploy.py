@@ -1,0 +1,139 @@
+"""`shoal deploy`: a topology to a deployment, with the plan before and a summary after."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from bootstrap import cdk
+from bootstrap.cli.output import add_json, say, show
+from bootstrap.cli.plan import content, lines
+from bootstrap.errors import UsageError
+from bootstrap.progress import Bars
+
+if TYPE_CHECKING:
+    from bootstrap.deploy import Change, Deployed, Order
+    from bootstrap.plan import Plan
+
+_REFUSED = 1
+_SIGNS = {"create": "+", "change": "~", "delete": "-"}
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "deploy",
+        help="create or update a deployment",
+        description="Create a deployment of a topology on AWS, or bring the one of that name up to date: says what "
+        "it costs, refuses what could not start, asks, and runs the CDK. A second time it changes nothing; interrupted "
+        "it is taken up again; a cluster that has ended itself is replaced.",
+        epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
+    )
+    parser.add_argument("topology", metavar="NAME", help="the topology, by its file's name")
+    parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
+    parser.add_argument("--owner", metavar="NAME", help="who answers for it (default: the topology's, or you)")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, and create nothing")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    from bootstrap import deploy, plan, preflight
+    from infra import caller, topology
+
+    wanted = topology.load(args.topology, cdk.TOPOLOGIES)
+    order = deploy.Order(
+        wanted=wanted,
+        deployment=topology.check_deployment(args.deployment or wanted.name),
+        owner=caller.owner_of(wanted, args.owner),
+    )
+    if not (args.yes or args.dry_run or sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
+    made = plan.plan(
+        wanted,
+        deployment=order.deployment,
+        owner=order.owner,
+        session=preflight.session(wanted.region),
+        endpoint=os.environ.get("AWS_ENDPOINT_URL"),
+    )
+    for line in lines(made, deployment=order.deployment):
+        say(line)
+    say()
+    if made.refused:
+        show(args, {"plan": content(made, deployment=order.deployment), "deployed": False}, "nothing was deployed")
+        return _REFUSED
+    if args.dry_run:
+        found = deploy.changes(order)
+        show(args, _foreseen(made, order, found), _described(order, found))
+        return 0
+    if not args.yes and not _agreed():
+        show(args, {"plan": content(made, deployment=order.deployment), "deployed": False}, "nothing was deployed")
+        return _REFUSED
+    with Bars(unit="resource") as bars:
+        done = deploy.deploy(order, bars=bars, say=say)
+    show(args, _summary(made, order, done), _summarised(made, order, done))
+    return 0
+
+
+def _agreed() -> bool:
+    sys.stderr.write("Deploy? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _foreseen(made: "Plan", order: "Order", found: "Sequence[Change]") -> dict[str, Any]:
+    changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
+    return {"plan": content(made, deployment=order.deployment), "deployed": False, "changes": changes}
+
+
+def _described(order: "Order", found: "Sequence[Change]") -> str:
+    if not found:
+        return f"{order.stack_name} is as the topology wants it: a deployment would change nothing"
+    counted = Counter((each.action, each.type) for each in found)
+    which = {key: [each.logical_id for each in found if (each.action, each.type) == key] for key in counted}
+    rows = [f"  {_SIGNS[action]} {kind} x {number}" for (action, kind), number in counted.items() if action == "create"]
+    rows += [
+        f"  {_SIGNS[action]} {kind}: {', '.join(which[action, kind])}" for action, kind in counted if action != "create"
+    ]
+    return "\n".join([f"what a deployment of {order.stack_name} would do:", *rows])
+
+
+def _summary(made: "Plan", order: "Order", done: "Deployed") -> dict[str, Any]:
+    return {
+        "plan": content(made, deployment=order.deployment),
+        "deployed": True,
+        "deployment": order.deployment,
+        "stack": order.stack_name,
+        "region": order.region,
+        "owner": order.owner,
+        "changed": done.changed,
+        "generation": done.generation,
+        "outputs": done.outputs,
+        "ends": done.ends.isoformat(),
+    }
+
+
+def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
+    from tabulate import tabulate
+
+    name = order.deployment
+    # Without preprocessing of its own it has no dataset that training would find.
+    data = "" if made.topology.preprocessing else " --data DATASET"
+    next_one = [
+        *([f"shoal preprocess --deployment {name} --input FILE"] if made.topology.preprocessing else []),
+        *([f"shoal train --deployment {name} --output DIR{data}"] if made.topology.training else []),
+        f"shoal destroy {name}",
+    ]
+    rows = [
+        ("deployment", f"{name} (stack {order.stack_name}, {order.region})"),
+        ("", "complete" if done.changed else "nothing has changed: it was as the topology wants it"),
+        *sorted(done.outputs.items()),
+        ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} while everything works"),
+        ("ends by itself", f"{done.ends:%Y-%m-%d %H:%M} UTC; later by: shoal extend {name} --hours H"),
+        *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
+    ]
+    return tabulate(rows, tablefmt="plain", disable_numparse=True)

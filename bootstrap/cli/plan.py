@@ -1,0 +1,166 @@
+"""`shoal plan`: what a topology would cost, what stands in its way, what the guard will do."""
+
+import argparse
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from bootstrap import cdk
+from bootstrap.cli.output import add_json, show
+from bootstrap.errors import UsageError
+from infra.errors import TopologyError
+
+if TYPE_CHECKING:
+    from bootstrap.plan import Plan
+    from infra.rules import Finding
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "plan",
+        help="say what a topology costs and what stands in its way",
+        description="Say what topologies cost by the hour, what would keep them from starting on AWS, and what the "
+        "guard will do. Creates nothing. Without a name: all of topologies/, a line each.",
+        epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
+    )
+    parser.add_argument("topologies", nargs="*", metavar="NAME", help="topologies, by their files' names")
+    parser.add_argument("--hours", type=float, metavar="H", help="how long it is to work (default: guard, max_hours)")
+    parser.add_argument("--offline", action="store_true", help="ask AWS nothing")
+    parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
+    parser.add_argument("--owner", metavar="NAME", help="who answers for it (default: the topology's, or you)")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    if args.hours is not None and not 0 < args.hours < math.inf:
+        raise UsageError(f"--hours is {args.hours:g}, but must be a number above 0")
+    if args.hours is not None and not args.topologies:
+        raise UsageError("--hours goes with topologies; name them")
+    if args.deployment and len(args.topologies) != 1:
+        raise UsageError("--deployment goes with one topology; name it")
+    if not args.topologies:
+        return _all(args)
+    from bootstrap import plan, preflight
+    from infra import caller, topology
+
+    made = []
+    for name in args.topologies:
+        wanted = topology.load(name, cdk.TOPOLOGIES)
+        made.append(
+            plan.plan(
+                wanted,
+                deployment=topology.check_deployment(args.deployment or name),
+                owner=caller.owner_of(wanted, args.owner),
+                hours=args.hours,
+                session=None if args.offline else preflight.session(wanted.region),
+                endpoint=os.environ.get("AWS_ENDPOINT_URL"),
+            )
+        )
+    text = "\n\n".join("\n".join(lines(each, deployment=args.deployment or each.topology.name)) for each in made)
+    show(args, {"plans": [content(each, deployment=args.deployment or each.topology.name) for each in made]}, text)
+    return int(any(each.refused for each in made))
+
+
+def lines(made: "Plan", *, deployment: str) -> Iterator[str]:
+    """A plan as a person reads it, line by line."""
+    from bootstrap.plan import guard_says
+
+    wanted = made.topology
+    yield f"{wanted.name}: {wanted.description} ({wanted.region})"
+    yield ""
+    table = [
+        (
+            row.part,
+            row.item + (" (spot: at most)" if row.at_most else ""),
+            row.quantity,
+            f"{row.unit_price:.4f}",
+            f"{row.hourly:.4f}",
+        )
+        for row in made.bill
+    ]
+    yield tabulate(
+        [*table, ("", "everything at work", "", "", f"{made.hourly:.4f}")],
+        headers=("part", "what", "number", "$ an hour each", "$ an hour"),
+        colalign=("left", "left", "right", "right", "right"),
+        disable_numparse=True,
+    )
+    yield ""
+    yield f"{made.hours:g} h of everything at work: ${made.hours * made.hourly:.2f}."
+    if made.resting < made.hourly:
+        yield f"After the deployment, with node groups at zero: ${made.resting:.2f} an hour."
+    if made.scaled > made.hourly:
+        yield f"With managed scaling at its maximum: ${made.scaled:.2f} an hour."
+    by_use = "; ".join(f"{use.item}: ${use.price:g} a {use.unit}" for use in made.by_use)
+    yield f"By use: {by_use}; the guard's function: less than a cent a day."
+    yield ""
+    yield "The guard:"
+    yield from (f"  {sentence}" for sentence in guard_says(wanted, deployment=deployment))
+    yield ""
+    yield f"Checked: the topology; AWS: {made.asked}."
+    yield from (f"  {_level(made, finding)}: {finding.sentence}" for finding in made.findings)
+
+
+def content(made: "Plan", *, deployment: str) -> dict[str, Any]:
+    """A plan as a program reads it."""
+    from bootstrap.plan import guard_says
+
+    return {
+        "topology": made.topology.name,
+        "deployment": deployment,
+        "region": made.topology.region,
+        "bill": [{**asdict(row), "hourly": row.hourly} for row in made.bill],
+        "by_use": [asdict(use) for use in made.by_use],
+        "hourly": made.hourly,
+        "resting": made.resting,
+        "scaled": made.scaled,
+        "hours": made.hours,
+        "price": made.hours * made.hourly,
+        "guard": guard_says(made.topology, deployment=deployment),
+        "asked": made.asked,
+        "findings": [asdict(finding) for finding in made.findings],
+        "refused": bool(made.refused),
+    }
+
+
+def _level(made: "Plan", finding: "Finding") -> str:
+    if finding.level == "error" and finding not in made.refused:
+        return "on AWS an error"
+    return str(finding.level)
+
+
+def _all(args: argparse.Namespace) -> int:
+    """A line for each topology; one that cannot be read keeps no other from being shown."""
+    from bootstrap import plan
+    from infra import topology
+
+    found: list[dict[str, Any]] = []
+    rows, faults = [], []
+    for name in topology.names(cdk.TOPOLOGIES):
+        try:
+            made = plan.plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
+        except TopologyError as error:
+            faults.append(str(error))
+            found.append({"topology": name, "error": str(error)})
+            continue
+        wanted, gone = made.topology, plan.retired(made.topology)
+        gpus = plan.gpus(wanted)
+        price = f"{made.hourly:.2f}"
+        rows.append((name, price, gpus, "retired" if gone else "", wanted.description))
+        found.append(
+            {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": wanted.description}
+        )
+    table = tabulate(
+        rows,
+        headers=("topology", "$ an hour", "GPUs", "", "what it is for"),
+        colalign=("left", "right", "right"),
+        disable_numparse=True,
+    )
+    show(args, {"topologies": found}, "\n".join([table, *faults]))
+    return int(bool(faults))

@@ -1,0 +1,269 @@
+"""`cdk deploy` for a person: taken up where an earlier one stopped, watched resource by resource, its end explained.
+
+Easy to get wrong: CloudFormation goes on when the CDK is interrupted. What exists is asked of the stack, before and
+after, and never remembered.
+"""
+
+import datetime
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import boto3
+from botocore.exceptions import ClientError
+
+from bootstrap import cdk, stacks
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.rules.names import prepared
+from bootstrap.stacks import Event, Stack
+from infra import topology
+from infra.topology import Topology
+
+_ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be deployed, as what, and for whom."""
+
+    wanted: Topology
+    deployment: str
+    owner: str
+
+    @property
+    def region(self) -> str:
+        """Where it will be."""
+        return self.wanted.region
+
+    @property
+    def stack_name(self) -> str:
+        """The deployment's stack."""
+        return topology.stack_name(self.deployment)
+
+    def client(self, service: str) -> Any:
+        """A client of its region."""
+        return boto3.Session(region_name=self.region).client(service)  # type: ignore[call-overload]
+
+    def context(self, generation: int) -> list[str]:
+        """What the CDK app is told."""
+        values = {
+            "topology": self.wanted.name,
+            "deployment": self.deployment,
+            "owner": self.owner,
+            "generation": generation,
+        }
+        return [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """How it ended."""
+
+    outputs: dict[str, str]
+    changed: bool
+    """Whether CloudFormation had anything to do."""
+    generation: int
+    ends: datetime.datetime
+    """When the guard deletes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What a deployment would do to one resource."""
+
+    action: Literal["create", "change", "delete"]
+    logical_id: str
+    type: str
+
+
+def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
+    """Create or update the deployment, and wait until it is complete.
+
+    Raises ShoalError when it is another's, or with the resource that failed and AWS's reason.
+    """
+    cloudformation = order.client("cloudformation")
+    _refuse_others(order, cloudformation)
+    before = stacks.settle(cloudformation, order.stack_name, bars=bars)
+    generation, renewed = _generation(order, before)
+    if renewed:
+        say(f"its EMR cluster has ended itself; this deployment starts another (generation {generation})")
+    known = {event["EventId"] for event in stacks.events(cloudformation, order.stack_name)} if before else set()
+    view = _View(cloudformation, order.stack_name, known, bars)
+    folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
+    assembly, log = folder / "assembly", folder / "cdk.log"
+    try:
+        if not prepared(order.client("ssm")):
+            say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
+            bars.stage("cdk bootstrap", 0)
+            cdk.prepare(
+                environment=_environment(order), assembly=assembly, log=log, topology=order.wanted.name, watch=bars.tick
+            )
+        bars.stage("synthesise, upload", 0)
+        cdk.run(
+            ["deploy", *order.context(generation), "--require-approval", "never"],
+            environment=_environment(order),
+            assembly=assembly,
+            log=log,
+            # An update does not touch all of them, so only a first deployment has a total.
+            watch=lambda: view.look(0 if before else _resources(assembly / f"{order.stack_name}.template.json")),
+        )
+    except ShoalError as error:
+        shutil.rmtree(assembly, ignore_errors=True)  # what the CDK said is left to be read
+        left = stacks.describe(cloudformation, order.stack_name)
+        raise ShoalError(_why(order, view.all(), left, log) or str(error)) from None
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        say(_interrupted(order, stacks.describe(cloudformation, order.stack_name)))
+        raise
+    after = stacks.describe(cloudformation, order.stack_name)
+    if after is None:
+        raise ShoalError(f"the stack {order.stack_name} was deleted while it was deployed; deploy it again")
+    shutil.rmtree(folder, ignore_errors=True)
+    return Deployed(
+        outputs=stacks.outputs(after), changed=bool(view.all()), generation=generation, ends=_ends(order, after)
+    )
+
+
+def changes(order: Order) -> list[Change]:
+    """What a deployment would do, resource by resource; creates nothing, and uploads nothing."""
+    cloudformation = order.client("cloudformation")
+    _refuse_others(order, cloudformation)
+    stack = stacks.describe(cloudformation, order.stack_name)
+    generation, _ = _generation(order, stack)
+    with tempfile.TemporaryDirectory(prefix="shoal-deploy-") as name:
+        folder = Path(name)
+        cdk.run(
+            ["synth", *order.context(generation), "--quiet"],
+            environment=_environment(order),
+            assembly=folder / "assembly",
+            log=folder / "cdk.log",
+        )
+        after = json.loads((folder / "assembly" / f"{order.stack_name}.template.json").read_text("utf-8"))
+    if stacks.claim(stack) is None or stacks.next_move(stack["StackStatus"] if stack else None) == "delete":
+        return compare({}, after)
+    body = cloudformation.get_template(StackName=order.stack_name, TemplateStage="Original")["TemplateBody"]
+    return compare(json.loads(body) if isinstance(body, str) else body, after)
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """The resources in which two templates differ, by type and logical id."""
+    old, new = before.get("Resources", {}), after.get("Resources", {})
+    found = [
+        Change(
+            action="create" if name not in old else "delete" if name not in new else "change",
+            logical_id=name,
+            type=(new.get(name) or old[name])["Type"],
+        )
+        for name in old.keys() | new.keys()
+        if old.get(name) != new.get(name)
+    ]
+    return sorted(found, key=lambda change: (change.action, change.type, change.logical_id))
+
+
+class _View:
+    """Shows what has happened to the stack since it was first looked at."""
+
+    def __init__(self, cloudformation: Any, name: str, known: set[str], bars: Bars) -> None:
+        self._cloudformation, self._name, self._known, self._bars = cloudformation, name, known, bars
+        self._shown = False
+
+    def all(self) -> list[Event]:
+        """Every event since then, the oldest first."""
+        found = stacks.events(self._cloudformation, self._name)
+        return [event for event in reversed(found) if event["EventId"] not in self._known]
+
+    def look(self, total: int) -> None:
+        """Show how many of so many resources are done; 0 where that is not known."""
+        happened = [event for event in self.all() if event.get("PhysicalResourceId") != event["StackId"]]
+        if not happened:
+            self._bars.tick()
+            return
+        if not self._shown:
+            self._bars.stage("CloudFormation", total, unit="resource")
+            self._shown = True
+        last = {event["LogicalResourceId"]: event["ResourceStatus"] for event in happened}
+        self._bars.say(now=happened[-1]["LogicalResourceId"])
+        self._bars.at(sum(status.endswith("_COMPLETE") for status in last.values()))
+        self._bars.tick()
+
+
+def _refuse_others(order: Order, cloudformation: Any) -> None:
+    stack = stacks.describe(cloudformation, order.stack_name)
+    sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, wanted=order.wanted.name)
+    if sentence:
+        raise ShoalError(sentence)
+
+
+def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:
+    """The generation to deploy, and whether it is a new one: where the cluster of the present one has ended."""
+    outputs = stacks.outputs(stack) if stack else {}
+    present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
+    cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
+    if cluster is None or order.wanted.preprocessing is None:
+        return present, False
+    try:
+        state = order.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "InvalidRequestException":
+            raise
+        state = "TERMINATED"  # EMR forgets a cluster after two months
+    return (present + 1, True) if state in _ENDED else (present, False)
+
+
+def _ends(order: Order, stack: Stack) -> datetime.datetime:
+    """Its creation, the topology's hours, and those that were added since."""
+    name = topology.extension_parameter(order.deployment)
+    found = order.client("ssm").get_parameters(Names=[name])["Parameters"]
+    added = float(found[0]["Value"]) if found else 0.0
+    created: datetime.datetime = stack["CreationTime"]
+    return created.astimezone(datetime.UTC) + datetime.timedelta(hours=order.wanted.guard.max_hours + added)
+
+
+def _environment(order: Order) -> dict[str, str]:
+    """What the CDK needs beside this process's own environment: its tools, and the session's region."""
+    tools = str(Path(sys.executable).parent)
+    return {
+        "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
+        "AWS_REGION": order.region,
+        "AWS_DEFAULT_REGION": order.region,
+    }
+
+
+def _resources(template: Path) -> int:
+    """How many resources a template has; 0 while it is not there, or half written."""
+    try:
+        return len(json.loads(template.read_text("utf-8"))["Resources"])
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+def _why(order: Order, happened: list[Event], stack: Stack | None, log: Path) -> str | None:
+    """The first resource that failed of itself, and what is left; None where CloudFormation has not come that far."""
+    left = "CloudFormation has taken everything back; mend the cause and deploy again"
+    if stack and stack["StackStatus"].endswith("_FAILED"):
+        left = f"what was made is still there ({stack['StackStatus']}); end it by: shoal destroy {order.deployment}"
+    for event in happened:
+        reason = event.get("ResourceStatusReason", "")
+        if event["ResourceStatus"].endswith("_FAILED") and "cancelled" not in reason:
+            return (
+                f"the deployment '{order.deployment}' failed at {event['LogicalResourceId']} "
+                f"({event['ResourceType']}): {reason.rstrip('.')}. {left} (the CDK's log: {log})"
+            )
+    return None
+
+
+def _interrupted(order: Order, stack: Stack | None) -> str:
+    again = f"shoal deploy {order.wanted.name} --deployment {order.deployment}"
+    if stacks.claim(stack) is None:
+        return f"nothing was created yet; begin again by: {again}"
+    return (
+        f"CloudFormation goes on with {order.stack_name}; look at it by `shoal status {order.deployment}`, take it up "
+        f"again by `{again}`, or end it by `shoal destroy {order.deployment}`"
+    )

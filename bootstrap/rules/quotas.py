@@ -1,0 +1,134 @@
+"""The rule on vCPU quotas: whether the account may run the whole topology at once.
+
+Easy to get wrong: on-demand and spot machines are counted apart, by family and not by type, EMR's nodes among them; and
+what this deployment runs already is not needed a second time.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.ownership import read_tags
+from bootstrap.rules import Question, Rule
+from infra import catalog
+from infra.topology import TAG_DEPLOYMENT, Topology
+
+_STANDARD = frozenset("acdhimrtz")
+_OF_THEIR_OWN = frozenset(("dl", "hpc", "inf", "mac", "trn"))
+"""Families that begin with the same letters and are counted elsewhere."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A service quota of EC2, in vCPUs."""
+
+    code: str
+    name: str
+
+
+_ON_DEMAND = {
+    "standard": Quota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
+    "g": Quota("L-DB2E81BA", "Running On-Demand G and VT instances"),
+    "p": Quota("L-417A185B", "Running On-Demand P instances"),
+    "p5": Quota("L-417A185B", "Running On-Demand P instances"),
+    "p6": Quota("L-417A185B", "Running On-Demand P instances"),
+}
+_SPOT = {
+    "standard": Quota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
+    "g": Quota("L-3819A6DF", "All G and VT Spot Instance Requests"),
+    "p": Quota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
+    "p5": Quota("L-C4BD4855", "All P5 Spot Instance Requests"),
+}
+
+
+class QuotaTooLow(Rule):
+    """The account may not run that many vCPUs of a family."""
+
+    level = "error"
+    about = "Whether the vCPU quotas suffice"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """Each quota that does not suffice, with the command that asks for more."""
+        used = _used(asked)
+        for quota, wanted in needs(asked.topology).items():
+            value = _value(asked.account.client("service-quotas"), quota)
+            if used[quota] + wanted > value:
+                in_use = f", of which {used[quota]} are in use" if used[quota] else ""
+                region = asked.topology.region
+                yield (
+                    f"vCPU quota '{quota.name}' of {region} is {value:g}{in_use}, and this topology needs {wanted}; "
+                    "ask for more: aws service-quotas request-service-quota-increase --service-code ec2 "
+                    f"--quota-code {quota.code} --desired-value {used[quota] + wanted} --region {region}"
+                )
+
+
+def quota_of(name: str, *, spot: bool) -> Quota | None:
+    """The quota that instances of a type count against; None for families that are not known here."""
+    family = name.partition(".")[0].lower()
+    letters = "".join(itertools.takewhile(str.isalpha, family))
+    if letters in ("g", "gr", "vt"):
+        kind = "g"
+    elif letters == "p":
+        kind = family[:2] if family[:2] in ("p5", "p6") else "p"
+    elif letters[:1] in _STANDARD and letters not in _OF_THEIR_OWN:
+        kind = "standard"
+    else:
+        return None
+    return (_SPOT if spot else _ON_DEMAND).get(kind)
+
+
+def needs(topology: Topology) -> dict[Quota, int]:
+    """The vCPUs of the whole topology at work, by quota; managed scaling as at its start."""
+    groups: list[tuple[str, int, bool]] = [
+        (group.instance_type, group.count, group.market == "spot") for group in topology.training
+    ]
+    if wanted := topology.preprocessing:
+        groups.append((wanted.primary.instance_type, 1, wanted.primary.market == "spot"))
+        groups += [(group.instance_type, group.count, group.market == "spot") for _, group in wanted.workers]
+    found: Counter[Quota] = Counter()
+    for name, count, spot in groups:
+        if quota := quota_of(name, spot=spot):
+            found[quota] += count * catalog.find(name).vcpu
+    return dict(found)
+
+
+def _used(asked: Question) -> Counter[Quota]:
+    """The vCPUs that run by now, but for this deployment's own."""
+    used: Counter[Quota] = Counter()
+    for reservation in asked.account.items(
+        "ec2",
+        "describe_instances",
+        "Reservations",
+        Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}],
+    ):
+        for instance in reservation["Instances"]:
+            if read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) == asked.deployment:
+                continue
+            quota = quota_of(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
+            if quota:
+                used[quota] += _vcpu(instance)
+    return used
+
+
+def _vcpu(instance: Mapping[str, Any]) -> int:
+    """How many an instance has: cores and threads may be chosen, so that its type alone does not tell."""
+    options = instance.get("CpuOptions") or {}
+    if "CoreCount" in options:
+        return int(options["CoreCount"]) * int(options.get("ThreadsPerCore", 1))
+    known = catalog.catalog().types.get(instance["InstanceType"])
+    return known.vcpu if known else 0
+
+
+def _value(quotas: Any, quota: Quota) -> float:
+    """What the account has; AWS's default where nobody ever asked for more."""
+    try:
+        answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchResourceException":
+            raise
+        answer = quotas.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
+    return float(answer["Quota"]["Value"])

@@ -1,0 +1,251 @@
+"""`shoal deploy` as its user meets it, with the real CDK command against the embedded AWS."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.deploy import Change, compare
+from bootstrap.stacks import next_move
+from embedded.aws import EmbeddedAws
+from embedded.faults import CreateFails
+
+ROOT = Path(__file__).parents[2]
+TRAINING = """
+description: Two kinds of GPU
+training:
+  - {name: fast, instance_type: g5.xlarge, count: 1}
+  - {name: slow, instance_type: g4dn.xlarge, count: 1}
+"""
+PREPROCESSING = """
+description: One node
+preprocessing:
+  primary: {instance_type: m5.xlarge}
+"""
+
+
+class Person:
+    """Somebody with a repository of their own topologies, and a shell that talks to the embedded AWS."""
+
+    def __init__(self, aws: EmbeddedAws, repository: Path) -> None:
+        self.aws, self.repository = aws, repository
+
+    @property
+    def environment(self) -> dict[str, str]:
+        places = {"PYTHONPATH": os.fspath(self.repository), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
+        return {**os.environ, **self.aws.environment, **places}
+
+    def writes(self, name: str, text: str) -> None:
+        (self.repository / "topologies" / f"{name}.yaml").write_text(text)
+
+    def starts(self, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "bootstrap.cli.main", *arguments],
+            cwd=self.repository,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def types(self, *arguments: str, status: int = 0) -> tuple[str, str]:
+        """What the command says on standard output and on standard error."""
+        running = self.starts(*arguments)
+        said, told = running.communicate(timeout=180)
+        assert running.returncode == status, said + told
+        return said, told
+
+    def client(self, service: str) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.aws.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def stack(self, deployment: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")
+        return dict(found["Stacks"][0])
+
+    def resources(self, deployment: str) -> dict[str, str]:
+        found = self.client("cloudformation").describe_stack_resources(StackName=f"Shoal-{deployment}")
+        return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found["StackResources"]}
+
+    def group_sizes(self) -> list[int]:
+        found = self.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+        return sorted(group["MaxSize"] for group in found)
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    repository = tmp_path_factory.mktemp("repository")
+    for name in ("bootstrap", "build", "corpus", "embedded", "infra", "jobs", "trainer"):
+        (repository / name).symlink_to(ROOT / name)
+    for name in ("app.py", "cdk.json"):
+        shutil.copy(ROOT / name, repository)
+    (repository / "topologies").mkdir()
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
+        made = Person(aws, repository)
+        made.writes("pair", TRAINING)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def deployed(person: Person) -> Person:
+    said, told = person.types("deploy", "pair", "--yes", "--owner", "ada")
+    assert "preparing the account for the CDK" in told
+    assert "everything at work" in told
+    assert "complete" in said
+    assert "shoal train --deployment pair" in said
+    return person
+
+
+@pytest.mark.end_to_end
+def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> None:
+    resources, created = deployed.resources("pair"), deployed.stack("pair")["CreationTime"]
+    done = json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--yes", "--json")[0])
+    assert (done["changed"], done["generation"]) == (False, 1)
+    assert deployed.resources("pair") == resources
+    assert deployed.stack("pair")["CreationTime"] == created
+
+
+@pytest.mark.end_to_end
+def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
+    resources = deployed.resources("pair")
+    deployed.writes("pair", TRAINING.replace("g5.xlarge, count: 1", "g5.xlarge, count: 3"))
+    changes = json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--dry-run", "--json")[0])["changes"]
+    groups = [each for each in changes if each["type"] == "AWS::AutoScaling::AutoScalingGroup"]
+    assert [each["action"] for each in groups] == ["change"]
+    assert {each["action"] for each in changes} == {"change"}
+    assert deployed.group_sizes() == [1, 1]
+    assert json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--yes", "--json")[0])["changed"] is True
+    assert deployed.group_sizes() == [1, 3]
+    assert deployed.resources("pair") == resources
+
+
+@pytest.mark.end_to_end
+def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
+    told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
+    assert "the deployment 'pair' belongs to ada (topology pair); choose another name by --deployment NAME" in told
+    refused = subprocess.run(
+        ["cdk", "deploy", "-c", "topology=pair", "-c", "owner=bob", "--require-approval", "never"],
+        cwd=deployed.repository,
+        env=deployed.environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "the deployment 'pair' belongs to ada" in refused.stdout + refused.stderr
+    assert deployed.stack("pair")["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert json.loads(deployed.types("plan", "pair", "--owner", "ada", "--json")[0])["plans"][0]["refused"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_another(deployed: Person) -> None:
+    others = deployed.resources("pair")
+    fault = CreateFails(resource_type="AWS::AutoScaling::AutoScalingGroup", reason="No more groups.", times=1)
+    with deployed.aws.faults.during(fault):
+        told = deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
+    assert "the deployment 'other' failed at Training" in told
+    assert "(AWS::AutoScaling::AutoScalingGroup): No more groups. CloudFormation has taken everything back" in told
+
+    running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
+    deadline = time.monotonic() + 120
+    while _status(deployed, "other") != "CREATE_IN_PROGRESS":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    assert "CloudFormation goes on with Shoal-other" in told
+    assert "shoal deploy pair --deployment other" in told
+
+    deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
+    assert deployed.stack("other")["StackStatus"] == "CREATE_COMPLETE"
+    assert deployed.resources("pair") == others
+
+
+def _status(person: Person, deployment: str) -> str | None:
+    stacks = person.client("cloudformation").describe_stacks()["Stacks"]
+    return next((each["StackStatus"] for each in stacks if each["StackName"] == f"Shoal-{deployment}"), None)
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else(deployed: Person) -> None:
+    deployed.writes("cluster", PREPROCESSING)
+    command = ("deploy", "cluster", "--owner", "ada", "--yes", "--json")
+    first = json.loads(deployed.types(*command)[0])
+    before = deployed.resources("cluster")
+    deployed.client("emr").terminate_job_flows(JobFlowIds=[first["outputs"]["ClusterId"]])
+    second = json.loads(deployed.types(*command)[0])
+    third = json.loads(deployed.types(*command)[0])
+    assert (first["generation"], second["generation"], third["generation"]) == (1, 2, 2)
+    assert second["outputs"]["ClusterId"] != first["outputs"]["ClusterId"]
+    assert third["changed"] is False
+    after = deployed.resources("cluster")
+    assert set(before.items()) - set(after.items()) == {
+        (name, each) for name, each in before.items() if each == first["outputs"]["ClusterId"]
+    }
+
+
+@pytest.mark.end_to_end
+def test_without_a_terminal_nothing_is_deployed_unless_it_was_agreed_to(person: Person) -> None:
+    told = person.types("deploy", "pair", status=2)[1]
+    assert "there is no terminal to ask on; look with --dry-run, then deploy with --yes" in told
+
+
+@pytest.mark.parametrize(
+    ("status", "move"),
+    [
+        (None, "deploy"),
+        ("REVIEW_IN_PROGRESS", "deploy"),
+        ("CREATE_COMPLETE", "deploy"),
+        ("UPDATE_ROLLBACK_COMPLETE", "deploy"),
+        ("CREATE_IN_PROGRESS", "wait"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "wait"),
+        ("DELETE_IN_PROGRESS", "wait"),
+        ("ROLLBACK_COMPLETE", "delete"),
+        ("DELETE_FAILED", "delete"),
+        ("UPDATE_ROLLBACK_FAILED", "roll back"),
+    ],
+)
+def test_what_a_stack_needs_before_it_can_be_deployed(status: str | None, move: str) -> None:
+    assert next_move(status) == move
+
+
+RESOURCES = st.dictionaries(
+    st.sampled_from("ABCDE"), st.fixed_dictionaries({"Type": st.just("T"), "Properties": st.integers(0, 2)})
+)
+
+
+@given(RESOURCES, RESOURCES)
+def test_templates_differ_in_what_only_one_has_and_in_what_they_describe_otherwise(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    found = {each.logical_id: each.action for each in compare({"Resources": before}, {"Resources": after})}
+    assert {name for name, action in found.items() if action == "create"} == after.keys() - before.keys()
+    assert {name for name, action in found.items() if action == "delete"} == before.keys() - after.keys()
+    assert compare({"Resources": before}, {"Resources": before}) == []
+
+
+def test_a_change_names_the_resource_and_its_type() -> None:
+    before = {"Resources": {"A": {"Type": "AWS::S3::Bucket"}}}
+    after = {"Resources": {"A": {"Type": "AWS::S3::Bucket", "Properties": {}}}}
+    assert compare(before, after) == [Change(action="change", logical_id="A", type="AWS::S3::Bucket")]
