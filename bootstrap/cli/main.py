@@ -15,7 +15,22 @@ import psutil
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.cli import demo, embedded, predict, preprocess, train
+from bootstrap.cli import (
+    catalog,
+    costs,
+    demo,
+    deploy,
+    destroy,
+    embedded,
+    extend,
+    fetch,
+    logs,
+    plan,
+    predict,
+    preprocess,
+    status,
+    train,
+)
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.fleet import ENDING_SIGNALS
 from corpus.errors import DataError
@@ -24,7 +39,22 @@ from infra.errors import TopologyError
 from jobs.errors import JobError
 from trainer.errors import TrainingError
 
-_VERBS = (preprocess, train, predict, demo, embedded)
+_VERBS = (
+    plan,
+    deploy,
+    preprocess,
+    train,
+    predict,
+    status,
+    logs,
+    costs,
+    extend,
+    fetch,
+    destroy,
+    demo,
+    catalog,
+    embedded,
+)
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _INTERRUPTED = 130
 _PROCESS = os.getpid()

@@ -21,7 +21,7 @@ from tests.data import ABSENT, REVIEWS
 from tests.processes import MARK, left_behind, marked
 
 ROOT = Path(__file__).parents[2]
-VERBS = ("preprocess", "train", "predict", "demo", "embedded")
+VERBS = ("plan", "deploy", "preprocess", "train", "predict", "demo", "catalog", "embedded")
 
 
 def shoal(*arguments: str | Path, given: str | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -7,7 +7,9 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap.inventory import TYPES, inventory, left_over
+from bootstrap.account import Account
+from bootstrap.inventory import inventory, left_over
+from bootstrap.kinds import KINDS
 from embedded.aws import EmbeddedAws
 
 TEMPLATE: dict[str, Any] = {
@@ -62,7 +64,7 @@ def test_every_page_is_read(session):
     names = {f"/many/{number}" for number in range(60)}
     for name in names:
         ssm.put_parameter(Name=name, Value="x", Type="String")
-    assert set(TYPES["ssm parameter"](session)) == names
+    assert {name for name, _ in KINDS["ssm parameter"].things(Account(session))} == names
 
 
 def test_what_was_there_before_is_not_left_over():

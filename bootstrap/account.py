@@ -1,0 +1,49 @@
+"""An account of AWS in one region, as what lists and deletes things in it sees it.
+
+The easy mistake is a client for every question: making one costs more than most answers do.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import boto3
+
+Record = Mapping[str, Any]
+"""What a service's list says of one thing."""
+
+
+class Account:
+    """Clients, each made once, and the lists of services page by page."""
+
+    def __init__(self, session: boto3.Session | None = None) -> None:
+        self.session = session or boto3.Session()
+        self._clients: dict[str, Any] = {}
+
+    @property
+    def region(self) -> str:
+        """Where it looks."""
+        return str(self.session.region_name)
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """The service's client, here or in another region."""
+        key = f"{service} {region or ''}"
+        if key not in self._clients:
+            self._clients[key] = self.session.client(service, region_name=region)  # type: ignore[call-overload]
+        return self._clients[key]
+
+    def number(self) -> str:
+        """The account's number."""
+        return str(self.client("sts").get_caller_identity()["Account"])
+
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Record]:
+        """The answers of a list operation, page by page."""
+        client = self.client(service)
+        if client.can_paginate(operation):
+            yield from client.get_paginator(operation).paginate(**parameters)
+        else:
+            yield getattr(client, operation)(**parameters)
+
+    def items(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        """What those pages hold under a key."""
+        for page in self.pages(service, operation, **parameters):
+            yield from page.get(key) or ()

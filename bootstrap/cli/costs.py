@@ -1,0 +1,81 @@
+"""`shoal costs`: the bill so far, three times: as the guard counts, as it was foreseen, as AWS bills."""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent
+from bootstrap.cli.output import add_json, summary
+
+_PAST = timedelta(days=30)
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "costs",
+        help="say what a deployment has cost so far",
+        description="Show what a deployment has cost: by its guard's own account (hours times prices, at most five "
+        "minutes old), beside what it would have cost with everything running all the time, and what AWS has billed. "
+        "AWS's bill lags by a day, and is also there after the deployment has gone; asking for it costs a cent.",
+        epilog="Example: shoal costs demo",
+    )
+    add_name(parser)
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    from bootstrap import bill, stacks, status
+    from infra import topology
+
+    name, account = name_of(args), account_of(args)
+    now = datetime.now(UTC)
+    if stacks.describe(account.client("cloudformation"), topology.stack_name(name)) is None:
+        billed = bill.ask(account, name, now - _PAST)
+        rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed)]
+        summary(args, {"deployment": name, "billed": billed.total, "services": billed.services}, rows)
+        return 0
+    found = status.look(name, account)
+    created = found.stack["CreationTime"].astimezone(UTC)
+    hours = (now - created) / timedelta(hours=1)
+    guard, most = found.guard, found.most
+    billed = bill.ask(account, name, created)
+    content = {
+        "deployment": name,
+        "hours": hours,
+        "spent": guard.spent if guard else None,
+        "as_of": guard.as_of.isoformat() if guard and guard.as_of else None,
+        "budget": guard.budget if guard else None,
+        "estimate": None if most is None else most * hours,
+        "dollars_an_hour": found.rate,
+        "billed": billed.total,
+        "services": billed.services,
+        "why_not_billed": billed.why,
+    }
+    rows = [
+        ("deployment", f"{name}, {hours:,.1f} hours old"),
+        ("spent, by its guard", spent(guard) if guard else "it has no guard"),
+        ("now", dollars(found.rate, " an hour")),
+        ("estimate", _estimate(most, hours)),
+        *_billed(billed),
+    ]
+    summary(args, content, rows)
+    return 0
+
+
+def _estimate(most: float | None, hours: float) -> str:
+    if most is None:
+        return "-"
+    return f"at most {dollars(most * hours)}: {dollars(most, ' an hour')} with everything running all the time"
+
+
+def _billed(billed: Any) -> list[tuple[str, str]]:
+    if billed.total is None:
+        return [("billed by AWS", billed.why)]
+    parts = sorted(billed.services.items(), key=lambda each: -each[1])
+    return [
+        ("billed by AWS", f"{dollars(billed.total)} since {billed.since}, a day late"),
+        *((f"  {service}", dollars(amount)) for service, amount in parts if amount >= 0.005),
+    ]

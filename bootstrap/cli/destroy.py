@@ -1,0 +1,169 @@
+"""`shoal destroy`: a deployment to nothing, with what goes and what stays said before, and the proof after."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from bootstrap.cli.named import account_of, add_name, dollars, name_of, plural, spent
+from bootstrap.cli.output import add_json, say, show
+from bootstrap.errors import UsageError
+from bootstrap.progress import Bars
+
+if TYPE_CHECKING:
+    from bootstrap.account import Account
+    from bootstrap.farewell import Farewell
+    from bootstrap.sweep import Thing
+    from bootstrap.teardown import Torn
+
+_LEFT, _REFUSED, _INTERRUPTED = 1, 1, 130
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "destroy",
+        help="delete a deployment, and prove that nothing is left",
+        description="Say what goes and what stays, ask, delete the stack, then look through the account, service by "
+        "service, for what is left of the deployment, and delete that too. Works whatever became of the stack: half "
+        "made, half deleted, or deleted by hand. Exit status 1 while anything that costs money is left; data that "
+        "the topology keeps are not counted.",
+        epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
+    )
+    add_name(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask; models that were not fetched are lost")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would go and what would stay, and delete nothing"
+    )
+    parser.add_argument("--fetch", type=Path, metavar="DIR", help="copy the runs' models and records here first")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    name, account = name_of(args), account_of(args)
+    if not (args.yes or args.dry_run or sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
+    from bootstrap import farewell, teardown
+    from bootstrap.status import missing
+
+    with Bars() as bars:
+        bars.stage("look through the account", 0)
+        before = farewell.look(name, account)
+    if before.elsewhere:
+        raise missing(name, account)
+    for line in _lines(name, account, before):
+        say(line)
+    if args.dry_run:
+        show(args, {**_content(name, before), "things": _listed(before.things)}, _table(before.things))
+        return 0
+    if before.nothing:
+        show(args, {**_content(name, before), "destroyed": True, "things": []}, f"there is nothing of '{name}'")
+        return 0
+    _save_models(args, account, before)
+    if not args.yes and not _agreed("Destroy it?"):
+        show(args, {**_content(name, before), "destroyed": False}, "nothing was destroyed")
+        return _REFUSED
+    try:
+        with Bars(unit="resource") as bars:
+            torn = teardown.destroy(name, account, bars=bars, say=say)
+    except KeyboardInterrupt:
+        say(
+            f"interrupted; AWS goes on deleting what it has begun to. To see it through: shoal destroy {name} --yes; "
+            f"only to look: shoal destroy {name} --dry-run"
+        )
+        return _INTERRUPTED
+    content = {"destroyed": not torn.costs, "stack": torn.stack, "things": _listed(torn.things)}
+    show(args, {**_content(name, before), **content}, _result(name, torn))
+    return _LEFT if torn.costs else 0
+
+
+def _lines(name: str, account: "Account", before: "Farewell") -> list[str]:
+    """What a person should know before."""
+    said = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
+    goes = Counter(thing.kind for thing in before.goes)
+    if goes:
+        said.append("goes: " + ", ".join(f"{number} {kind}" for kind, number in sorted(goes.items())))
+    if before.running:
+        said.append(f"runs now: {', '.join(before.running)}")
+    if before.rate is not None:
+        said.append(f"costs now: {dollars(before.rate, ' an hour')}")
+    if before.guard:
+        said.append(f"spent: {spent(before.guard)}")
+    if before.lost:
+        said.append(
+            f"models that would be lost: {', '.join(before.lost)} (s3://{before.lost_bucket}/runs/); to keep them: "
+            f"shoal fetch {name} --output DIR, or --fetch DIR here"
+        )
+    said += [
+        f"stays: s3://{kept.bucket}, {plural(kept.objects, 'object')}, {kept.bytes / 1e9:,.2f} GB, "
+        f"{dollars(kept.monthly, ' a month')} ({kept.why})"
+        for kept in before.kept
+    ]
+    return [*said, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
+
+
+def _save_models(args: argparse.Namespace, account: "Account", before: "Farewell") -> None:
+    """Fetch what would be lost, where that was asked for or is agreed to now."""
+    folder: Path | None = args.fetch
+    if folder is None and before.lost and not args.yes:
+        sys.stderr.write("Fetch the models first? A folder, or nothing for no: ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline().strip()
+        folder = Path(answer) if answer else None
+    if folder is None:
+        return
+    if before.lost_bucket is None:
+        say("there is nothing to fetch: no model would be lost")
+        return
+    from bootstrap.fetch import fetch
+
+    with Bars() as bars:
+        done = fetch(account.client("s3"), before.lost_bucket, folder, bars=bars)
+    say(f"fetched {plural(len(done.runs), 'run')} to {folder}: {done.copied} files copied, {done.present} were there")
+
+
+def _agreed(question: str) -> bool:
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _content(name: str, before: "Farewell") -> dict[str, Any]:
+    return {
+        "deployment": name,
+        "stack_before": before.stack,
+        "running": before.running,
+        "dollars_an_hour": before.rate,
+        "spent": before.guard.spent if before.guard else None,
+        "models_lost": before.lost,
+        "stays": [vars(kept) for kept in before.kept],
+    }
+
+
+def _listed(things: "Sequence[Thing]") -> list[Mapping[str, Any]]:
+    return [
+        {"kind": each.kind, "id": each.identifier, "billed": each.billed, "outcome": each.outcome, "why": each.why}
+        for each in things
+    ]
+
+
+def _table(things: "Sequence[Thing]") -> str:
+    rows = [(each.kind, each.identifier, "yes" if each.billed else "", each.outcome, each.why) for each in things]
+    return tabulate(rows, headers=("kind", "id", "costs", "", ""), tablefmt="plain", maxcolwidths=[28, 64, 5, 18, 60])
+
+
+def _result(name: str, torn: "Torn") -> str:
+    found = f"left by the stack, or beside it:\n{_table(torn.things)}\n" if torn.things else ""
+    left = sum(thing.costs for thing in torn.things)
+    said = f"shoal: '{name}': stack {torn.stack}; "
+    if torn.costs:
+        things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
+        return f"{found}{said}{things} still there; mend what is said, and destroy again"
+    kept = sum(thing.outcome == "stays" for thing in torn.things)
+    return f"{found}{said}nothing that costs money is left" + (f" but {plural(kept, 'bucket')} kept" if kept else "")

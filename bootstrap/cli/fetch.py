@@ -1,0 +1,65 @@
+"""`shoal fetch`: models and records of training runs, copied here."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from bootstrap.cli.named import account_of, add_name, name_of, plural
+from bootstrap.cli.output import add_json, summary
+from bootstrap.errors import ShoalError, UsageError
+from bootstrap.progress import Bars
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "fetch",
+        help="copy the results of training runs here",
+        description="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. What is "
+        "there already is left. A data bucket that outlived its deployment is named by --bucket.",
+        epilog="Example: shoal fetch demo --output results",
+    )
+    add_name(parser)
+    parser.add_argument("--bucket", metavar="BUCKET", help="a data bucket, instead of a deployment")
+    parser.add_argument("--run", dest="wanted", metavar="RUN", help="one run (default: all)")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder for the runs' folders")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    if args.bucket and (args.name or args.deployment):
+        raise UsageError("name a deployment or a --bucket, not both")
+    account = account_of(args)
+    bucket = args.bucket or _bucket(name_of(args), account)
+    from bootstrap.fetch import fetch
+
+    with Bars() as bars:
+        done = fetch(account.client("s3"), bucket, args.output, bars=bars, run=args.wanted)
+    rows = [
+        ("from", f"s3://{bucket}/runs/"),
+        ("to", str(args.output)),
+        ("runs", ", ".join(done.runs) or "none: nothing was trained"),
+        ("files", f"{plural(done.copied, 'file')} copied ({done.bytes / 1e6:,.1f} MB), {done.present} were there"),
+    ]
+    summary(args, {"bucket": bucket, "output": str(args.output), **vars(done)}, rows)
+    return 0
+
+
+def _bucket(name: str, account: Any) -> str:
+    """The data bucket of a deployment: by its stack, or, when that is gone, by the bucket's tags."""
+    from bootstrap import stacks, status
+    from bootstrap.sweep import KEPT, find
+    from infra import topology
+
+    stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
+    told = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
+    if told:
+        return told
+    kept = [thing.identifier for thing in find(name, account) if thing.outcome == KEPT]
+    if not kept:
+        raise status.missing(name, account)
+    if len(kept) > 1:
+        raise ShoalError(f"several data buckets of '{name}' were kept: {', '.join(kept)}; name one by --bucket")
+    return kept[0]

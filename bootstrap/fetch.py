@@ -1,0 +1,103 @@
+"""Copies the results of training runs out of a data bucket, before or after its deployment ended.
+
+The easy mistake is to fetch half a file and then skip it for being there: files get their name when they are whole, and
+the time of change of their object, by which they are known the next time.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from infra import topology
+
+_PARTIAL = ".partial"
+_CHECKPOINTS = "checkpoints/"
+MODEL = "model.pt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Object:
+    """One file of a run: its name below the run's folder, its key, its bytes, when it was changed."""
+
+    run: str
+    name: str
+    key: str
+    size: int
+    changed: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """What was copied, and what was there already."""
+
+    runs: list[str]
+    copied: int
+    present: int
+    bytes: int
+
+
+def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
+    """The files of every run in a data bucket, by run, the oldest run first; checkpoints are not results."""
+    found: dict[str, list[Object]] = {}
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.RUNS_PREFIX):
+        for each in page.get("Contents", ()):
+            run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
+            if not name or name.endswith("/") or name.startswith(_CHECKPOINTS) or ".." in name.split("/"):
+                continue
+            file = Object(
+                run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp()
+            )
+            found.setdefault(run, []).append(file)
+    return dict(sorted(found.items()))
+
+
+def models(s3: Any, bucket: str) -> list[str]:
+    """The runs that have a model."""
+    return [run for run, files in runs(s3, bucket).items() if any(file.name == MODEL for file in files)]
+
+
+def fetch(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> Fetched:
+    """Copy runs, or one of them, to `output`/RUN/; files that are there already, unchanged since, are left.
+
+    Raises ShoalError when there is no such run, and an empty result when there is none at all.
+    """
+    found = runs(s3, bucket)
+    if run is not None and run not in found:
+        known = ", ".join(found) or "none"
+        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
+    files = [file for name, held in found.items() if run in (None, name) for file in held]
+    wanted = [file for file in files if not _is_there(output / file.run / file.name, file)]
+    bars.stage("fetch", sum(file.size for file in wanted))
+    done = 0
+    for file in wanted:
+        _copy(s3, bucket, file, output / file.run / file.name, bars, done)
+        done += file.size
+        bars.at(done)
+    return Fetched(
+        runs=sorted({file.run for file in files}), copied=len(wanted), present=len(files) - len(wanted), bytes=done
+    )
+
+
+def _is_there(path: Path, file: Object) -> bool:
+    return path.is_file() and path.stat().st_size == file.size and int(path.stat().st_mtime) == int(file.changed)
+
+
+def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + _PARTIAL)
+    done = before
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        bars.at(done)
+
+    try:
+        s3.download_file(bucket, file.key, os.fspath(partial), Callback=count)
+        os.utime(partial, (file.changed, file.changed))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

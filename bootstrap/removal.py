@@ -1,0 +1,157 @@
+"""How things are deleted that hold on to others, or that others hold on to.
+
+A function deletes what can be deleted now and raises what AWS says otherwise; whoever sweeps calls it again. The easy
+mistake is to trust an answer without an error: some of EC2's calls tell what they did not do in their answer.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.account import Account, Record
+from bootstrap.errors import ShoalError
+
+Delete = Callable[[Account, str, Record], None]
+"""Deletes a thing: the account, its identifier, what its service's list says of it."""
+
+
+def by(service: str, operation: str, **parameters: str) -> Delete:
+    """One call. A parameter's value is a key of the record, or `id`; `[id]` where the operation takes several."""
+
+    def delete(account: Account, identifier: str, record: Record) -> None:
+        values: dict[str, Any] = {}
+        for name, key in parameters.items():
+            value = identifier if key.strip("[]") == "id" else record[key.strip("[]")]
+            values[name] = [value] if key.startswith("[") else value
+        answer = getattr(account.client(service), operation)(**values)
+        for refused in answer.get("Unsuccessful") or ():
+            raise ShoalError(refused["Error"]["Message"])
+
+    return delete
+
+
+def empty_bucket(account: Account, bucket: str) -> None:
+    """Delete every version of every object, and every unfinished upload."""
+    s3 = account.client("s3")
+    for page in account.pages("s3", "list_object_versions", Bucket=bucket):
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        if not found:
+            continue
+        keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
+        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
+        for refused in answer.get("Errors") or ():
+            raise ShoalError(f"{refused['Key']}: {refused['Message']}")
+    for upload in account.items("s3", "list_multipart_uploads", "Uploads", Bucket=bucket):
+        s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def bucket(account: Account, name: str, _record: Record) -> None:
+    """Empty it, and delete it."""
+    empty_bucket(account, name)
+    account.client("s3").delete_bucket(Bucket=name)
+
+
+def cluster(account: Account, identifier: str, _record: Record) -> None:
+    """Terminate an EMR cluster, also one that is protected."""
+    emr = account.client("emr")
+    emr.set_termination_protection(JobFlowIds=[identifier], TerminationProtected=False)
+    emr.terminate_job_flows(JobFlowIds=[identifier])
+
+
+def security_group(account: Account, identifier: str, _record: Record) -> None:
+    """Delete it, and before that the rules by which it names groups and other groups, whosever, name it.
+
+    Such a rule lets in what has this group, and nothing has it any more.
+    """
+    ec2 = account.client("ec2")
+    for group in ec2.describe_security_groups()["SecurityGroups"]:
+        for rules, revoke in (
+            ("IpPermissions", ec2.revoke_security_group_ingress),
+            ("IpPermissionsEgress", ec2.revoke_security_group_egress),
+        ):
+            named = [
+                _naming(rule, None if group["GroupId"] == identifier else identifier) for rule in group.get(rules, ())
+            ]
+            if permissions := [rule for rule in named if rule["UserIdGroupPairs"]]:
+                revoke(GroupId=group["GroupId"], IpPermissions=permissions)
+    ec2.delete_security_group(GroupId=identifier)
+
+
+def _naming(rule: Record, named: str | None) -> dict[str, Any]:
+    """The part of a rule that names this group, or any; ports are left out where all are meant."""
+    pairs = [
+        {"GroupId": pair["GroupId"]} for pair in rule.get("UserIdGroupPairs", ()) if named in (None, pair["GroupId"])
+    ]
+    ports = {key: rule[key] for key in ("FromPort", "ToPort") if key in rule}
+    return {"IpProtocol": rule["IpProtocol"], "UserIdGroupPairs": pairs, **ports}
+
+
+def internet_gateway(account: Account, identifier: str, record: Record) -> None:
+    """Detach it, and delete it."""
+    ec2 = account.client("ec2")
+    for attachment in record.get("Attachments", ()):
+        ec2.detach_internet_gateway(InternetGatewayId=identifier, VpcId=attachment["VpcId"])
+    ec2.delete_internet_gateway(InternetGatewayId=identifier)
+
+
+def elastic_ip(account: Account, identifier: str, record: Record) -> None:
+    """Take it off what has it, and release it."""
+    ec2 = account.client("ec2")
+    if association := record.get("AssociationId"):
+        with suppress(ClientError):  # that of a NAT gateway goes with the gateway
+            ec2.disassociate_address(AssociationId=association)
+    ec2.release_address(AllocationId=identifier)
+
+
+def route_table(account: Account, identifier: str, record: Record) -> None:
+    """Take it off its subnets, and delete it."""
+    ec2 = account.client("ec2")
+    for association in record.get("Associations", ()):
+        ec2.disassociate_route_table(AssociationId=association["RouteTableAssociationId"])
+    ec2.delete_route_table(RouteTableId=identifier)
+
+
+def role(account: Account, name: str, _record: Record) -> None:
+    """Delete it with its policies, out of its instance profiles."""
+    iam = account.client("iam")
+    for policy in account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
+        iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
+    for policy in account.items("iam", "list_role_policies", "PolicyNames", RoleName=name):
+        iam.delete_role_policy(RoleName=name, PolicyName=policy)
+    for profile in account.items("iam", "list_instance_profiles_for_role", "InstanceProfiles", RoleName=name):
+        iam.remove_role_from_instance_profile(InstanceProfileName=profile["InstanceProfileName"], RoleName=name)
+    iam.delete_role(RoleName=name)
+
+
+def instance_profile(account: Account, name: str, record: Record) -> None:
+    """Take its role out, and delete it."""
+    iam = account.client("iam")
+    for held in record.get("Roles", ()):
+        iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=held["RoleName"])
+    iam.delete_instance_profile(InstanceProfileName=name)
+
+
+def rule(account: Account, name: str, _record: Record) -> None:
+    """Delete an event rule with its targets."""
+    events = account.client("events")
+    if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
+        events.remove_targets(Rule=name, Ids=targets)
+    events.delete_rule(Name=name)
+
+
+def secret(account: Account, name: str, _record: Record) -> None:
+    """Delete it at once; otherwise it would be paid for some days more."""
+    account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
+
+
+def budget(account: Account, name: str, _record: Record) -> None:
+    """Delete it."""
+    account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
+
+
+def layer(account: Account, name: str, _record: Record) -> None:
+    """Delete its versions."""
+    for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
+        account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

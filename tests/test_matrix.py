@@ -1,0 +1,95 @@
+"""Every shipped topology, deployed and destroyed by the real CDK command, one after the other on one emulator."""
+
+from collections.abc import Callable, Iterator
+
+import boto3
+import pytest
+
+from bootstrap import cdk
+from bootstrap.inventory import inventory, left_over
+from embedded.aws import EmbeddedAws
+from infra import topology
+
+pytestmark = pytest.mark.end_to_end
+
+SHIPPED = cdk.ROOT / "topologies"
+# What the others have between them; `make test-all` takes them all.
+SAMPLE = {"emr-graviton", "mixed-g6e-g6-g5"}
+
+Run = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs `cdk` against an emulator that is prepared for it; this process's own clients talk to it too."""
+    folder = tmp_path_factory.mktemp("matrix")
+    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+
+        def command(*arguments: str) -> None:
+            cdk.run(arguments, environment={}, assembly=folder / "assembly", log=folder / "cdk.log")
+
+        cdk.prepare(environment={}, assembly=folder / "assembly", log=folder / "cdk.log")
+        yield command
+
+
+@pytest.fixture(scope="module")
+def before(run: Run) -> dict[str, set[str]]:
+    """What the account holds before any deployment."""
+    return inventory()
+
+
+def groups() -> dict[str, tuple[int, int, str, str]]:
+    """Each node group's most nodes, nodes wanted now, market, and what starts it."""
+    found = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    tags = [{tag["Key"]: tag["Value"] for tag in group["Tags"]} for group in found]
+    return {
+        tag[topology.TAG_GROUP]: (
+            group["MaxSize"],
+            group["DesiredCapacity"],
+            tag[topology.TAG_MARKET],
+            tag[topology.TAG_START],
+        )
+        for group, tag in zip(found, tags, strict=True)
+    }
+
+
+def cluster() -> dict[str, tuple[str, int, str]]:
+    """Of each living cluster's node groups the type, nodes and market, by role."""
+    emr = boto3.client("emr")
+    (living,) = emr.list_clusters(ClusterStates=["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"])["Clusters"] or [{}]
+    found = emr.list_instance_groups(ClusterId=living["Id"])["InstanceGroups"] if living else []
+    return {
+        group["InstanceGroupType"].lower(): (group["InstanceType"], group["RequestedInstanceCount"], group["Market"])
+        for group in found
+    }
+
+
+def market(word: str) -> str:
+    """As EMR spells it."""
+    return word.upper().replace("-", "_")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in topology.names(SHIPPED)]
+)
+def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
+    name: str, run: Run, before: dict[str, set[str]]
+) -> None:
+    wanted = topology.load(name, SHIPPED)
+    run("deploy", "-c", f"topology={name}", "--require-approval", "never")
+    assert groups() == {
+        group.name: (group.count, group.count if group.start == "deploy" else 0, group.market, group.start)
+        for group in wanted.training
+    }
+    expected = {}
+    if wanted.preprocessing is not None:
+        primary = wanted.preprocessing.primary
+        expected = {"master": (primary.instance_type, 1, market(primary.market))}
+        for role, workers in wanted.preprocessing.workers:
+            expected[role] = (workers.instance_type, workers.count, market(workers.market))
+    assert cluster() == expected
+    run("destroy", "-c", f"topology={name}", "--force")
+    assert left_over(before, inventory()) == {}
