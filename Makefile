@@ -11,6 +11,9 @@ GPU_PYTHONS := 3.11 3.12 3.13
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
 DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check --only-binary=:all:
 
+# A module's tests share an emulator, so a module is tested by one process.
+PYTEST := pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -27,10 +30,10 @@ demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy
 	@shoal demo
 
 test: .venv/.ready-dev ## all tests but the slow ones and lint's
-	pytest -m "not slow and not lint"
+	$(PYTEST) -m "not slow and not lint"
 
 test-all: .venv/.ready-dev .venv/checkov/.ready ## all tests
-	pytest
+	$(PYTEST)
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
 	ruff format --check .

@@ -8,17 +8,20 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from ministack.core.responses import get_region
 from ministack.services import ec2, ssm
 
 from embedded.service import Record, RefusedError
 
 _PARAMETER = "resolve:ssm:"
 _OF_AWS = "/aws/service/"
+_IMAGE_ID = "/ami-id"
 
 
 def install() -> None:
-    """Let launch templates that are made by EC2's own interface keep the placement group that they name."""
-    parse, render = ec2._parse_lt_data, ec2._lt_data_xml
+    """Let launch templates that are made by EC2's own interface keep the placement group that they name, and let
+    AWS's own parameters of images be read."""
+    parse, render, public = ec2._parse_lt_data, ec2._lt_data_xml, ssm._public_parameter
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
         data: Record = parse(parameters, prefix)
@@ -29,7 +32,15 @@ def install() -> None:
         name = placement_group_name(data)
         return str(render(data)) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
 
-    ec2._parse_lt_data, ec2._lt_data_xml = parsed, rendered
+    def of_aws(name: str) -> Record | None:
+        found: Record | None = public(name)
+        if found or not (name.startswith(_OF_AWS) and name.endswith(_IMAGE_ID)):
+            return found
+        arn = f"arn:aws:ssm:{get_region()}::parameter{name}"
+        value = image(f"{_PARAMETER}{name}")
+        return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
+
+    ec2._parse_lt_data, ec2._lt_data_xml, ssm._public_parameter = parsed, rendered, of_aws
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:

@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra import topology
 from infra.functions import function
 from infra.roles import accept, allow_objects
 
@@ -70,24 +71,29 @@ class Cleanup(Construct):
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
         self.role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucketVersions"], resources=[bucket.bucket_arn]))
 
-    def allow_untie(self, groups: Sequence[ec2.ISecurityGroup]) -> None:
-        """Let the function remove rules of the groups."""
+    def allow_untie(self, deployment: str) -> None:
+        """Let the function remove rules of the deployment's security groups.
+
+        By their tag, not one by one: when a topology loses its cluster, CloudFormation takes away what was allowed for
+        the cluster's groups before it asks for them to be untied.
+        """
         self.role.add_to_policy(iam.PolicyStatement(actions=["ec2:DescribeSecurityGroups"], resources=["*"]))
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
+                resources=[Stack.of(self).format_arn(service="ec2", resource="security-group", resource_name="*")],
+                conditions={"StringEquals": {f"aws:ResourceTag/{topology.TAG_DEPLOYMENT}": deployment}},
+            )
+        )
         accept(
             self.role.node.find_child("DefaultPolicy"),
             "IAM5[Resource::*]",
             "EC2's describe calls cannot be limited to resources; the calls that change something are.",
         )
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
-                resources=[
-                    Stack.of(self).format_arn(
-                        service="ec2", resource="security-group", resource_name=group.security_group_id
-                    )
-                    for group in groups
-                ],
-            )
+        accept(
+            self.role.node.find_child("DefaultPolicy"),
+            f"IAM5[Resource::arn:<AWS::Partition>:ec2:{Stack.of(self).region}:<AWS::AccountId>:security-group/*]",
+            "The groups of this deployment, by their tag.",
         )
 
     def _resource(self, name: str, properties: dict[str, object]) -> CustomResource:

@@ -147,7 +147,7 @@ class Guard(Construct):
         )
         self._grant(
             "autoscaling",
-            "UpdateAutoScalingGroup",
+            *("SetDesiredCapacity", "UpdateAutoScalingGroup"),
             on=stack.format_arn(
                 service="autoscaling",
                 resource="autoScalingGroup:*:autoScalingGroupName",

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 
 from infra.rules import Finding, Rule
 from infra.rules.machines import ImageTooNew, NoTorchBuild, ReleaseEnding, ReleaseTooOld, RetiredType
-from infra.rules.money import BudgetBelowAnHour, BudgetBelowTheHours, HoursBeyondTheEnd, NobodyWarned, NoPrice
+from infra.rules.money import (
+    BudgetBelowAnHour,
+    BudgetBelowTheHours,
+    HoursBeyondTheEnd,
+    IdleTooSoon,
+    NobodyWarned,
+    NoPrice,
+)
 from infra.rules.nodes import NoShare, ShareTooSlow, SpotCluster
 from infra.topology import Topology
 
@@ -33,6 +40,7 @@ def offline(topology: Topology, *, hours: float | None = None, today: datetime.d
         ReleaseEnding(day),
         BudgetBelowTheHours(asked),
         HoursBeyondTheEnd(asked),
+        IdleTooSoon(),
         NobodyWarned(),
         SpotCluster(),
         NoShare(),

@@ -33,7 +33,10 @@ def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
 
 
 def node_role(scope: Construct, construct_id: str) -> iam.Role:
-    """The role of a machine: reachable by Systems Manager, and nothing more yet."""
+    """The role of a machine: reachable by Systems Manager, and nothing more yet.
+
+    AWS's policy for that would also let it read every parameter of the account, secrets among them.
+    """
     policy = "AmazonSSMManagedInstanceCore"
     role = iam.Role(
         scope,
@@ -42,6 +45,9 @@ def node_role(scope: Construct, construct_id: str) -> iam.Role:
         managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
     )
     accept_policy(role, policy, "What the agent of Systems Manager needs is AWS's to say; it takes the place of SSH.")
+    role.add_to_policy(
+        iam.PolicyStatement(effect=iam.Effect.DENY, actions=["ssm:GetParameter", "ssm:GetParameters"], resources=["*"])
+    )
     return role
 
 

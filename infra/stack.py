@@ -133,7 +133,6 @@ class ShoalStack(Stack):
             allow_objects(role, log, WRITE)
             self.network.admit(self.preprocessing.primary)
             self.network.admit(self.preprocessing.workers)
-            self.cleanup.allow_untie(self.preprocessing.groups)
         if self.training:
             role = self.training.role
             self.training.payload.allow_download(role)
@@ -142,6 +141,7 @@ class ShoalStack(Stack):
             self.network.admit(self.training.nodes)
             if self.share:
                 self.share.admit(self.training.nodes, role)
+        self.cleanup.allow_untie(self._deployment)
         for bucket in self.buckets.own:
             if bucket not in self.buckets.kept:
                 self.cleanup.allow_empty(bucket)

@@ -58,6 +58,8 @@ class Buckets(Construct):
         )
         if keep:
             Tags.of(bucket).add(topology.TAG_KEEP, "true")
+            assert bucket.policy
+            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN)
         for rule in ("S1", "CKV_AWS_18"):
             accept(
                 bucket, rule, "Access logs come hours late, into a bucket that must be empty when the stack is deleted."

@@ -7,7 +7,7 @@ starts with the deployment has one.
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Annotations, Stack, Tags
+from aws_cdk import Annotations, CfnDynamicReference, CfnDynamicReferenceService, Stack, Tags
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -107,9 +107,7 @@ class Training(Construct):
             self,
             f"{wanted.name}-Template",
             instance_type=ec2.InstanceType(wanted.instance_type),
-            machine_image=ec2.MachineImage.resolve_ssm_parameter_at_launch(
-                catalog.image_of(wanted.instance_type).parameter, os=ec2.OperatingSystemType.LINUX
-            ),
+            machine_image=_image(catalog.image_of(wanted.instance_type).parameter, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
             placement_group=self._place,
@@ -120,11 +118,24 @@ class Training(Construct):
                 ec2.BlockDevice(
                     device_name="/dev/xvda",
                     volume=ec2.BlockDeviceVolume.ebs(
-                        sizing.GPU_ROOT_GIB, encrypted=True, volume_type=ec2.EbsDeviceVolumeType.GP3
+                        sizing.GPU_ROOT_GIB,
+                        encrypted=True,
+                        volume_type=ec2.EbsDeviceVolumeType.GP3,
+                        delete_on_termination=True,
                     ),
                 )
             ],
         )
+
+
+def _image(parameter: str, region: str) -> ec2.IMachineImage:
+    """The image that the parameter names when the stack is deployed.
+
+    Not when a node starts: a group of spot instances takes no template that leaves it open, and whoever updates a group
+    would need the right to read the parameter.
+    """
+    reference = CfnDynamicReference(CfnDynamicReferenceService.SSM, parameter)
+    return ec2.MachineImage.generic_linux({region: reference.to_string()})
 
 
 def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:

@@ -11,6 +11,8 @@ from infra.errors import TopologyError
 from infra.rules import Rule
 from infra.topology import Topology
 
+_SLOWEST_GROUP_MINUTES = 20
+
 
 class NoPrice(Rule):
     """What has no price cannot be budgeted, and the guard could not stop it in time."""
@@ -71,6 +73,20 @@ class HoursBeyondTheEnd(Rule):
             yield (
                 f"guard, max_hours: the guard deletes the stack after {topology.guard.max_hours} h, before the "
                 f"{self.hours:g} h asked for; write {self.hours:g}, or add hours later by `shoal extend`."
+            )
+
+
+class IdleTooSoon(Rule):
+    """Ready nodes may wait idle for those of another group, which may wait ten minutes for spot capacity."""
+
+    level = "warning"
+
+    def check(self, topology: Topology) -> Iterator[str]:
+        """The guard's idle_minutes."""
+        if len(topology.training) > 1 and topology.guard.idle_minutes < _SLOWEST_GROUP_MINUTES:
+            yield (
+                f"guard, idle_minutes: {topology.guard.idle_minutes} may end nodes that wait for those of another "
+                f"group to start; write at least {_SLOWEST_GROUP_MINUTES}."
             )
 
 

@@ -72,6 +72,20 @@ def test_a_group_starts_from_the_image_that_a_stored_parameter_names(client, tem
     assert image_of_the_first(client, "stored") == "ami-0a1b2c3d4e5f60718"
 
 
+def test_a_stack_may_name_an_image_by_awss_own_parameter(client):
+    name = "/aws/service/deeplearning/ami/x86_64/an-image/latest/ami-id"
+    image = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+    assert image.startswith("ami-")
+    data = {"ImageId": "{{resolve:ssm:" + name + "}}", "InstanceType": "g5.xlarge"}
+    properties = {"LaunchTemplateName": "by-reference", "LaunchTemplateData": data}
+    template = {"Type": "AWS::EC2::LaunchTemplate", "Properties": properties}
+    body = json.dumps({"Resources": {"Template": template}})
+    client("cloudformation").create_stack(StackName="by-reference", TemplateBody=body)
+    client("cloudformation").get_waiter("stack_create_complete").wait(StackName="by-reference")
+    create(client, "by-reference", LaunchTemplate={"LaunchTemplateName": "by-reference"})
+    assert image_of_the_first(client, "by-reference") == image
+
+
 def test_a_group_whose_template_has_gone_starts_nothing(client, template):
     asg, identifier = client("autoscaling"), template("gone", IMAGE)
     create(client, "gone", LaunchTemplate={"LaunchTemplateId": identifier})

@@ -173,11 +173,12 @@ def unguarded(resources: Resources) -> list[str]:
 
 
 def left_behind(resources: Resources) -> list[str]:
-    """What outlives the stack, but a data bucket."""
+    """What outlives the stack, but a data bucket with its policy."""
     found = []
     for name, each in resources.items():
         policies = {each.get(key, "Delete") for key in ("DeletionPolicy", "UpdateReplacePolicy")}
-        if policies != {"Delete"} and not (each["Type"] == "AWS::S3::Bucket" and name.startswith("BucketsData")):
+        data = each["Type"] in ("AWS::S3::Bucket", "AWS::S3::BucketPolicy") and name.startswith("BucketsData")
+        if policies != {"Delete"} and not data:
             found.append(f"{name} outlives the stack")
     return found
 

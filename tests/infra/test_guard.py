@@ -26,7 +26,7 @@ from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
-from embedded.faults import DeleteFails, Throttled
+from embedded.faults import DeleteFails, Denied, Throttled
 from infra import parts, topology
 from infra.guard import Guard, prices
 from infra.handlers.guard import main
@@ -366,6 +366,25 @@ def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
     small.after_here(1.1, monkeypatch)
     assert small.cluster_state() == "TERMINATED"
+
+
+def test_nodes_end_also_where_the_guard_may_not_start_any(
+    deploy: Callable[..., Deployed], aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = deploy()
+    small.raise_groups()
+    with aws.faults.during(Denied(service="autoscaling", operation="UpdateAutoScalingGroup")):
+        small.after_here(1, monkeypatch)
+    assert small.desired() == [0, 0]
+
+
+def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[..., Deployed]) -> None:
+    small = deploy()
+    small.raise_groups()
+    for group in small.groups():
+        small.client("autoscaling").update_auto_scaling_group(AutoScalingGroupName=group, MinSize=1)
+    assert small.after(1) == {}
+    assert small.desired() == [0, 0]
 
 
 def test_without_signs_nodes_count_as_at_work(

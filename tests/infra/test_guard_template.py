@@ -91,6 +91,7 @@ def test_it_may_delete_its_own_stack_and_end_what_carries_its_deployments_tag(
     template = Template.from_stack(synthesise(guarded(), tmp_path))
     assert allowed(template, "cloudformation:DeleteStack")["Resource"] == {"Ref": "AWS::StackId"}
     for action, tag in (
+        ("autoscaling:SetDesiredCapacity", "aws:ResourceTag/shoal:deployment"),
         ("autoscaling:UpdateAutoScalingGroup", "aws:ResourceTag/shoal:deployment"),
         ("elasticmapreduce:TerminateJobFlows", "elasticmapreduce:ResourceTag/shoal:deployment"),
     ):

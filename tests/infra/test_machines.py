@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from infra import topology
+from infra import catalog, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants
 from tests.infra.invariants import Resources, of_type, references, the
@@ -178,7 +178,14 @@ def test_another_number_of_nodes_changes_one_group_alone(resources_of: Callable[
 def test_each_group_starts_from_an_image_for_its_type(resources_of: Callable[..., Resources]) -> None:
     resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
     image = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["ImageId"]
-    assert image.startswith("resolve:ssm:/aws/service/deeplearning/ami/x86_64/")
+    assert image == "{{resolve:ssm:" + catalog.image_of("g5.xlarge").parameter + "}}"
+
+
+def test_a_nodes_disk_goes_with_it(resources_of: Callable[..., Resources]) -> None:
+    resources = resources_of(training=[{"instance_type": "g5.xlarge", "count": 1}])
+    (disk,) = the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["BlockDeviceMappings"]
+    assert disk["Ebs"]["DeleteOnTermination"] is True
+    assert disk["Ebs"]["Encrypted"] is True
 
 
 @pytest.mark.parametrize(("share", "said", "output"), [("nfs", "nfs", "nfs"), (None, "none", None)])

@@ -113,6 +113,18 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         "guard, mail: there is none, so nobody is told before the guard deletes the stack; add an address.",
     ),
     (
+        "nodes that wait for others longer than they may be idle",
+        {
+            "training": [NODE, {**NODE, "name": "other"}],
+            "share": "efs",
+            "guard": {"mail": "a@b.org", "idle_minutes": 5},
+        },
+        None,
+        "warning",
+        "IdleTooSoon",
+        "guard, idle_minutes: 5 may end nodes that wait for those of another group to start; write at least 20.",
+    ),
+    (
         "a primary node that may be taken back",
         {"preprocessing": {"primary": {**PRIMARY, "market": "spot"}}},
         None,

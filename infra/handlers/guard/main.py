@@ -257,7 +257,15 @@ def _tell(settings: Settings, action: Action) -> None:
 
 
 def _lower(group: str) -> None:
-    _client("autoscaling").update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
+    """To no nodes; first without an update, for which AWS may ask the rights to start the group's nodes."""
+    scaling = _client("autoscaling")
+    try:
+        scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=0)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationError":
+            raise
+        # Somebody has set a minimum, which ours never have.
+        scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
 
 
 def _terminate(cluster: str) -> None:
