@@ -1,22 +1,35 @@
 """An account of AWS in one region, as what lists and deletes things in it sees it.
 
-The easy mistake is a client for every question: making one costs more than most answers do.
+The easy mistake is a client for every question: making one costs more than most answers do. Another is botocore's own
+patience: without a network it would wait for minutes before it says so.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import boto3
+import botocore.session
+from botocore.config import Config
 
 Record = Mapping[str, Any]
 """What a service's list says of one thing."""
+
+
+_CONFIG = Config(connect_timeout=5)
+
+
+def connect(region: str | None = None, config: Config = _CONFIG) -> boto3.Session:
+    """A session whose clients notice soon that there is no network; without a region, in that of the configuration."""
+    core = botocore.session.get_session()
+    core.set_default_client_config(config)
+    return boto3.Session(botocore_session=core, region_name=region)
 
 
 class Account:
     """Clients, each made once, and the lists of services page by page."""
 
     def __init__(self, session: boto3.Session | None = None) -> None:
-        self.session = session or boto3.Session()
+        self.session = session or connect()
         self._clients: dict[str, Any] = {}
 
     @property

@@ -10,15 +10,17 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import boto3
 from botocore.exceptions import ClientError
 
-from bootstrap import cdk, stacks
+from bootstrap import cdk, guard, stacks
+from bootstrap.account import Account, connect
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.rules.names import prepared
@@ -26,6 +28,7 @@ from bootstrap.stacks import Event, Stack
 from infra import topology
 from infra.topology import Topology
 
+_LAST_LOOKS = 3
 _ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 
 
@@ -47,9 +50,10 @@ class Order:
         """The deployment's stack."""
         return topology.stack_name(self.deployment)
 
-    def client(self, service: str) -> Any:
-        """A client of its region."""
-        return boto3.Session(region_name=self.region).client(service)  # type: ignore[call-overload]
+    @cached_property
+    def account(self) -> Account:
+        """Its region of the account."""
+        return Account(connect(self.region))
 
     def context(self, generation: int) -> list[str]:
         """What the CDK app is told."""
@@ -70,8 +74,8 @@ class Deployed:
     changed: bool
     """Whether CloudFormation had anything to do."""
     generation: int
-    ends: datetime.datetime
-    """When the guard deletes it."""
+    ends: datetime.datetime | None
+    """When the guard deletes it; None when somebody has deleted the guard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +92,7 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
 
     Raises ShoalError when it is another's, or with the resource that failed and AWS's reason.
     """
-    cloudformation = order.client("cloudformation")
+    cloudformation = order.account.client("cloudformation")
     _refuse_others(order, cloudformation)
     before = stacks.settle(cloudformation, order.stack_name, bars=bars)
     generation, renewed = _generation(order, before)
@@ -99,7 +103,7 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
-        if not prepared(order.client("ssm")):
+        if not prepared(order.account.client("ssm")):
             say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(
@@ -120,20 +124,24 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
         raise ShoalError(_why(order, view.all(), left, log) or str(error)) from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
-        say(_interrupted(order, stacks.describe(cloudformation, order.stack_name)))
+        say(_interrupted(order, _begun(cloudformation, order.stack_name)))
         raise
-    after = stacks.describe(cloudformation, order.stack_name)
+    after = stacks.watch(cloudformation, order.stack_name)
     if after is None:
         raise ShoalError(f"the stack {order.stack_name} was deleted while it was deployed; deploy it again")
     shutil.rmtree(folder, ignore_errors=True)
+    watching = guard.read(order.account, order.deployment, after)
     return Deployed(
-        outputs=stacks.outputs(after), changed=bool(view.all()), generation=generation, ends=_ends(order, after)
+        outputs=stacks.outputs(after),
+        changed=bool(view.all()),
+        generation=generation,
+        ends=watching.ends if watching else None,
     )
 
 
 def changes(order: Order) -> list[Change]:
     """What a deployment would do, resource by resource; creates nothing, and uploads nothing."""
-    cloudformation = order.client("cloudformation")
+    cloudformation = order.account.client("cloudformation")
     _refuse_others(order, cloudformation)
     stack = stacks.describe(cloudformation, order.stack_name)
     generation, _ = _generation(order, stack)
@@ -209,21 +217,12 @@ def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:
     if cluster is None or order.wanted.preprocessing is None:
         return present, False
     try:
-        state = order.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
+        state = order.account.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidRequestException":
             raise
         state = "TERMINATED"  # EMR forgets a cluster after two months
     return (present + 1, True) if state in _ENDED else (present, False)
-
-
-def _ends(order: Order, stack: Stack) -> datetime.datetime:
-    """Its creation, the topology's hours, and those that were added since."""
-    name = topology.extension_parameter(order.deployment)
-    found = order.client("ssm").get_parameters(Names=[name])["Parameters"]
-    added = float(found[0]["Value"]) if found else 0.0
-    created: datetime.datetime = stack["CreationTime"]
-    return created.astimezone(datetime.UTC) + datetime.timedelta(hours=order.wanted.guard.max_hours + added)
 
 
 def _environment(order: Order) -> dict[str, str]:
@@ -259,10 +258,19 @@ def _why(order: Order, happened: list[Event], stack: Stack | None, log: Path) ->
     return None
 
 
+def _begun(cloudformation: Any, name: str) -> Stack | None:
+    """The stack, once the last request of a CDK that was interrupted has come to something, if it does."""
+    for _ in range(_LAST_LOOKS):
+        if stacks.claim(stack := stacks.describe(cloudformation, name)):
+            break
+        time.sleep(1)
+    return stack
+
+
 def _interrupted(order: Order, stack: Stack | None) -> str:
     again = f"shoal deploy {order.wanted.name} --deployment {order.deployment}"
     if stacks.claim(stack) is None:
-        return f"nothing was created yet; begin again by: {again}"
+        return f"nothing was created; begin again by: {again}"
     return (
         f"CloudFormation goes on with {order.stack_name}; look at it by `shoal status {order.deployment}`, take it up "
         f"again by `{again}`, or end it by `shoal destroy {order.deployment}`"

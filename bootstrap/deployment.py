@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import boto3
-from botocore.exceptions import ClientError
 
-from bootstrap import objects
+from bootstrap import objects, stacks, status
+from bootstrap.account import Account
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from infra import topology
@@ -51,31 +51,18 @@ class Deployment:
         return place
 
 
-def find(name: str, session: boto3.Session | None = None) -> Deployment:
+def find(name: str, account: Account | None = None) -> Deployment:
     """The deployment of this name, complete and ready for work.
 
     Raises ShoalError when there is none, or when it is half made.
     """
-    session = session or boto3.Session()
-    stack_name = topology.stack_name(name)
-    try:
-        stack = session.client("cloudformation").describe_stacks(StackName=stack_name)["Stacks"][0]
-    except ClientError as error:
-        if "does not exist" in str(error):
-            raise ShoalError(
-                f"there is no deployment '{name}' (stack {stack_name} in {session.region_name}); "
-                f"make one by: shoal deploy TOPOLOGY --deployment {name}; one of another region is found with "
-                "AWS_REGION=THAT-REGION"
-            ) from None
-        raise
+    account = account or Account()
+    stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
+    if stack is None:
+        raise status.missing(name, account)
     if stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"):
         raise ShoalError(
             f"the deployment '{name}' is in state {stack['StackStatus']}; wait until it is complete, or deploy again"
         )
-    tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
-    return Deployment(
-        name=name,
-        topology=tags.get(topology.TAG_TOPOLOGY, name),
-        session=session,
-        outputs={output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())},
-    )
+    _owner, made_from = stacks.claim(stack) or ("", name)
+    return Deployment(name=name, topology=made_from, session=account.session, outputs=stacks.outputs(stack))

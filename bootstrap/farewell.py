@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap import fetch, stacks, status
 from bootstrap.account import Account
+from bootstrap.errors import ShoalError
 from bootstrap.guard import Guard
 from bootstrap.ownership import Claim
 from bootstrap.sweep import KEPT, Thing, find
@@ -88,7 +89,7 @@ def look(deployment: str, account: Account) -> Farewell:
 def _models(account: Account, bucket: str) -> list[str]:
     try:
         return fetch.models(account.client("s3"), bucket)
-    except ClientError:  # it went meanwhile, or nobody may read it
+    except (ClientError, ShoalError):  # nobody may read it, or it went meanwhile
         return []
 
 
@@ -97,7 +98,7 @@ def _running(now: status.Status | None) -> list[str]:
         return []
     said = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
     if now.cluster and now.cluster.nodes:
-        said.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, {len(now.cluster.nodes)} nodes)")
+        said.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
     return said
 
 

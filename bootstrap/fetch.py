@@ -5,9 +5,12 @@ the time of change of their object, by which they are known the next time.
 """
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
@@ -40,18 +43,28 @@ class Fetched:
 
 
 def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
-    """The files of every run in a data bucket, by run, the oldest run first; checkpoints are not results."""
+    """The files of every run in a data bucket, by run, the oldest run first; checkpoints are not results.
+
+    Raises ShoalError when there is no such bucket.
+    """
     found: dict[str, list[Object]] = {}
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.RUNS_PREFIX):
-        for each in page.get("Contents", ()):
-            run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
-            if not name or name.endswith("/") or name.startswith(_CHECKPOINTS) or ".." in name.split("/"):
-                continue
-            file = Object(
-                run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp()
-            )
-            found.setdefault(run, []).append(file)
+    for each in _listed(s3, bucket):
+        run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
+        if not name or name.endswith("/") or name.startswith(_CHECKPOINTS) or ".." in name.split("/"):
+            continue
+        file = Object(run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp())
+        found.setdefault(run, []).append(file)
     return dict(sorted(found.items()))
+
+
+def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.RUNS_PREFIX):
+            yield from page.get("Contents", ())
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise
+        raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists those that there are") from None
 
 
 def models(s3: Any, bucket: str) -> list[str]:

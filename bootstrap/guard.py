@@ -29,9 +29,7 @@ class Guard:
     created: datetime
     max_hours: float
     added_hours: float
-    idle_minutes: float
     budget: float | None
-    keeps_data: bool
     spent: float | None
     """Dollars; None before its first round."""
     as_of: datetime | None
@@ -67,9 +65,7 @@ def read(account: Account, deployment: str, stack: Stack) -> Guard | None:
         created=created,
         max_hours=settings["max_hours"],
         added_hours=float(kept.get(topology.extension_parameter(deployment), "0")),
-        idle_minutes=settings["idle_minutes"],
         budget=settings.get("budget"),
-        keeps_data=settings["keep"],
         spent=float(book["spent"]) if as_of else None,
         as_of=datetime.fromisoformat(as_of) if as_of else None,
         gpu=settings["gpu"],

@@ -19,6 +19,8 @@ from bootstrap.status import Status
 from infra import topology
 
 _DAY_MS = 86_400_000
+_LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
+"""How lines begin that are Lambda's and not its function's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,8 @@ def guard(account: Account, now: Status, *, tail: int) -> Said | None:
         events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))
     except ClientError as error:
         return Said(who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[])
-    lines = [str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"])]
+    said = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
+    lines = [line for line in said if not line.startswith(_LAMBDAS_OWN)]
     return Said(who="guard", state="runs every five minutes", lines=lines[-tail:])
 
 

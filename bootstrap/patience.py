@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 PATIENCE_SECONDS = 600.0
 _PAUSE_SECONDS = 2.0
-_THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
+THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
 
 
 def patiently(
@@ -44,5 +44,5 @@ def is_transient(error: BotoCoreError | ClientError) -> bool:
     """Whether the same call may succeed later."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or error.response["Error"]["Code"] in _THROTTLED
+        return status >= 500 or error.response["Error"]["Code"] in THROTTLED
     return isinstance(error, NoConnectionError | HTTPClientError)

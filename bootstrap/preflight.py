@@ -6,11 +6,10 @@ Easy to get wrong: these questions are asked while somebody waits. A network tha
 from collections.abc import Sequence
 
 import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.account import Account
+from bootstrap.account import Account, connect
 from bootstrap.rules import Question, Rule
 from bootstrap.rules.capacity import FirstZoneLacksType, MayNotStart, TypeNotOffered
 from bootstrap.rules.names import BucketUnusable, NameTaken, NoSuchRelease, NotPrepared, OldAccount
@@ -38,9 +37,7 @@ _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts
 
 def session(region: str) -> boto3.Session:
     """A session for the questions: whose services must answer within seconds."""
-    core = botocore.session.get_session()
-    core.set_default_client_config(_QUICK)
-    return boto3.Session(botocore_session=core, region_name=region)
+    return connect(region, _QUICK)
 
 
 def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner: str) -> tuple[str, list[Finding]]:

@@ -1,6 +1,7 @@
 """CloudFormation stacks: what one is, whose, what has happened to it, and how it comes to rest.
 
 Easy to get wrong: asked by its name, a deleted stack is not there; only its ARN still finds its record and its events.
+And who looks for the first time must hear at once that there is no network; who watches has patience.
 """
 
 import time
@@ -27,12 +28,17 @@ _HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_F
 def describe(cloudformation: Any, name: str) -> Stack | None:
     """The stack of this name or ARN; None when there is none."""
     try:
-        found: Stack = patiently(lambda: cloudformation.describe_stacks(StackName=name))["Stacks"][0]
+        found: Stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
         if "does not exist" in str(error):
             return None
         raise
     return found
+
+
+def watch(cloudformation: Any, name: str) -> Stack | None:
+    """As `describe`, for who looks again and again: a network that is away for minutes is waited for."""
+    return patiently(lambda: describe(cloudformation, name))
 
 
 def outputs(stack: Stack) -> dict[str, str]:
@@ -77,7 +83,7 @@ def settle(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
     """
     tried: set[Move] = set()
     while True:
-        stack = describe(cloudformation, name)
+        stack = watch(cloudformation, name)
         if stack is None:
             return None
         status = stack["StackStatus"]
@@ -119,6 +125,6 @@ def _rest(cloudformation: Any, arn: str, bars: Bars) -> None:
     while True:
         time.sleep(_LOOK_SECONDS)
         bars.tick()
-        stack = describe(cloudformation, arn)
+        stack = watch(cloudformation, arn)
         if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS"):
             return

@@ -116,7 +116,10 @@ def missing(deployment: str, account: Account) -> ShoalError:
             f"there is no deployment '{deployment}' in {account.region}, but one in {claim.elsewhere}: add "
             f"--region {claim.elsewhere}"
         )
-    return ShoalError(f"there is no deployment '{deployment}' (stack {claim.stack} in {account.region})")
+    return ShoalError(
+        f"there is no deployment '{deployment}' (stack {claim.stack} in {account.region}); `shoal deploy TOPOLOGY "
+        f"--deployment {deployment}` makes one"
+    )
 
 
 def _groups(account: Account, deployment: str, bucket: str | None) -> list[NodeGroup]:

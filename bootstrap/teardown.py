@@ -94,7 +94,7 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
             last = number == _ROUNDS - 1
             _begin(cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else [])
         _watch(account, arn, bars)
-    stack = stacks.describe(cloudformation, arn)
+    stack = stacks.watch(cloudformation, arn)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
         return _DELETED
     return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
@@ -104,7 +104,7 @@ def _rest_before(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
     """The stack, once nothing goes on in it that CloudFormation would not break off for a deletion."""
     pause = _FIRST_PAUSE
     while True:
-        stack = stacks.describe(cloudformation, arn)
+        stack = stacks.watch(cloudformation, arn)
         if stack is None:
             return None
         status = stack["StackStatus"]
@@ -140,7 +140,7 @@ def _watch(account: Account, arn: str, bars: Bars) -> None:
     bars.stage("CloudFormation deletes", total, unit="resource")
     pause = _FIRST_PAUSE
     while True:
-        stack = stacks.describe(cloudformation, arn)
+        stack = stacks.watch(cloudformation, arn)
         if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS"):
             return
         bars.at(total - sum(each["ResourceStatus"] != "DELETE_COMPLETE" for each in _resources(account, arn)))

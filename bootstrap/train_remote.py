@@ -51,7 +51,7 @@ def train_on(
     """
     _refuse_beside_another(deployment)
     place = _dataset(deployment, dataset, bars)
-    name = _unfinished(deployment) if config.resume else _new_name()
+    name = _unfinished(deployment) if config.resume else _new_name(deployment)
     run = Run(
         name=name,
         dataset=place,
@@ -70,9 +70,14 @@ def train_on(
     return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder)}
 
 
-def _new_name() -> str:
+def _names_prefix(deployment: Deployment) -> str:
+    """How the names of its runs begin: a bucket of one's own may hold those of several deployments."""
+    return f"{deployment.name}."
+
+
+def _new_name(deployment: Deployment) -> str:
     """In order of time, and different for two that start at once."""
-    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S") + f"-{random.getrandbits(16):04x}"
+    return f"{_names_prefix(deployment)}{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
 
 
 def _refuse_beside_another(deployment: Deployment) -> None:
@@ -81,7 +86,8 @@ def _refuse_beside_another(deployment: Deployment) -> None:
         return
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.RUNS_PREFIX)
+    runs = f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs)
     for found in (found for page in pages for found in page.get("Contents", ())):
         if found["Key"].endswith(RECORD_NAME) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
             raise ShoalError(
@@ -94,7 +100,7 @@ def _unfinished(deployment: Deployment) -> str:
     """The newest run that did not come to its end. Raises ShoalError when there is none."""
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    keys = objects.sizes(s3, Place(bucket, topology.RUNS_PREFIX))
+    keys = objects.sizes(s3, Place(bucket, f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"))
     for name in sorted({key.split("/")[1] for key in keys}, reverse=True):
         summary = objects.read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY_NAME}"))
         if summary is None or '"stopped": true' in summary:

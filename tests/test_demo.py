@@ -73,7 +73,9 @@ def test_a_planted_leftover_fails_the_demo(tmp_path: Path) -> None:
         demo.run([], tmp_path, say=lambda _: None, before_proof=plant)
 
 
-@pytest.mark.parametrize("stage", ["cdk deploy", "shoal preprocess", "shoal train"])
+@pytest.mark.parametrize(
+    "stage", ["cdk deploy", pytest.param("shoal preprocess", marks=pytest.mark.slow), "shoal train"]
+)
 def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     running = start("--output", tmp_path / "out")
     assert running.stderr is not None

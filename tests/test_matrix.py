@@ -14,7 +14,7 @@ pytestmark = pytest.mark.end_to_end
 
 SHIPPED = cdk.ROOT / "topologies"
 # What the others have between them; `make test-all` takes them all.
-SAMPLE = {"emr-graviton", "mixed-g6e-g6-g5"}
+SAMPLE = {"mixed-g6e-g6-g5"}
 
 Run = Callable[..., None]
 

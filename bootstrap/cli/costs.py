@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
-        ("spent, by its guard", spent(guard) if guard else "it has no guard"),
+        ("spent, by its guard", spent(guard) if guard else "nobody counts: it has no guard"),
         ("now", dollars(found.rate, " an hour")),
         ("estimate", _estimate(most, hours)),
         *_billed(billed),

@@ -17,6 +17,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         description="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess "
         "reviews, train a model on two nodes of different speed, destroy everything, and prove that nothing is left. "
         "Needs no AWS account; takes about two minutes.",
+        epilog="Example: shoal demo --input reviews/*.json.gz",
     )
     parser.add_argument(
         "--input",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bootstrap import cdk
+from bootstrap.cli.named import checked, time
 from bootstrap.cli.output import add_json, say, show
 from bootstrap.cli.plan import content, lines
 from bootstrap.errors import UsageError
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = topology.load(args.topology, cdk.TOPOLOGIES)
     order = deploy.Order(
         wanted=wanted,
-        deployment=topology.check_deployment(args.deployment or wanted.name),
+        deployment=checked(args.deployment or wanted.name),
         owner=caller.owner_of(wanted, args.owner),
     )
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
@@ -113,7 +114,7 @@ def _summary(made: "Plan", order: "Order", done: "Deployed") -> dict[str, Any]:
         "changed": done.changed,
         "generation": done.generation,
         "outputs": done.outputs,
-        "ends": done.ends.isoformat(),
+        "ends": done.ends.isoformat() if done.ends else None,
     }
 
 
@@ -133,7 +134,7 @@ def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
         ("", "complete" if done.changed else "nothing has changed: it was as the topology wants it"),
         *sorted(done.outputs.items()),
         ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} while everything works"),
-        ("ends by itself", f"{done.ends:%Y-%m-%d %H:%M} UTC; later by: shoal extend {name} --hours H"),
+        ("ends by itself", f"{time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]
     return tabulate(rows, tablefmt="plain", disable_numparse=True)

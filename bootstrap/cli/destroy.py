@@ -59,15 +59,16 @@ def run(args: argparse.Namespace) -> int:
         raise missing(name, account)
     for line in _lines(name, account, before):
         say(line)
-    if args.dry_run:
-        show(args, {**_content(name, before), "things": _listed(before.things)}, _table(before.things))
-        return 0
+    content = {**_content(name, before), "things": _listed(before.things)}
     if before.nothing:
-        show(args, {**_content(name, before), "destroyed": True, "things": []}, f"there is nothing of '{name}'")
+        show(args, {**content, "destroyed": True}, f"there is nothing of '{name}' to destroy")
+        return 0
+    if args.dry_run:
+        show(args, content, _table(before.things))
         return 0
     _save_models(args, account, before)
     if not args.yes and not _agreed("Destroy it?"):
-        show(args, {**_content(name, before), "destroyed": False}, "nothing was destroyed")
+        show(args, {**content, "destroyed": False}, "nothing was destroyed")
         return _REFUSED
     try:
         with Bars(unit="resource") as bars:
@@ -78,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
             f"only to look: shoal destroy {name} --dry-run"
         )
         return _INTERRUPTED
-    content = {"destroyed": not torn.costs, "stack": torn.stack, "things": _listed(torn.things)}
-    show(args, {**_content(name, before), **content}, _result(name, torn))
+    became = {"destroyed": not torn.costs, "stack": torn.stack, "things": _listed(torn.things)}
+    show(args, {**content, **became}, _result(name, torn))
     return _LEFT if torn.costs else 0
 
 
@@ -88,7 +89,7 @@ def _lines(name: str, account: "Account", before: "Farewell") -> list[str]:
     said = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
     if goes:
-        said.append("goes: " + ", ".join(f"{number} {kind}" for kind, number in sorted(goes.items())))
+        said.append("goes: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
     if before.running:
         said.append(f"runs now: {', '.join(before.running)}")
     if before.rate is not None:
@@ -159,11 +160,14 @@ def _table(things: "Sequence[Thing]") -> str:
 
 
 def _result(name: str, torn: "Torn") -> str:
+    from bootstrap.kinds import KINDS
+
     found = f"left by the stack, or beside it:\n{_table(torn.things)}\n" if torn.things else ""
     left = sum(thing.costs for thing in torn.things)
-    said = f"shoal: '{name}': stack {torn.stack}; "
+    said = f"'{name}': the stack {'is ' if torn.stack == 'deleted' else ''}{torn.stack}; "
     if torn.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
-        return f"{found}{said}{things} still there; mend what is said, and destroy again"
+        return f"{found}{said}{things} still there; mend what is said, and run `shoal destroy {name}` again"
     kept = sum(thing.outcome == "stays" for thing in torn.things)
-    return f"{found}{said}nothing that costs money is left" + (f" but {plural(kept, 'bucket')} kept" if kept else "")
+    looked = f"of {len(KINDS)} kinds of things that AWS was asked for, nothing that costs money is left"
+    return f"{found}{said}{looked}" + (f" but {plural(kept, 'bucket')}, kept" if kept else "")

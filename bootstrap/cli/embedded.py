@@ -19,8 +19,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         help="run an AWS emulator on this machine",
         description="Start an AWS emulator on this machine's loopback interface, prepare it for the CDK, and print the "
         "environment that another shell needs to use it. It runs until Ctrl-C; then all that was in it is gone.",
-        epilog="In another shell: paste the printed lines; then `cdk deploy -c topology=demo`, "
-        "`shoal preprocess --deployment demo ...`, `cdk destroy -c topology=demo`.",
+        epilog="Example: shoal embedded; in another shell paste the printed lines, then `shoal deploy demo`, "
+        "`shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
     )
     parser.add_argument("--port", type=int, metavar="P", help="where to listen (default: a free port)")
     return parser

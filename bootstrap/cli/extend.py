@@ -36,6 +36,11 @@ def run(args: argparse.Namespace) -> int:
     now = status.look(name, account)
     if now.guard is None:
         raise ShoalError(f"'{name}' ({now.stack['StackStatus']}) has no guard to extend; wait until it is complete")
+    if now.stack["StackStatus"].startswith("DELETE"):
+        raise ShoalError(
+            f"'{name}' is being deleted ({now.stack['StackStatus']}) and cannot be extended; deploy it again when it "
+            "is gone"
+        )
     before = now.guard.ends
     after = guard.later(now.guard, hours) if args.dry_run else guard.extend(account, name, now.guard, hours)
     most = None if now.most is None else now.most * hours

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from types import FrameType
 
 import psutil
@@ -31,6 +32,7 @@ from bootstrap.cli import (
     status,
     train,
 )
+from bootstrap.cli.aws_errors import sentence
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.fleet import ENDING_SIGNALS
 from corpus.errors import DataError
@@ -57,12 +59,26 @@ _VERBS = (
 )
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _INTERRUPTED = 130
+_WAY = """\
+on AWS:
+  shoal plan starter                   the price, and what stands in the way; creates nothing
+  shoal deploy starter                 the cluster; from now on it costs money, and ends by itself
+  shoal preprocess --deployment starter --input reviews/*.json.gz
+  shoal train --deployment starter --output results/model
+  shoal destroy starter                all of it away, with proof
+on this machine, for nothing:
+  shoal demo                           all of that against an emulator
+  shoal preprocess --local, shoal train --local, shoal predict
+
+`shoal VERB --help` explains a verb. Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted.
+"""
 _PROCESS = os.getpid()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line's verb; returns the exit status."""
     args = _parser().parse_args(arguments)
+    before = _children()
     for number in ENDING_SIGNALS:
         signal.signal(number, _interrupt)
     try:
@@ -74,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(error)
         return 1
     except (BotoCoreError, ClientError, Boto3Error) as error:
-        _say(f"AWS could not do what was asked: {error}; are credentials, region and permissions right?")
+        _say(sentence(error))
         return 1
     except KeyboardInterrupt:
         _say("interrupted")
@@ -84,16 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
-        _end_children()
+        _end_children(before)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shoal",
         description="A pile of reviews to a trained sentiment model, on a cluster that switches itself off.",
-        epilog="On this machine: `shoal demo` shows a deployment's whole life; `shoal preprocess --local` and "
-        "`shoal train --local` do the two jobs. On AWS: `cdk deploy -c topology=NAME` first, then the same with "
-        "--deployment NAME.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_WAY,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in _VERBS:
@@ -112,9 +127,13 @@ def _say(text: object) -> None:
     print(f"shoal: {text}", file=sys.stderr)  # noqa: T201
 
 
-def _end_children() -> None:
-    """No verb leaves a process behind, however it ended."""
-    children = psutil.Process().children(recursive=True)
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def _end_children(but: AbstractSet[psutil.Process]) -> None:
+    """No verb leaves a process behind, however it ended; those that were there before it are not its own."""
+    children = _children() - but
     for child in children:
         child.terminate()
     for child in psutil.wait_procs(children, timeout=10)[1]:

@@ -8,21 +8,10 @@ from typing import Any
 
 from tabulate import tabulate
 
-DEFAULT_DEPLOYMENT_HELP = (
-    "the deployment to work on (that of `cdk deploy -c deployment=NAME`; default name: its topology's)"
-)
-
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare --json."""
     parser.add_argument("--json", action="store_true", help="print the summary as JSON on standard output")
-
-
-def add_where(parser: argparse.ArgumentParser) -> None:
-    """Declare the choice between this machine and a deployment."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--local", action="store_true", help="on this machine")
-    where.add_argument("--deployment", metavar="NAME", help=DEFAULT_DEPLOYMENT_HELP)
 
 
 def say(text: str = "") -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tabulate import tabulate
 
 from bootstrap import cdk
+from bootstrap.cli.named import checked
 from bootstrap.cli.output import add_json, show
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         made.append(
             plan.plan(
                 wanted,
-                deployment=topology.check_deployment(args.deployment or name),
+                deployment=checked(args.deployment or name),
                 owner=caller.owner_of(wanted, args.owner),
                 hours=args.hours,
                 session=None if args.offline else preflight.session(wanted.region),
@@ -152,14 +153,15 @@ def _all(args: argparse.Namespace) -> int:
         wanted, gone = made.topology, plan.retired(made.topology)
         gpus = plan.gpus(wanted)
         price = f"{made.hourly:.2f}"
-        rows.append((name, price, gpus, "retired" if gone else "", wanted.description))
+        rows.append((name, price, gpus, "yes" if gone else "", wanted.description))
         found.append(
             {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": wanted.description}
         )
     table = tabulate(
         rows,
-        headers=("topology", "$ an hour", "GPUs", "", "what it is for"),
+        headers=("topology", "$ an hour", "GPUs", "retired", "what it is for"),
         colalign=("left", "right", "right"),
+        maxcolwidths=[None, None, None, None, 44],
         disable_numparse=True,
     )
     show(args, {"topologies": found}, "\n".join([table, *faults]))

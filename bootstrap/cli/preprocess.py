@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.output import add_json, add_where, percent, summary
+from bootstrap.cli.named import account_of, add_where, checked
+from bootstrap.cli.output import add_json, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -18,8 +19,10 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "preprocess",
         help="turn raw reviews into a dataset",
         description="Turn raw reviews (JSON lines with reviewText and overall, plain, .gz or .bz2) into a dataset: "
-        "duplicates removed, words as numbers, split into train and test.",
-        epilog="Example: shoal preprocess --local --input reviews/*.json.gz --output results/data",
+        "duplicates removed, words as numbers, split into train and test. With --deployment its EMR cluster does it, "
+        "which is paid for from its deployment until it has been idle for a while.",
+        epilog="Examples: shoal preprocess --deployment starter --input reviews/*.json.gz; "
+        "shoal preprocess --local --input reviews/*.json.gz --output results/data",
     )
     add_where(parser)
     parser.add_argument(
@@ -46,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
     except DataError as error:
         raise UsageError(str(error)) from error
     if args.local:
+        if args.region is not None:
+            raise UsageError("--region goes with --deployment; with --local nothing leaves this machine")
         if args.output is None:
             raise UsageError("--local needs --output DIR, the folder for dataset.h5 and counts.json")
         if any(address.startswith("s3://") for address in args.input):
@@ -68,7 +73,11 @@ def run(args: argparse.Namespace) -> int:
 
         with Bars() as bars:
             made = preprocess_there(
-                find(args.deployment), args.input, settings=settings, max_malformed=args.max_malformed, bars=bars
+                find(checked(args.deployment), account_of(args)),
+                args.input,
+                settings=settings,
+                max_malformed=args.max_malformed,
+                bars=bars,
             )
     summary(args, {"dataset": made.dataset, "digest": made.digest, **made.counts}, rows(made.dataset, made.counts))
     return 0

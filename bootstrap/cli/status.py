@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent, time
+from bootstrap.cli.named import account_of, add_name, dollars, name_of, plural, spent, time
 from bootstrap.cli.output import add_json, summary
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
         ("owner, topology", f"{now.owner}, {now.topology}"),
     ]
     if cluster:
-        nodes = f", {len(cluster.nodes)} nodes" if cluster.nodes else ""
+        nodes = f", {plural(len(cluster.nodes), 'node')}" if cluster.nodes else ""
         rows.append(("cluster", f"{cluster.identifier}: {cluster.state}{nodes} {cluster.reason}".strip()))
     rows += [(f"nodes {group.name}", _described(group)) for group in now.groups]
     rows += [(name, value) for name, value in sorted(now.outputs.items()) if name.endswith(("Bucket", "ShareId"))]
@@ -74,6 +74,8 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     if guard:
         rows.append(("spent", spent(guard)))
         rows.append(("ends by itself", f"{time(guard.ends)}; later by: shoal extend {now.name} --hours H"))
+    else:
+        rows.append(("ends by itself", f"no: it has no guard; end it by: shoal destroy {now.name}"))
     return rows
 
 

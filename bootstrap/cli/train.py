@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.output import add_json, add_where, percent, summary
+from bootstrap.cli.named import account_of, add_where, checked
+from bootstrap.cli.output import add_json, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from trainer.config import TrainConfig, add_arguments, from_args
@@ -19,9 +20,10 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "train",
         help="train a model on a dataset",
         description="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in "
-        "proportion to their measured speed. Ctrl-C stops with a checkpoint; --resume goes on.",
-        epilog="Example: shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 "
-        "--output results/model",
+        "proportion to their measured speed. Ctrl-C stops with a checkpoint; --resume goes on. With --deployment its "
+        "GPU nodes are started for the training, and paid for until it ends.",
+        epilog="Examples: shoal train --deployment starter --output results/model; shoal train --local --nodes 2 "
+        "--slow 1:2.0 --data results/data/dataset.h5 --output results/model",
     )
     add_where(parser)
     parser.add_argument("--nodes", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
@@ -39,6 +41,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     if args.local:
+        if args.region is not None:
+            raise UsageError("--region goes with --deployment; with --local nothing leaves this machine")
         if args.data is None:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
         if args.nodes is not None and args.nodes < 1:
@@ -56,7 +60,13 @@ def run(args: argparse.Namespace) -> int:
 
         config = _config(args, Path("dataset"))
         with Bars(unit="row") as bars:
-            result = train_on(find(args.deployment), config, dataset=args.data, output=config.output, bars=bars)
+            result = train_on(
+                find(checked(args.deployment), account_of(args)),
+                config,
+                dataset=args.data,
+                output=config.output,
+                bars=bars,
+            )
     summary(args, result, rows(result, config.output))
     return 0
 

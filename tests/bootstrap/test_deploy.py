@@ -1,17 +1,12 @@
 """`shoal deploy` as its user meets it, with the real CDK command against the embedded AWS."""
 
 import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +15,8 @@ from bootstrap.deploy import Change, compare
 from bootstrap.stacks import next_move
 from embedded.aws import EmbeddedAws
 from embedded.faults import CreateFails
+from tests.person import Person
 
-ROOT = Path(__file__).parents[2]
 TRAINING = """
 description: Two kinds of GPU
 training:
@@ -35,70 +30,10 @@ preprocessing:
 """
 
 
-class Person:
-    """Somebody with a repository of their own topologies, and a shell that talks to the embedded AWS."""
-
-    def __init__(self, aws: EmbeddedAws, repository: Path) -> None:
-        self.aws, self.repository = aws, repository
-
-    @property
-    def environment(self) -> dict[str, str]:
-        places = {"PYTHONPATH": os.fspath(self.repository), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
-        return {**os.environ, **self.aws.environment, **places}
-
-    def writes(self, name: str, text: str) -> None:
-        (self.repository / "topologies" / f"{name}.yaml").write_text(text)
-
-    def starts(self, *arguments: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "bootstrap.cli.main", *arguments],
-            cwd=self.repository,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def types(self, *arguments: str, status: int = 0) -> tuple[str, str]:
-        """What the command says on standard output and on standard error."""
-        running = self.starts(*arguments)
-        said, told = running.communicate(timeout=180)
-        assert running.returncode == status, said + told
-        return said, told
-
-    def client(self, service: str) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=self.aws.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
-
-    def stack(self, deployment: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")
-        return dict(found["Stacks"][0])
-
-    def resources(self, deployment: str) -> dict[str, str]:
-        found = self.client("cloudformation").describe_stack_resources(StackName=f"Shoal-{deployment}")
-        return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found["StackResources"]}
-
-    def group_sizes(self) -> list[int]:
-        found = self.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
-        return sorted(group["MaxSize"] for group in found)
-
-
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
-    repository = tmp_path_factory.mktemp("repository")
-    for name in ("bootstrap", "build", "corpus", "embedded", "infra", "jobs", "trainer"):
-        (repository / name).symlink_to(ROOT / name)
-    for name in ("app.py", "cdk.json"):
-        shutil.copy(ROOT / name, repository)
-    (repository / "topologies").mkdir()
     with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
-        made = Person(aws, repository)
+        made = Person(aws, tmp_path_factory.mktemp("repository"))
         made.writes("pair", TRAINING)
         yield made
 
@@ -179,6 +114,22 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
     deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     assert deployed.stack("other")["StackStatus"] == "CREATE_COMPLETE"
     assert deployed.resources("pair") == others
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_an_interrupt_in_the_moment_of_creation_says_what_came_of_it(deployed: Person) -> None:
+    running = deployed.starts("deploy", "pair", "--deployment", "moment", "--owner", "ada", "--yes")
+    deadline = time.monotonic() + 120
+    while _status(deployed, "moment") is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
+    assert ("CloudFormation goes on" in told, "nothing was created" in told) == (begun, not begun)
+    deployed.types("destroy", "moment", "--yes")
 
 
 def _status(person: Person, deployment: str) -> str | None:

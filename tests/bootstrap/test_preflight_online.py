@@ -227,8 +227,8 @@ def test_a_subnet_must_be_there_and_where_the_topology_says(asking: boto3.Sessio
         "network, subnet: there is no subnet-0badbadbad in us-east-1 for your credentials; write one that `aws ec2 "
         "describe-subnets` lists."
     ]
-    assert said(zone="us-east-1c", network={"vpc": "vpc-0badbad", "subnet": subnet}) == [
-        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad; write that.",
+    assert said(zone="us-east-1c", network={"vpc": "vpc-0badbad1", "subnet": subnet}) == [
+        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write that.",
         f"zone: {subnet} is in us-east-1b, not in us-east-1c; write that.",
     ]
 

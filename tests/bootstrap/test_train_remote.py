@@ -88,7 +88,8 @@ def checkpoints() -> list[str]:
     return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
 
 
-@pytest.mark.parametrize("share", ["nfs", pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("share", ["nfs", None])
 def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_path: Path, share: str | None) -> None:
     two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)

@@ -1,0 +1,62 @@
+"""What an error of AWS means for the person who typed the command: one sentence, with what to do.
+
+The easy mistake is one sentence for all of them: who has no network is not helped by looking at permissions.
+"""
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+)
+from botocore.exceptions import (
+    ConnectionError as NoConnectionError,
+)
+
+from bootstrap.patience import THROTTLED
+
+AwsError = BotoCoreError | ClientError | Boto3Error
+
+_NOT_ACCEPTED = (
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+)
+_NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
+
+
+def sentence(error: AwsError) -> str:
+    """What happened, in AWS's words, and what to do."""
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+        return (
+            f"there are no AWS credentials ({_said(error)}); run `aws configure` or set AWS_PROFILE, or, without an "
+            "account, use the emulator: shoal embedded"
+        )
+    if isinstance(error, SSOError | TokenRetrievalError):
+        return f"your AWS login is over ({_said(error)}); run: aws sso login"
+    if isinstance(error, NoConnectionError | HTTPClientError):
+        return f"AWS cannot be reached ({_said(error)}); look at the network, and at the proxy if there is one"
+    if isinstance(error, ClientError):
+        code = error.response["Error"].get("Code", "")
+        if code in _NOT_ACCEPTED:
+            return f"AWS does not accept your credentials ({_said(error)}); renew them, or set AWS_PROFILE to others"
+        if code in _NOT_ALLOWED:
+            return f"your AWS credentials do not allow that ({_said(error)}); ask your administrator, or use others"
+        if code in THROTTLED:
+            return f"AWS is asked too much at the moment ({_said(error)}); do the same again in a minute"
+    return f"AWS could not do what was asked: {_said(error)}"
+
+
+def _said(error: AwsError) -> str:
+    return str(error).rstrip(".")

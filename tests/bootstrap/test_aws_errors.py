@@ -1,0 +1,60 @@
+"""What an error of AWS means for the person who typed the command."""
+
+import argparse
+
+import pytest
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    NoCredentialsError,
+    ProfileNotFound,
+    UnauthorizedSSOTokenError,
+)
+
+from bootstrap.cli.aws_errors import sentence
+from bootstrap.cli.named import account_of
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "No."}}, "DescribeStacks")
+
+
+@pytest.mark.parametrize(
+    ("error", "what_to_do"),
+    [
+        (NoCredentialsError(), "run `aws configure` or set AWS_PROFILE"),
+        (ProfileNotFound(profile="ours"), "run `aws configure` or set AWS_PROFILE"),
+        (UnauthorizedSSOTokenError(), "run: aws sso login"),
+        (ConnectTimeoutError(endpoint_url="https://x"), "look at the network"),
+        (refused("ExpiredToken"), "renew them"),
+        (refused("AccessDenied"), "ask your administrator"),
+        (refused("Throttling"), "do the same again in a minute"),
+        (refused("ValidationError"), "AWS could not do what was asked: An error occurred (ValidationError)"),
+    ],
+)
+def test_each_kind_of_error_is_said_with_what_helps(error: BotoCoreError | ClientError, what_to_do: str) -> None:
+    said = sentence(error)
+    assert what_to_do in said
+    assert ".;" not in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("option", "environment", "region"),
+    [
+        ("eu-west-1", {"AWS_REGION": "eu-west-2"}, "eu-west-1"),
+        (None, {"AWS_REGION": "eu-west-2", "AWS_DEFAULT_REGION": "eu-west-3"}, "eu-west-2"),
+        (None, {"AWS_DEFAULT_REGION": "eu-west-3"}, "eu-west-3"),
+        (None, {}, "us-east-1"),
+    ],
+)
+def test_the_region_is_the_options_or_the_configurations_or_that_of_topologies(
+    option: str | None, environment: dict[str, str], region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert account_of(argparse.Namespace(region=option)).region == region

@@ -1,0 +1,78 @@
+"""Somebody who types commands in a repository of their own, against an embedded AWS of their own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from embedded.aws import EmbeddedAws
+
+ROOT = Path(__file__).parents[1]
+
+
+class Person:
+    """Somebody with a repository of their own topologies, and a shell that talks to the embedded AWS."""
+
+    def __init__(self, aws: EmbeddedAws, repository: Path) -> None:
+        self.aws, self.repository = aws, repository
+        for name in ("bootstrap", "build", "corpus", "embedded", "infra", "jobs", "trainer"):
+            (repository / name).symlink_to(ROOT / name)
+        for name in ("app.py", "cdk.json"):
+            shutil.copy(ROOT / name, repository)
+        (repository / "topologies").mkdir()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        places = {"PYTHONPATH": os.fspath(self.repository), "TMPDIR": os.fspath(self.aws.folder / "tmp")}
+        return {**os.environ, **self.aws.environment, **places}
+
+    def writes(self, name: str, text: str) -> None:
+        (self.repository / "topologies" / f"{name}.yaml").write_text(text)
+
+    def starts(self, *arguments: str, beforehand: str = "pass") -> "subprocess.Popen[str]":
+        """The command `shoal`, in a Python that does something beforehand."""
+        code = f"import sys; {beforehand}; from bootstrap.cli.main import main; sys.exit(main())"
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            cwd=self.repository,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def types(self, *arguments: str, status: int = 0, beforehand: str = "pass") -> tuple[str, str]:
+        """What the command says on standard output and on standard error."""
+        running = self.starts(*arguments, beforehand=beforehand)
+        said, told = running.communicate(timeout=180)
+        assert running.returncode == status, said + told
+        return said, told
+
+    def client(self, service: str) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.aws.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def stack(self, deployment: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client("cloudformation").describe_stacks(StackName=f"Shoal-{deployment}")
+        return dict(found["Stacks"][0])
+
+    def stack_outputs(self, deployment: str) -> dict[str, str]:
+        return {each["OutputKey"]: each["OutputValue"] for each in self.stack(deployment)["Outputs"]}
+
+    def resources(self, deployment: str) -> dict[str, str]:
+        found = self.client("cloudformation").describe_stack_resources(StackName=f"Shoal-{deployment}")
+        return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found["StackResources"]}
+
+    def group_sizes(self) -> list[int]:
+        found = self.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+        return sorted(group["MaxSize"] for group in found)

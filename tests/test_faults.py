@@ -1,0 +1,123 @@
+"""What goes wrong in AWS while a deployment lives: it ends with a sentence, and nothing is left."""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from bootstrap import cdk
+from bootstrap.inventory import inventory, left_over
+from embedded.aws import EmbeddedAws
+from embedded.faults import CreateFails, DeleteFails, SilentBoot, Throttled
+from tests.person import Person
+
+pytestmark = pytest.mark.end_to_end
+
+TOPOLOGY = """
+description: All of it
+preprocessing:
+  primary: {instance_type: m5.xlarge}
+training:
+  - {name: fast, instance_type: g5.xlarge, count: 1}
+share: efs
+"""
+GROUP = "AWS::AutoScaling::AutoScalingGroup"
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Whose account is prepared for the CDK; this process's own clients talk to it too."""
+    folder = tmp_path_factory.mktemp("faults")
+    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        (folder / "repository").mkdir()
+        made = Person(aws, folder / "repository")
+        made.writes("whole", TOPOLOGY)
+        cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=folder / "cdk.log")
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(person: Person) -> Iterator[None]:
+    before = inventory()
+    yield
+    assert left_over(before, inventory()) == {}
+
+
+def deploys(person: Person, status: int = 0) -> str:
+    return person.types("deploy", "whole", "--owner", "ada", "--yes", status=status)[1]
+
+
+def destroys(person: Person) -> str:
+    return person.types("destroy", "whole", "--yes")[0]
+
+
+def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> None:
+    before = inventory()
+    with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
+        told = deploys(person, status=1)
+    assert f"({GROUP}): No more groups. CloudFormation has taken everything back" in told
+    assert left_over(before, inventory()) == {"cloudformation stack": {"Shoal-whole"}}
+    assert "nothing that costs money is left" in destroys(person)
+
+
+@pytest.mark.slow
+def test_a_create_of_which_not_everything_can_be_taken_back_is_ended_by_destroy(person: Person) -> None:
+    faults = (CreateFails(resource_type=GROUP), DeleteFails(resource_type="AWS::EFS::FileSystem", times=1))
+    with person.aws.faults.during(*faults):
+        told = deploys(person, status=1)
+    assert "what was made is still there (ROLLBACK_FAILED); end it by: shoal destroy whole" in told
+    assert "nothing that costs money is left" in destroys(person)
+
+
+@pytest.mark.slow
+def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> None:
+    often = [
+        Throttled(service=service, times=3)
+        for service in ("autoscaling", "cloudformation", "ec2", "elasticmapreduce", "iam", "s3", "ssm")
+    ]
+    with person.aws.faults.during(*often):
+        deploys(person)
+    with person.aws.faults.during(Throttled(service="elasticmapreduce")):
+        told = person.types("status", "whole", status=1)[1]
+    assert "AWS is asked too much at the moment" in told
+    with person.aws.faults.during(*often):
+        assert "nothing that costs money is left" in destroys(person)
+
+
+def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
+    deploys(person)
+    ids = {name.rstrip("0123456789ABCDEF"): each for name, each in person.resources("whole").items()}
+    groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    boto3.client("autoscaling").delete_auto_scaling_group(
+        AutoScalingGroupName=groups[0]["AutoScalingGroupName"], ForceDelete=True
+    )
+    efs = boto3.client("efs")
+    share = person.stack_outputs("whole")["ShareId"]
+    for target in efs.describe_mount_targets(FileSystemId=share)["MountTargets"]:
+        efs.delete_mount_target(MountTargetId=target["MountTargetId"])
+    efs.delete_file_system(FileSystemId=share)
+    boto3.client("lambda").delete_function(FunctionName=ids["GuardFunction"])
+    said = person.types("status", "whole")[0]
+    assert "no: it has no guard; end it by: shoal destroy whole" in said
+    assert "nothing that costs money is left" in destroys(person)
+
+
+def test_a_node_that_never_reports_ends_the_training_and_is_not_paid_for(person: Person) -> None:
+    deploys(person)
+    bucket = person.stack_outputs("whole")["DataBucket"]
+    boto3.client("s3").put_object(Bucket=bucket, Key="datasets/1/dataset.h5", Body=b"not read by anyone")
+    with person.aws.faults.during(SilentBoot()):
+        told = person.types(
+            "train",
+            *("--deployment", "whole", "--data", f"s3://{bucket}/datasets/1/dataset.h5"),
+            *("--output", str(person.repository / "model")),
+            status=1,
+            beforehand="from bootstrap import raising; raising.READY_SECONDS = 3",
+        )[1]
+    assert "0 of 1 are ready" in told
+    groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    assert [(group["DesiredCapacity"], group["Instances"]) for group in groups] == [(0, [])]
+    assert "nothing that costs money is left" in destroys(person)
