@@ -95,6 +95,7 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
     cloudformation = order.account.client("cloudformation")
     _refuse_others(order, cloudformation)
     before = stacks.settle(cloudformation, order.stack_name, bars=bars)
+    _refuse_beside_a_training(order)
     generation, renewed = _generation(order, before)
     if renewed:
         say(f"its EMR cluster has ended itself; this deployment starts another (generation {generation})")
@@ -207,6 +208,25 @@ def _refuse_others(order: Order, cloudformation: Any) -> None:
     sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, wanted=order.wanted.name)
     if sentence:
         raise ShoalError(sentence)
+
+
+def _refuse_beside_a_training(order: Order) -> None:
+    """CloudFormation puts a group that it changes back into its first zone, and AWS then replaces the nodes."""
+    raised = [
+        group["AutoScalingGroupName"]
+        for page in order.account.client("autoscaling")
+        .get_paginator("describe_auto_scaling_groups")
+        .paginate(Filters=[{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [order.deployment]}])
+        for group in page["AutoScalingGroups"]
+        if group["DesiredCapacity"]
+        and {"Key": topology.TAG_START, "Value": "train"}
+        in [{k: t[k] for k in ("Key", "Value")} for t in group["Tags"]]
+    ]
+    if raised:
+        raise ShoalError(
+            f"GPU nodes of '{order.deployment}' are up ({', '.join(raised)}), so somebody may be training, and a "
+            "deployment can replace them; wait for the training's end, or stop it by Ctrl-C where it was started"
+        )
 
 
 def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:

@@ -53,13 +53,13 @@ class Buckets(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if keep else RemovalPolicy.DESTROY,
             lifecycle_rules=[s3.LifecycleRule(abort_incomplete_multipart_upload_after=_ABANDONED), *expiring],
         )
         if keep:
             Tags.of(bucket).add(topology.TAG_KEEP, "true")
             assert bucket.policy
-            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN)
+            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         for rule in ("S1", "CKV_AWS_18"):
             accept(
                 bucket, rule, "Access logs come hours late, into a bucket that must be empty when the stack is deleted."

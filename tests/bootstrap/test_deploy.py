@@ -72,6 +72,18 @@ def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> N
 
 
 @pytest.mark.end_to_end
+def test_nodes_of_a_training_are_not_deployed_over(deployed: Person) -> None:
+    autoscaling = deployed.client("autoscaling")
+    name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
+    autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
+    try:
+        told = deployed.types("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
+        assert f"GPU nodes of 'pair' are up ({name}), so somebody may be training" in told
+    finally:
+        autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
+
+
+@pytest.mark.end_to_end
 def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
     told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
     assert "the deployment 'pair' belongs to ada (topology pair); choose another name by --deployment NAME" in told

@@ -59,7 +59,9 @@ def test_no_rule_of_aws_solutions_is_broken_that_is_not_acknowledged(assembly: P
 
 
 def test_the_templates_are_valid(templates: list[Path]) -> None:
-    command = [Path(sys.executable).with_name("cfn-lint"), "--non-zero-exit-code", "error", "--", *templates]
+    # W3005: the CDK also states the dependencies that follow from references; they do no harm.
+    options = ["--ignore-checks", "W3005", "--non-zero-exit-code", "warning", "--"]
+    command = [Path(sys.executable).with_name("cfn-lint"), *options, *templates]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

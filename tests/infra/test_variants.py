@@ -70,7 +70,7 @@ def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthes
 
 def test_kept_data_outlive_the_stack_and_are_never_emptied(synthesise: Synthesise, tmp_path: Path) -> None:
     template = Template.from_stack(synthesise(with_data(keep=True), tmp_path))
-    kept = template.find_resources("AWS::S3::Bucket", {"DeletionPolicy": "Retain"})
+    kept = template.find_resources("AWS::S3::Bucket", {"DeletionPolicy": "RetainExceptOnCreate"})
     assert len(kept) == 1
     cleaned = template.find_resources("Custom::Cleanup", {"Properties": {"Bucket": Match.any_value()}})
     emptied = {each["Properties"]["Bucket"]["Ref"] for each in cleaned.values()}
