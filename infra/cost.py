@@ -11,7 +11,7 @@ from typing import Literal
 
 from infra import catalog, sizing
 from infra.catalog import PriceList
-from infra.parts import Workers
+from infra.parts import Workers, default_name
 from infra.topology import Topology
 
 HOURS_A_MONTH = 730
@@ -130,9 +130,10 @@ def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
 def _training(topology: Topology, prices: PriceList) -> Iterator[Row]:
     for group in topology.training:
         since: Since = group.start
+        own_name = "" if group.name == default_name(group.instance_type) else f"{group.name} "
         yield Row(
             part="training",
-            item=f"{group.name} {group.instance_type}",
+            item=f"{own_name}{group.instance_type}",
             quantity=group.count,
             unit_price=prices.hourly(group.instance_type),
             since=since,

@@ -165,6 +165,11 @@ class Preprocessing(Part):
         return self
 
 
+def default_name(instance_type: str) -> str:
+    """How a node group is called that its topology gives no name."""
+    return instance_type.replace(".", "-")
+
+
 class Group(Part):
     """GPU nodes of one kind: a *node group*."""
 
@@ -193,7 +198,7 @@ class Group(Part):
         found = catalog.catalog().types.get(str(data.get("instance_type")))
         if found is None:
             return {"name": "group", "gpus": 1, **data}
-        return {"name": found.name.replace(".", "-"), "gpus": found.gpu.count if found.gpu else 1, **data}
+        return {"name": default_name(found.name), "gpus": found.gpu.count if found.gpu else 1, **data}
 
     @model_validator(mode="after")
     def _no_more_gpus_than_there_are(self) -> Self:
