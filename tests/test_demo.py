@@ -64,7 +64,9 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert left_behind(mark) == []
 
 
-def test_a_planted_leftover_fails_the_demo(tmp_path: Path) -> None:
+def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "_TEXTS", 500)  # what they teach does not matter here
+
     def plant() -> None:
         boto3.client("s3").create_bucket(Bucket="planted-leftover")
         boto3.client("ec2").create_security_group(GroupName="planted-group", Description="left")

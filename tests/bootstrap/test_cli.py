@@ -300,6 +300,7 @@ def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
+@pytest.mark.slow
 def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> None:
     made = shoal("preprocess", "--local", "--input", *REVIEWS, "--output", tmp_path, "--json")
     assert json.loads(made.stdout)["train"] == 17_039
