@@ -22,6 +22,7 @@ from botocore.exceptions import ClientError
 from bootstrap import cdk, guard, stacks
 from bootstrap.account import Account, connect
 from bootstrap.errors import ShoalError
+from bootstrap.ownership import read_tags
 from bootstrap.progress import Bars
 from bootstrap.rules.names import prepared
 from bootstrap.stacks import Event, Stack
@@ -212,16 +213,12 @@ def _refuse_others(order: Order, cloudformation: Any) -> None:
 
 def _refuse_beside_a_training(order: Order) -> None:
     """CloudFormation puts a group that it changes back into its first zone, and AWS then replaces the nodes."""
-    raised = [
-        group["AutoScalingGroupName"]
-        for page in order.account.client("autoscaling")
-        .get_paginator("describe_auto_scaling_groups")
-        .paginate(Filters=[{"Name": f"tag:{topology.TAG_DEPLOYMENT}", "Values": [order.deployment]}])
-        for group in page["AutoScalingGroups"]
-        if group["DesiredCapacity"]
-        and {"Key": topology.TAG_START, "Value": "train"}
-        in [{k: t[k] for k in ("Key", "Value")} for t in group["Tags"]]
-    ]
+    raised = []
+    for group in order.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
+        tags = read_tags(group.get("Tags"))
+        ours = tags.get(topology.TAG_DEPLOYMENT) == order.deployment and tags.get(topology.TAG_START) == "train"
+        if ours and group["DesiredCapacity"]:
+            raised.append(str(group["AutoScalingGroupName"]))
     if raised:
         raise ShoalError(
             f"GPU nodes of '{order.deployment}' are up ({', '.join(raised)}), so somebody may be training, and a "

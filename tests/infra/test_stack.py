@@ -114,7 +114,9 @@ def test_emr_nodes_write_only_datasets_what_passes_between_jobs_and_logs(resourc
     log, _ = the(resources, "AWS::S3::Bucket", "Log")
     writing = [each for each in statements(resources, "PreprocessingNodeRole") if "s3:PutObject" in each["Action"]]
     places = [place for each in writing for place in as_list(each["Resource"]) if set(references(place)) != {log}]
-    assert sorted(place["Fn::Join"][1][-1] for place in places) == ["/datasets/*", "/work/*"]
+    assert sorted(place["Fn::Join"][1][-1] for place in places) == [
+        f"/{prefix}*" for prefix in (topology.DATASETS_PREFIX, topology.WORK_PREFIX)
+    ]
 
 
 def test_emr_nodes_only_read_the_raw_bucket(resources: Resources) -> None:
