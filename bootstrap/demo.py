@@ -25,7 +25,7 @@ from bootstrap.objects import Place
 from bootstrap.preprocess import RAW_PREFIX, preprocess
 from bootstrap.progress import Bars
 from bootstrap.train_remote import train_on
-from corpus.dataset import Settings
+from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from infra import cost, topology
 from jobs.choose import DEFAULT_MAX_MALFORMED

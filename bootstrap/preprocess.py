@@ -16,8 +16,8 @@ from bootstrap.cluster import Cluster
 from bootstrap.deployment import Deployment
 from bootstrap.objects import Place
 from bootstrap.progress import Bars
-from corpus.dataset import Settings
 from corpus.errors import DataError
+from corpus.settings import Settings
 from corpus.text import load_stopwords
 from infra import topology
 from jobs.merge import Merged, read_merged

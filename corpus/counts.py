@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from corpus.dataset import Settings
 from corpus.errors import DataError
 from corpus.formats import MALFORMED_REASONS
+from corpus.settings import Settings
 
 
 def nested(flat: Mapping[str, int], settings: Settings) -> dict[str, Any]:

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus.errors import DataError
-from corpus.text import FIRST_WORD, UNKNOWN
+from corpus.settings import Settings
+from corpus.text import UNKNOWN
 
 LAYOUT_VERSION = 1
 SPLITS = ("train", "test")
@@ -28,45 +29,6 @@ ARRAYS = ("tokens", "lengths", "labels", "ratings")
 _CHUNK_BYTES = 1 << 20
 _BLOCK_ROWS = 1 << 16
 _STRING = h5py.string_dtype("utf-8")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Every choice that a dataset depends on besides its input."""
-
-    row_length: int = 100
-    """Words of a row at most; longer texts are cut at the end."""
-    vocabulary_size: int = 10_000
-    """Words with an id of their own at most; all others are unknown."""
-    rating_range: tuple[int, int] = (1, 5)
-    """The smallest and the largest rating, both included."""
-    positive_from: int = 4
-    """The smallest rating that makes a text positive."""
-    test_share: float = 0.10
-    """The share of texts in the test set, from 0 to 1."""
-    stopwords: str = "nltk"
-    """Which words are left out: nltk, none, or the file they came from. The words themselves are in the file."""
-
-    def __post_init__(self) -> None:
-        low, high = self.rating_range
-        rules = (
-            (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
-            (self.vocabulary_size >= 1, f"the vocabulary size is {self.vocabulary_size}, but must be at least 1"),
-            (0 <= low < high <= 255, f"the rating range is {low} to {high}, but must rise, within 0 to 255"),
-            (
-                low < self.positive_from <= high,
-                f"positive ratings start at {self.positive_from}, which leaves one class within {low} to {high}",
-            ),
-            (0 <= self.test_share < 1, f"the test share is {self.test_share}, but must be at least 0 and below 1"),
-        )
-        for holds, sentence in rules:
-            if not holds:
-                raise DataError(sentence)
-
-    @property
-    def token_dtype(self) -> np.dtype[Any]:
-        """The type of an id: 16 bits while they can hold every id of a full vocabulary, else 32."""
-        return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
 
 
 class Rows(NamedTuple):

@@ -10,8 +10,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
 from collections.abc import Sequence
 
-from corpus.dataset import Settings
 from corpus.errors import DataError
+from corpus.settings import Settings
 from corpus.text import most_frequent
 from jobs.records import COUNTS_KEY, read_records, sum_counts
 from jobs.settings import add_settings, read_settings

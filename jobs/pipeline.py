@@ -19,8 +19,9 @@ from typing import Protocol
 
 import psutil
 
-from corpus.dataset import Settings, is_full_disk
+from corpus.dataset import is_full_disk
 from corpus.errors import DataError
+from corpus.settings import Settings
 from corpus.text import load_stopwords
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError

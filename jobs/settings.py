@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
-from corpus.dataset import Settings
+from corpus.settings import Settings
 
 _DEFAULT = Settings()
 

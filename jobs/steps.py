@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil, log2
 from pathlib import PurePath
 
-from corpus.dataset import Settings
+from corpus.settings import Settings
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.encode import MAX_PART_BITS
 from jobs.settings import settings_arguments

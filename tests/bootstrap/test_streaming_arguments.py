@@ -4,7 +4,7 @@ import shlex
 from itertools import pairwise
 
 from bootstrap.preprocess import streaming_arguments
-from corpus.dataset import Settings
+from corpus.settings import Settings
 from jobs.steps import JobStep, Plan
 
 

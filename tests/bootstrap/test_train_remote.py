@@ -13,7 +13,8 @@ import pytest
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.progress import Bars
 from bootstrap.train_remote import train_on
-from corpus.dataset import Rows, Settings, write_dataset
+from corpus.dataset import Rows, write_dataset
+from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
 from trainer.config import TrainConfig

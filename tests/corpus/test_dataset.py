@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.dataset import DatasetWriter, Rows, Settings, open_dataset, write_dataset
+from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
 from corpus.errors import DataError
+from corpus.settings import Settings
 
 VOCABULARY = ["good", "bad", "it's"]
 
@@ -189,7 +190,8 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import numpy as np
-from corpus.dataset import DatasetWriter, Rows, Settings
+from corpus.dataset import DatasetWriter, Rows
+from corpus.settings import Settings
 lengths = np.full(50_000, 100, np.uint16)
 tokens = np.random.default_rng(0).integers(1, 9_999, (50_000, 100)).astype(np.uint16)
 block = Rows(tokens, lengths, (lengths % 2).astype(np.uint8), (lengths % 5).astype(np.uint8))

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpus.dataset import Settings, open_dataset
+from corpus.dataset import open_dataset
 from corpus.errors import DataError
+from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from jobs.pipeline import preprocess
 from tests import oracle

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpus.dataset import Rows, Settings, write_dataset
+from corpus.dataset import Rows, write_dataset
+from corpus.settings import Settings
 from trainer.config import RANK_ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]

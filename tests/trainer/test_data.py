@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from corpus.dataset import Rows as Written
-from corpus.dataset import Settings, write_dataset
+from corpus.dataset import write_dataset
+from corpus.settings import Settings
 from trainer.data import Rows, load
 from trainer.errors import TrainingError
 
