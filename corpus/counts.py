@@ -1,26 +1,38 @@
-"""What preprocessing counts, and how counts of many tasks become those of the whole.
+"""What preprocessing counts, and how counts of many tasks become those of the whole (docs/dataset.md, "Counts").
 
 Counts travel as records of the jobs' output, never as the runner's counters, which a retried task doubles.
 While they travel they are flat (`malformed_by_reason.not_json: 3`), so that adding them up is all there is to do.
+The easy mistake is to publish what was not checked: records that were lost or doubled show only in sums.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from corpus.errors import DataError
 from corpus.formats import MALFORMED_REASONS
 from corpus.settings import Settings
 
+LENGTH_BINS = tuple(1 << power for power in range(14))
+"""The smallest numbers of kept words of the bins of `lengths`; the last has no upper end."""
+FREQUENT_WORDS = 20
 
-def nested(flat: Mapping[str, int], settings: Settings) -> dict[str, Any]:
-    """The counts in the order and shape in which they are published; a reason or rating never seen counts 0.
+_MAX_CODE = 255
 
-    Raises DataError when they contradict each other: then records were lost or doubled on the way.
+
+def published(
+    flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Sequence[tuple[str, int]]
+) -> dict[str, Any]:
+    """The counts in the order and shape in which they are published; what never occurred counts 0.
+
+    `flat` has every task's counts, added up; in it ratings and labels are codes. `positive_from` is the smallest code
+    of a positive text, `frequent_words` the vocabulary with its counts, most frequent first. Raises DataError when
+    counts contradict each other: then records were lost or doubled on the way.
     """
     count = Counter(flat)
-    low, high = settings.rating_range
-    ratings = range(low, high + 1)
+    codes = {when: [count[f"codes.{when}.{code}"] for code in range(_MAX_CODE + 1)] for when in ("before", "after")}
+    low, high = (1, 0) if settings.labelled else settings.rating_range
     counts: dict[str, Any] = {
         "lines": count["lines"],
         "malformed": count["malformed"],
@@ -30,26 +42,68 @@ def nested(flat: Mapping[str, int], settings: Settings) -> dict[str, Any]:
         "distinct": count["distinct"],
         "conflicting": count["conflicting"],
         "ratings": {
-            "before": {str(rating): count[f"ratings.before.{rating}"] for rating in ratings},
-            "after": {str(rating): count[f"ratings.after.{rating}"] for rating in ratings},
+            when: {str(rating): found[rating] for rating in range(low, high + 1)} for when, found in codes.items()
+        },
+        "labels": {
+            when: {"0": sum(found[:positive_from]), "1": sum(found[positive_from:])} for when, found in codes.items()
         },
     }
     for name in ("wordless", "train", "test", "positive_train", "positive_test", "tokens", "unknown_tokens"):
         counts[name] = count[name]
-    _check(counts)
+    counts["lengths"] = {str(least): count[f"lengths.{least}"] for least in LENGTH_BINS}
+    counts["cut"] = count["cut"]
+    counts["frequent_words"] = [[word, number] for word, number in frequent_words[:FREQUENT_WORDS]]
+    _check_sums(counts, labelled=settings.labelled)
+    _check_bounds(counts, settings.row_length)
     return counts
 
 
-def _check(counts: Mapping[str, Any]) -> None:
-    sums = {
-        "lines": counts["malformed"] + counts["empty"] + counts["texts"],
-        "malformed": sum(counts["malformed_by_reason"].values()),
-        "texts": sum(counts["ratings"]["before"].values()),
-        "distinct": counts["wordless"] + counts["train"] + counts["test"],
-    }
-    for name, parts in sums.items():
+def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
+    ratings, labels = counts["ratings"], counts["labels"]
+    sums = [
+        ("lines", counts["malformed"] + counts["empty"] + counts["texts"]),
+        ("malformed", sum(counts["malformed_by_reason"].values())),
+        ("texts", sum(labels["before"].values())),
+        ("distinct", sum(labels["after"].values())),
+        ("distinct", counts["wordless"] + counts["train"] + counts["test"]),
+    ]
+    if not labelled:
+        sums += [("texts", sum(ratings["before"].values())), ("distinct", sum(ratings["after"].values()))]
+    for name, parts in sums:
         if counts[name] != parts:
-            raise DataError(
-                f"the counts contradict each other: {name} is {counts[name]}, but its parts add up to {parts}; "
-                "a job's output was lost or doubled, so run the preprocessing again in an empty output folder"
-            )
+            raise _contradiction(f"{name} is {counts[name]}, but its parts add up to {parts}")
+    rows, by_length = counts["train"] + counts["test"], sum(counts["lengths"].values())
+    if rows != by_length:
+        raise _contradiction(f"train and test are {rows} rows, but the lengths are those of {by_length}")
+
+
+def _check_bounds(counts: Mapping[str, Any], row_length: int) -> None:
+    rows = counts["train"] + counts["test"]
+    positive = counts["positive_train"] + counts["positive_test"]
+    lengths = {int(least): number for least, number in counts["lengths"].items()}
+    surely_cut = sum(number for least, number in lengths.items() if least > row_length)
+    surely_whole = sum(lengths[least] for least, next_least in pairwise(LENGTH_BINS) if next_least <= row_length + 1)
+    bounds = [
+        ("conflicting", counts["conflicting"], 0, counts["texts"] - counts["distinct"]),
+        ("positive_train", counts["positive_train"], 0, counts["train"]),
+        ("positive_test", counts["positive_test"], 0, counts["test"]),
+        (
+            "positive_train + positive_test",
+            positive,
+            rows - counts["labels"]["after"]["0"],
+            counts["labels"]["after"]["1"],
+        ),
+        ("cut", counts["cut"], surely_cut, rows - surely_whole),
+        ("tokens", counts["tokens"], rows + counts["cut"] * (row_length - 1), rows * row_length),
+        ("unknown_tokens", counts["unknown_tokens"], 0, counts["tokens"]),
+    ]
+    for name, number, least, most in bounds:
+        if not least <= number <= most:
+            raise _contradiction(f"{name} is {number}, but the other counts allow {least} to {most}")
+
+
+def _contradiction(what: str) -> DataError:
+    return DataError(
+        f"the counts contradict each other: {what}; a job's output was lost or doubled, so run the preprocessing "
+        "again in an empty output folder"
+    )

@@ -1,5 +1,26 @@
-"""The error of this package: data that cannot be used as it is."""
+"""The error of this package: data that cannot be used as it is, and a disk that cannot take more of them."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class DataError(Exception):
     """Input or a dataset that cannot be used; its text is one sentence for the user, with the file and a way out."""
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether an error says that the disk is full; HDF5 says so in its text alone."""
+    return getattr(error, "errno", None) == errno.ENOSPC or f"errno = {errno.ENOSPC}," in str(error)
+
+
+@contextmanager
+def full_disk_said(path: Path) -> Iterator[None]:
+    """Turn "no space left" while `path` is written, however it is worded, into a sentence for the user."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        if not is_full_disk(error):
+            raise
+        raise DataError(f"no space left on the device of {path}; free some, or choose another --output") from error

@@ -1,69 +1,177 @@
-"""From a line of an input file to a text and its rating.
+"""What is known of a file before it is read: where its records hold text and rating or label, and what those mean.
 
-The easy mistake is to be lenient: a JSON parser that lets broken UTF-8, NaN or an overflowing number
-through in a field nobody reads makes the dataset depend on the parser. A line is sound as a whole or malformed.
+The easy mistake is that True equals 1 in Python, and 1.0 does too: a bool is no rating, and `1`, `1.0` and `"1"` are
+one label.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
-import orjson
+from corpus.errors import DataError
+from corpus.settings import Settings
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_LINE_BYTES = 4 << 20
 
-_JSON_WHITESPACE = b" \t\r\n"
+LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2")
+LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6))
+"""The codes, which are places in LABELS, that stand for two classes: the negative first."""
+
+KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
+
+MALFORMED_REASONS = (
+    "too_long",
+    "broken_archive",
+    "not_csv",
+    "not_utf8",
+    "not_json",
+    "not_an_object",
+    "too_few_columns",
+    "too_many_columns",
+    "no_text",
+    "text_not_a_string",
+    "no_rating",
+    "bad_rating",
+    "no_label",
+    "bad_label",
+)
+"""Why a record is malformed, in the order in which it is looked at: the first fault is the one that counts."""
+
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-
-MALFORMED_REASONS = ("not_json", "not_an_object", "no_text", "text_not_a_string", "no_rating", "bad_rating")
-
-
-class Review(NamedTuple):
-    """What is kept of a line: the text as written and its rating, an integer in the rating range."""
-
-    text: str
-    rating: int
 
 
 class MalformedLineError(ValueError):
-    """A line that is no review; `reason` is one of MALFORMED_REASONS."""
+    """A record that is no review; `reason` is one of MALFORMED_REASONS."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-def is_blank(line: bytes) -> bool:
-    """Whether a line holds nothing but JSON's white space: such a line is not counted as one."""
-    return not line.strip(_JSON_WHITESPACE)
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How a file's records are read. Raises DataError for what contradicts itself.
 
-
-def parse_snap_line(line: bytes, rating_range: tuple[int, int] = (1, 5)) -> Review:
-    """The review of one line of a SNAP file (the fields of 2014 and 2018: `reviewText`, `overall`).
-
-    `line` is without its newline and, on a file's first line, without the byte-order mark. `rating_range`
-    is the smallest and the largest rating, both included. Raises MalformedLineError.
+    `json`, `separated`, `fasttext` and `text` have a record a line. In `separated` nothing is quoted; in `csv`
+    a quoted field may hold separators and newlines (RFC 4180). `parquet` has columns of strings.
     """
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        raise MalformedLineError("not_json") from None
-    if not isinstance(value, dict):
-        raise MalformedLineError("not_an_object")
-    text = value.get("reviewText")
-    if not isinstance(text, str):
-        raise MalformedLineError("no_text" if "reviewText" not in value else "text_not_a_string")
-    if "overall" not in value:
-        raise MalformedLineError("no_rating")
-    return Review(text, _rating(value["overall"], rating_range))
+
+    kind: str
+    """One of KINDS."""
+    text: tuple[str, ...] = ()
+    """The fields whose strings, joined by a space, are the text: names, or numbers from "1" where columns have none."""
+    value: str | None = None
+    """The field of the rating or label; None where the file's place or its kind says the class."""
+    header: bool = False
+    """Whether the first line of csv or separated names the columns."""
+    separator: str = ","
+    """What is between columns: one character in csv, any string in separated."""
+    columns: tuple[str, ...] = ()
+    """The names of the header, so that a range in the middle of the file knows them."""
+
+    def __post_init__(self) -> None:
+        rules = (
+            (self.kind in KINDS, f"{self.kind} is no format; choose one of {', '.join(KINDS)}"),
+            (self.text or self.kind in ("fasttext", "text"), f"no field of the text is named for {self.kind}"),
+            (self.kind != "csv" or len(self.separator) == 1, "a separator of csv is one character; name the format"),
+            (
+                self.kind != "separated" or (self.separator and "\n" not in self.separator),
+                "a separator is at least one character, and no newline",
+            ),
+        )
+        for holds, sentence in rules:
+            if not holds:
+                raise DataError(sentence)
+        if self.kind in ("csv", "separated"):
+            for name in self.fields:
+                self.position(name)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields that are read, those of the text first."""
+        return self.text if self.value is None else (*self.text, self.value)
+
+    def position(self, name: str) -> int:
+        """The place of a column, from 0. Raises DataError where there is none of that name."""
+        if not self.header:
+            if name.isascii() and name.isdigit() and int(name):
+                return int(name) - 1
+            raise DataError(f"{name!r} is no column; without a header columns are numbers from 1")
+        if name in self.columns:
+            return self.columns.index(name)
+        raise DataError(f"there is no column {name!r}; the header names {', '.join(self.columns)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """As what JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Format":
+        """The inverse of `to_json`."""
+        return cls(**{**value, "text": tuple(value["text"]), "columns": tuple(value["columns"])})
 
 
-def _rating(value: object, rating_range: tuple[int, int]) -> int:
-    """The integer that a JSON number, or a string that holds one, stands for, if it is within the range."""
-    if isinstance(value, str) and _JSON_NUMBER.fullmatch(stripped := value.strip(" \t\r\n")):
-        value = float(stripped)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise MalformedLineError("bad_rating")
-    low, high = rating_range
-    if not low <= value <= high or value != int(value):
-        raise MalformedLineError("bad_rating")
-    return int(value)
+class Codes:
+    """What values mean: the code, from 0 to 255, of every rating or label that the settings allow.
+
+    A rating is its own code. A label is its place in LABELS, or with a positive label 1 where it is that one, else 0.
+    """
+
+    known: dict[object, int]
+    """Codes of the usual values as JSON has them, for a quick look-up. Never look up a bool: True equals 1."""
+    missing: str
+    """The reason for a record without such a value."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.missing = "no_label" if settings.labelled else "no_rating"
+        if not settings.labelled:
+            low, high = settings.rating_range
+            self.of: Callable[[object], int] = self._rating
+            self._range = (low, high)
+            written = {form: n for n in range(low, high + 1) for form in (str(n), f"{n}.0")}
+            self.known = {n: n for n in range(low, high + 1)}
+            self.known.update(written)
+        elif settings.positive_label is None:
+            self.of = self._label
+            self.known = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
+        else:
+            self.of = self._is_positive
+            self._positive = settings.positive_label.strip(" \t\r\n")
+            self.known = {self._positive: 1}
+
+    def _rating(self, value: object) -> int:
+        """The integer that a number, or a string that holds one, stands for, if it is within the range."""
+        if isinstance(value, str) and _JSON_NUMBER.fullmatch(stripped := value.strip(" \t\r\n")):
+            value = float(stripped)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise MalformedLineError("bad_rating")
+        low, high = self._range
+        if not low <= value <= high or value != int(value):
+            raise MalformedLineError("bad_rating")
+        return int(value)
+
+    def _label(self, value: object) -> int:
+        if isinstance(value, bool) or (label := label_text(value)) not in LABELS:
+            raise MalformedLineError("bad_label")
+        return LABELS.index(label)
+
+    def _is_positive(self, value: object) -> int:
+        return int(label_text(value) == self._positive)
+
+
+def label_text(value: object) -> str:
+    """A label as one would write it: `true`, `3` for 3.0, a string without the white space around it.
+
+    Raises MalformedLineError for what is no label.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int) or (isinstance(value, float) and value - value == 0):
+        return str(value)
+    if isinstance(value, str) and (label := value.strip(" \t\r\n")):
+        return label
+    raise MalformedLineError("bad_label")

@@ -86,8 +86,9 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
     try:
         listed = Path(choice).read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise DataError(
-            f"cannot read the stopword file {choice}: {error}; give nltk, none, or a text file with one word a line"
+            f"cannot read the stopword file {choice}: {reason}; give nltk, none, or a text file with one word a line"
         ) from error
     chosen = [line.strip() for line in listed if line.strip()]
     for word in chosen:

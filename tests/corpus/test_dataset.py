@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -74,17 +75,58 @@ def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
     assert first != written(tmp_path / "c.h5", rows(3), rows(2, seed=9))
 
 
-def test_the_same_rows_make_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a.h5", "b.h5"):
-        written(tmp_path / name, rows(30), rows(20))
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_same_rows_make_the_same_bytes_however_they_come(tmp_path: Path, packed: bool) -> None:
+    # More rows than a chunk of any of the arrays holds: 2^20 labels of a byte each.
+    train, test = rows(1_200_000), rows(20)
+    for name, step in (("a.h5", len(train.labels)), ("b.h5", 99_999)):
+        with DatasetWriter(tmp_path / name, Settings(row_length=4), packed=packed) as writer:
+            for start in range(0, len(train.labels), step):
+                writer.append("train", Rows(*(array[start : start + step] for array in train)))
+            writer.append("test", test)
+            writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
 
 
-def test_a_chunk_holds_many_rows(tmp_path: Path) -> None:
-    written(tmp_path / "a.h5", rows(3), rows(2))
+def test_chunks_hold_about_a_megabyte_of_whole_rows(tmp_path: Path) -> None:
+    written(tmp_path / "a.h5", rows(300_000), rows(2))
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["train/tokens"].chunks == (2**20 // 8, 4)
         assert file["train/tokens"].maxshape == (None, 4)
+
+
+def test_an_array_smaller_than_a_chunk_takes_no_megabyte(tmp_path: Path) -> None:
+    with DatasetWriter(tmp_path / "a.h5", Settings(row_length=4), packed=False) as writer:
+        writer.append("train", rows(3))
+        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    assert (tmp_path / "a.h5").stat().st_size < 50_000
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_hdf5_alone_reads_what_was_written(tmp_path: Path, packed: bool) -> None:
+    train = rows(300_001)
+    with DatasetWriter(tmp_path / "a.h5", Settings(row_length=4), packed=packed) as writer:
+        writer.append("train", train)
+        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["train/tokens"].compression == ("gzip" if packed else None)
+        for name, expected in zip(("tokens", "lengths", "labels", "ratings"), train, strict=True):
+            assert np.array_equal(file[f"train/{name}"][:], expected)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_blocks_are_all_rows_once_and_in_order(tmp_path: Path, packed: bool) -> None:
+    train = rows(2_200_000)
+    with DatasetWriter(tmp_path / "a.h5", Settings(row_length=4), packed=packed) as writer:
+        writer.append("train", train)
+        writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
+    with open_dataset(tmp_path / "a.h5") as dataset:
+        blocks = list(dataset.train.blocks())
+    assert len(blocks) == 3
+    assert all(
+        np.array_equal(np.concatenate(found), whole)
+        for found, whole in zip(zip(*blocks, strict=True), train, strict=True)
+    )
 
 
 def test_an_id_gets_more_bits_only_where_the_vocabulary_needs_it() -> None:
@@ -120,6 +162,9 @@ def broken(path: Path, kind: str) -> None:
             file["x"] = [1]
     elif kind != "absent":
         written(path, rows(3), rows(2))
+        if kind == "cut":
+            path.write_bytes(path.read_bytes()[:-100])
+            return
         with h5py.File(path, "r+") as file:
             if kind == "version":
                 file.attrs["layout_version"] = 99
@@ -129,6 +174,15 @@ def broken(path: Path, kind: str) -> None:
                 file["train/labels"].resize(1, axis=0)
             elif kind == "settings":
                 file.attrs["settings"] = "{"
+            elif kind == "older":
+                # The first layout had fewer settings; its version has to be found before they are read.
+                file.attrs["layout_version"] = 1
+                file.attrs["settings"] = '{"row_length": 4, "rating_range": [1, 5]}'
+            elif kind == "senseless settings":
+                file.attrs["settings"] = file.attrs["settings"].replace('"row_length": 4', '"row_length": 0')
+            elif kind == "wordless":
+                del file["vocabulary"]
+                file.create_group("vocabulary")
 
 
 @pytest.mark.parametrize(
@@ -137,10 +191,14 @@ def broken(path: Path, kind: str) -> None:
         ("absent", "no such file"),
         ("text", "is no HDF5 file"),
         ("other", "no Shoal dataset"),
-        ("version", "has layout version 99, and this Shoal reads 1"),
+        ("version", "has layout version 99, and this Shoal reads 2"),
         ("missing array", "is damaged"),
         ("short array", "the arrays of /train differ in length"),
         ("settings", "is damaged"),
+        ("older", "has layout version 1, and this Shoal reads 2; make it again"),
+        ("senseless settings", "is damaged: the row length is 0"),
+        ("wordless", "is damaged"),
+        ("cut", "is no HDF5 file, or a damaged one"),
     ],
 )
 def test_a_file_that_is_no_dataset_is_refused_with_its_name(tmp_path: Path, kind: str, sentence: str) -> None:
@@ -182,6 +240,37 @@ def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert dataset.vocabulary == words
         assert dataset.stopwords == frozenset(words)
+
+
+def test_a_changed_chunk_changes_the_digest_and_a_broken_one_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "d.h5"
+    digest = written(path, rows(3_000), rows(2_000))
+    with h5py.File(path, "r+") as file:
+        file["test/labels"][7] ^= 1
+    with open_dataset(path) as dataset:
+        assert dataset.digest == digest != dataset.computed_digest()
+    with h5py.File(path, "r+") as file:
+        file["train/tokens"].id.write_direct_chunk((0, 0), b"no deflate stream")
+    with (
+        open_dataset(path) as dataset,
+        pytest.raises(DataError, match=r"d\.h5 is damaged: /train/tokens cannot be read"),
+    ):
+        dataset.computed_digest()
+
+
+def test_twin_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        twins = [
+            stack.enter_context(DatasetWriter(tmp_path / "d.h5", Settings(row_length=4), packed=packed))
+            for packed in (True, False)
+        ]
+        for count in (40, 2):
+            for twin in twins:
+                twin.append("train", rows(count))
+        digests = {twin.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={}) for twin in twins}
+    assert [path.name for path in tmp_path.iterdir()] == ["d.h5"]
+    with open_dataset(tmp_path / "d.h5") as dataset:
+        assert {dataset.computed_digest()} == digests
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:

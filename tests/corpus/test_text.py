@@ -94,5 +94,7 @@ def test_a_stopword_that_no_text_can_hold_is_refused(tmp_path) -> None:
 
 
 def test_a_missing_stopword_file_is_named(tmp_path) -> None:
-    with pytest.raises(DataError, match=r"cannot read the stopword file .*absent\.txt"):
+    with pytest.raises(
+        DataError, match=r"cannot read the stopword file .*absent\.txt: No such file or directory; give"
+    ):
         text.load_stopwords(str(tmp_path / "absent.txt"))

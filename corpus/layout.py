@@ -1,0 +1,80 @@
+"""What a dataset file is made of: its arrays, their types, their cut into chunks, and the digest of all of them.
+
+The easy mistake is one row a chunk: writing and reading get slower by an order of magnitude. Chunks here hold about
+1 MiB of whole rows. docs/dataset.md, "The file", has the layout in words.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.settings import Settings
+
+LAYOUT_VERSION = 2
+SPLITS = ("train", "test")
+ARRAYS = ("tokens", "lengths", "labels", "ratings")
+
+_CHUNK_BYTES = 1 << 20
+
+
+class Rows(NamedTuple):
+    """N rows of one split. `tokens` (N, L) ids padded with 0; `lengths`, `labels`, `ratings` (N,)."""
+
+    tokens: npt.NDArray[Any]
+    lengths: npt.NDArray[np.uint16]
+    labels: npt.NDArray[np.uint8]
+    ratings: npt.NDArray[np.uint8]
+
+
+class Column(NamedTuple):
+    """How one array of a split is stored: (N, *row) of `dtype`, cut into chunks of `chunk_rows` rows."""
+
+    name: str
+    dtype: np.dtype[Any]
+    row: tuple[int, ...]
+    chunk_rows: int
+
+
+def columns(settings: Settings) -> tuple[Column, ...]:
+    """The arrays of a split, in the order of ARRAYS.
+
+    Every chunk holds a multiple of the rows of a chunk of tokens, so that rows that come in blocks of any size fill
+    the chunks in one and the same order.
+    """
+    row_bytes = settings.token_dtype.itemsize * settings.row_length
+    step = max(1, _CHUNK_BYTES // row_bytes)
+    found = [Column("tokens", settings.token_dtype, (settings.row_length,), step)]
+    for name, dtype in (
+        ("lengths", np.dtype(np.uint16)),
+        ("labels", np.dtype(np.uint8)),
+        ("ratings", np.dtype(np.uint8)),
+    ):
+        rows = _CHUNK_BYTES // dtype.itemsize
+        found.append(Column(name, dtype, (), rows - rows % step))
+    return tuple(found)
+
+
+class ArraysDigest:
+    """The digest of all arrays and the vocabulary, of rows that come in order, in blocks of any size.
+
+    Each array has a BLAKE2b of its own over its bytes; the digest is that of those digests, in the layout's order, and
+    of the words. How a file is packed or cut into chunks is not in it.
+    """
+
+    def __init__(self) -> None:
+        self._hashes = {(split, name): blake2b(digest_size=16) for split in SPLITS for name in ARRAYS}
+
+    def update(self, split: str, name: str, values: npt.NDArray[Any]) -> None:
+        """Add the next rows of an array; `values` is contiguous and of the array's type."""
+        self._hashes[split, name].update(values.data)
+
+    def hexdigest(self, vocabulary: Sequence[str]) -> str:
+        """The digest, 32 hexadecimal digits."""
+        whole = blake2b(digest_size=16)
+        for (split, name), found in self._hashes.items():
+            whole.update(f"{split}/{name}\0".encode() + found.digest())
+        whole.update("\n".join(vocabulary).encode())
+        return whole.hexdigest()

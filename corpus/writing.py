@@ -1,0 +1,176 @@
+"""Writes a dataset file block by block, in bounded memory.
+
+The easy mistake is to write under the final name: a task can die at any moment, and a twin of it may be writing the
+same file. Each writer has a partial file of its own, which takes the name when it is whole.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from corpus.errors import DataError, full_disk_said
+from corpus.layout import LAYOUT_VERSION, SPLITS, ArraysDigest, Column, Rows, columns
+from corpus.packing import FILTERS, ChunkWriter
+from corpus.settings import Settings
+
+_STRING = h5py.string_dtype("utf-8")
+
+
+class DatasetWriter:
+    """Writes a dataset; under its final name it appears whole or not at all.
+
+    Use as a context manager: `append` rows in their final order, then `finish` once. Without `finish` (an error,
+    Ctrl-C) nothing is left behind. The same rows in other blocks make the same bytes. Files that are read once and
+    thrown away need not be `packed`.
+    """
+
+    def __init__(self, path: Path, settings: Settings, *, packed: bool = True) -> None:
+        self.path = path
+        self.settings = settings
+        self.rows = dict.fromkeys(SPLITS, 0)
+        self._packed = packed
+        self._partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
+        self._digest = ArraysDigest()
+        self._columns = columns(settings)
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with full_disk_said(self.path):
+                self._file = h5py.File(self._partial, "w")
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
+        self._chunks = ChunkWriter(packed=self._packed)
+        self._arrays = {
+            (split, column.name): _Array(self._file, f"{split}/{column.name}", column, self._chunks, self._packed)
+            for split in SPLITS
+            for column in self._columns
+        }
+        return self
+
+    def append(self, split: str, rows: Rows) -> None:
+        """Add rows to the end of a split. Raises DataError when the disk is full."""
+        blocks = [
+            np.ascontiguousarray(values, dtype=column.dtype) for column, values in zip(self._columns, rows, strict=True)
+        ]
+        count, step = len(rows.labels), self._columns[0].chunk_rows
+        done = 0
+        with full_disk_said(self.path):
+            while done < count:
+                # To the end of a chunk of tokens: so the order of all chunks is that of their last rows.
+                end = min(count, done + step - self.rows[split] % step)
+                for column, block in zip(self._columns, blocks, strict=True):
+                    self._digest.update(split, column.name, block[done:end])
+                    self._arrays[split, column.name].append(block[done:end])
+                self.rows[split] += end - done
+                done = end
+
+    def finish(self, *, vocabulary: Sequence[str], stopwords: frozenset[str], counts: Mapping[str, Any]) -> str:
+        """Add what describes the rows, put the file under its name, and return the digest of its arrays."""
+        digest = self._digest.hexdigest(vocabulary)
+        with full_disk_said(self.path):
+            for array in self._arrays.values():
+                array.finish()
+            self._chunks.finish()
+            self._file.create_dataset("vocabulary", data=list(vocabulary), dtype=_STRING)
+            self._file.create_dataset("stopwords", data=sorted(stopwords), dtype=_STRING)
+            self._file.attrs["layout_version"] = LAYOUT_VERSION
+            self._file.attrs["settings"] = json.dumps(asdict(self.settings))
+            self._file.attrs["counts"] = json.dumps(counts)
+            self._file.attrs["digest"] = digest
+            self._file.close()
+            self._partial.replace(self.path)
+        return digest
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._chunks.close()
+        try:
+            self._file.close()
+        except (OSError, RuntimeError):
+            if error is None:
+                raise
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+
+class _Array:
+    """One array of the file: gathers rows to whole chunks.
+
+    Created with its first chunk: an array that never fills one gets a chunk of its own size instead.
+    """
+
+    def __init__(self, file: h5py.File, path: str, column: Column, chunks: ChunkWriter, packed: bool) -> None:
+        self._file = file
+        self._path = path
+        self._column = column
+        self._chunks = chunks
+        self._filters = FILTERS if packed else {}
+        self._array: h5py.Dataset | None = None
+        self._written = 0
+        self._chunk = self._new_chunk()
+        self._filled = 0
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        """Add rows that do not reach beyond the chunk that is being filled."""
+        self._chunk[self._filled : self._filled + len(values)] = values
+        self._filled += len(values)
+        if self._filled == len(self._chunk):
+            self._put()
+
+    def finish(self) -> None:
+        """Write the rows that fill no whole chunk."""
+        if self._array is None:
+            self._chunk = self._chunk[: self._filled].copy()
+            self._create(max(1, self._filled))
+        if self._filled:
+            self._chunk[self._filled :] = 0
+            self._put()
+
+    def _put(self) -> None:
+        array = self._array if self._array is not None else self._create(len(self._chunk))
+        array.resize(self._written + self._filled, axis=0)
+        self._chunks.put(array, self._written, self._chunk)
+        self._written += self._filled
+        self._chunk, self._filled = self._new_chunk(), 0
+
+    def _create(self, chunk_rows: int) -> h5py.Dataset:
+        row = self._column.row
+        self._array = self._file.create_dataset(
+            self._path,
+            shape=(0, *row),
+            maxshape=(None, *row),
+            dtype=self._column.dtype,
+            chunks=(chunk_rows, *row),
+            **self._filters,
+        )
+        return self._array
+
+    def _new_chunk(self) -> npt.NDArray[Any]:
+        return np.empty((self._column.chunk_rows, *self._column.row), self._column.dtype)
+
+
+def write_dataset(
+    path: Path,
+    *,
+    train: Rows,
+    test: Rows,
+    vocabulary: Sequence[str],
+    settings: Settings,
+    stopwords: frozenset[str] = frozenset(),
+    counts: Mapping[str, Any] | None = None,
+) -> str:
+    """Write a dataset that fits in memory; returns the digest of its arrays."""
+    with DatasetWriter(path, settings) as writer:
+        writer.append("train", train)
+        writer.append("test", test)
+        return writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts or {})
