@@ -32,7 +32,7 @@ demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy
 test: .venv/.ready-dev ## all tests but the slow ones and lint's
 	$(PYTEST) -m "not slow and not lint"
 
-test-all: .venv/.ready-dev .venv/checkov/.ready ## all tests
+test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests
 	$(PYTEST)
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
@@ -43,7 +43,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	lint-imports
 	pytest --quiet -m lint
 
-bench: .venv/.ready-dev ## measure Shoal against its peers (see docs/benchmarks.md)
+bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
 
 clean: ## remove what setup and the tests made
@@ -63,6 +63,10 @@ clean: ## remove what setup and the tests made
 
 .venv/.ready-dev: .venv/.ready requirements-dev.txt
 	"$(BIN)/pip" install --quiet -r requirements-dev.txt
+	@touch $@
+
+.venv/.ready-bench: .venv/.ready-dev requirements-bench.txt
+	"$(BIN)/pip" install --quiet -r requirements-bench.txt
 	@touch $@
 
 .venv/checkov/.ready: .venv/.ready-dev requirements-checkov.txt

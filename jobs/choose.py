@@ -6,80 +6,128 @@ It is the first moment at which all lines have been counted, and everything dear
 that is mostly not reviews is refused here, with its counts by reason.
 """
 
+import heapq
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import orjson
 
 from corpus.errors import DataError
+from corpus.formats import LABEL_PAIRS, LABELS
 from corpus.settings import Settings
-from corpus.text import most_frequent
-from jobs.records import COUNTS_KEY, read_records, sum_counts
-from jobs.settings import add_settings, read_settings
+from jobs.errors import FinalError
+from jobs.records import read_records
+from jobs.settings import add_input_settings, add_settings, read_job_settings
 from jobs.storage import list_files, open_lines, write_text
+from jobs.tally import Tally, is_tally
 from jobs.task import run_as_command
 
 DEFAULT_MAX_MALFORMED = 0.05
+_PLACES_SHOWN = 3
 
 
-def choose_vocabulary(words: str, output: str, settings: Settings, max_malformed: float) -> list[str]:
-    """Write the most frequent words of the folder `words`, a line each and in order, to `output`.
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the whole input decides: the most frequent words in order, with their counts, and the smallest code of a
+    positive text."""
 
-    Raises DataError when the input has no lines, no texts, or a larger share of malformed lines than
-    `max_malformed`; nothing is written then.
+    positive_from: int
+    vocabulary: list[tuple[str, int]]
+
+
+def read_choice(address: str) -> Choice:
+    """What `choose` wrote."""
+    return Choice(**orjson.loads(b"".join(open_lines(address))))
+
+
+def choose(words: str, output: str, settings: Settings, max_malformed: float) -> Choice:
+    """Write what the records in the folder `words` decide to `output`.
+
+    Raises DataError when a larger share of the lines is malformed than `max_malformed`, FinalError when there are no
+    lines, no texts, or labels that nobody explained; nothing is written then.
     """
-    candidates, counts = _read_candidates(words)
-    _check_input(counts, max_malformed)
-    vocabulary = most_frequent(candidates, settings.vocabulary_size)
-    if not vocabulary:
-        raise DataError(
-            f"no words are left for the vocabulary: {counts['texts']} texts hold only stopwords, or are all in the "
-            "test set; give more input, or fewer stopwords by --stopwords"
+    tally = Tally()
+    best = heapq.nsmallest(settings.vocabulary_size, _candidates(words, tally), key=lambda item: (-item[1], item[0]))
+    _check_input(tally, max_malformed)
+    positive_from = _positive_from(tally.counts, settings)
+    if not best:
+        raise FinalError(
+            f"no words are left for the vocabulary: {tally.counts['texts']} texts hold only stopwords, or are all in "
+            "the test set; give more input, or fewer stopwords by --stopwords"
         )
-    write_text(output, "".join(f"{word}\n" for word in vocabulary))
-    return vocabulary
+    choice = Choice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
+    write_text(output, orjson.dumps(asdict(choice)).decode())
+    return choice
 
 
-def _read_candidates(folder: str) -> tuple[list[tuple[str, int]], Counter[str]]:
-    candidates: list[tuple[str, int]] = []
-    counts: Counter[str] = Counter()
+def _candidates(folder: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
+    """The words and their counts; the other records go into the tally."""
     for part in list_files(folder):
         for key, value in read_records(open_lines(part)):
-            if key == COUNTS_KEY:
-                counts.update(sum_counts([value]))
+            if is_tally(key):
+                tally.absorb(key, [value])
             else:
-                candidates.append((key.decode(), int(value)))
-    return candidates, counts
+                yield key, int(value)
 
 
-def _check_input(counts: Counter[str], max_malformed: float) -> None:
+def _check_input(tally: Tally, max_malformed: float) -> None:
+    counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
-        raise DataError("the input has no lines; give files of reviews, one JSON object a line")
+        raise FinalError("the input has no lines; give files of reviews")
     if malformed > max_malformed * lines:
-        reasons = sorted(name for name in counts if name.startswith("malformed_by_reason."))
+        reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
         listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
         raise DataError(
-            f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}; are these review "
-            "files, one JSON object a line with reviewText and overall? If so, raise --max-malformed"
+            f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
+            "look at how the input was understood by --dry-run, or raise --max-malformed"
         )
     if not counts["texts"]:
-        raise DataError(f"none of the {lines} lines holds a text with a word; there is nothing to learn from")
+        raise FinalError(f"none of the {lines} lines holds a text with a word; there is nothing to learn from")
 
 
-def run(arguments: Sequence[str]) -> list[str]:
+def _places(tally: Tally) -> str:
+    """The first malformed line of each reason, as far as a sentence has room."""
+    firsts = {place.reason: place for place in reversed(tally.places())}
+    shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
+    return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
+
+
+def _positive_from(counts: Counter[str], settings: Settings) -> int:
+    """The smallest code of a positive text. Of labels exactly one of the known pairs has to occur."""
+    if not settings.labelled:
+        return settings.positive_from
+    if settings.positive_label is not None:
+        return 1
+    occur = {code for code in range(len(LABELS)) if counts[f"codes.before.{code}"]}
+    pairs = [pair for pair in LABEL_PAIRS if occur <= set(pair)]
+    if len(pairs) == 1:
+        return pairs[0][1]
+    seen = ", ".join(f"{LABELS[code]} ({counts[f'codes.before.{code}']} times)" for code in sorted(occur))
+    raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
+
+
+def run(arguments: Sequence[str]) -> Choice:
     """Choose as the arguments of a step say."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from what jobs.vocabulary left.")
     parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where the words go, a line each")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
     add_max_malformed(parser)
     add_settings(parser.add_argument)
+    add_input_settings(parser.add_argument)
     options = parser.parse_args(arguments)
-    return choose_vocabulary(options.words, options.output, read_settings(options), options.max_malformed)
+    return choose(options.words, options.output, read_job_settings(options), options.max_malformed)
 
 
 def _share(text: str) -> float:
-    if not 0 <= (share := float(text)) <= 1:
-        raise ArgumentTypeError(f"{text} is no share from 0 to 1")
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ArgumentTypeError(f"{text} is no share from 0 to 1, such as 0.05")
     return share
 
 
@@ -95,4 +143,4 @@ def add_max_malformed(parser: ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    run_as_command(lambda arguments: f"{len(run(arguments))} words")
+    run_as_command(lambda arguments: f"{len(run(arguments).vocabulary)} words")

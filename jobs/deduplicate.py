@@ -1,120 +1,97 @@
-"""Raw lines to distinct texts, each with its modal rating.
+"""Raw reviews to distinct texts: rules 1 to 8 of docs/dataset.md, but for the vocabulary.
 
-In: lines of review files or, with `--ranges`, byte ranges of local ones (`ranges`). Out: a record a distinct
-text (`records.DistinctText`), and count records.
+In: tasks (`jobs.ranges`), a line each; the mapper itself reads the bytes that they name. Out: a side file for each
+part of the digests, written to `--distinct` (a folder or s3://...) under a name that its part alone decides; and as
+records the counts of words, in blocks by the words' hash, and tallies.
 
-Duplicates are combined inside the mapper, in bounded memory, so that a text repeated ten million times
-costs the shuffle a few records a task. The easy mistake is to look for a byte-order mark on every task's
-first line: only the split at the start of a file has one.
+The easy mistake is to let a reducer of the runner's choice name the file: a retry, or a twin of the task, has to
+write the same bytes to the same place.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from zlib import crc32
 
-from mrjob.compat import jobconf_from_env
+import numpy as np
+import numpy.typing as npt
 from mrjob.protocol import BytesValueProtocol
 
-from corpus.formats import BYTE_ORDER_MARK, MalformedLineError, is_blank, parse_snap_line
-from corpus.text import digest, modal_rating, words
+from corpus.formats import Codes
+from jobs.arrays import Arrays, pack
+from jobs.collector import Collector
 from jobs.job import Job
-from jobs.ranges import parse_range, read_lines
-from jobs.records import COUNTS_KEY, DistinctText, Record, counts_record, sum_counts
-from jobs.settings import read_settings
+from jobs.part import Part
+from jobs.ranges import read_batches, read_task
+from jobs.records import Record
+from jobs.settings import read_stopwords
+from jobs.storage import side_url, writable
+from jobs.tally import Tally, is_tally
 from jobs.task import run_as_script
-
-_COMBINE_BYTES = 32 << 20
 
 
 class Deduplicate(Job):
-    """Map: parse, clean, digest. Reduce: one rating a digest."""
+    """Map: read, clean, digest, combine. Reduce: a part's distinct texts and the counts of their words."""
 
     INPUT_PROTOCOL = BytesValueProtocol
 
     def configure_args(self) -> None:
         super().configure_args()
-        self.add_passthru_arg("--ranges", action="store_true", help="the input names byte ranges of local files")
+        self.add_passthru_arg("--distinct", metavar="FOLDER", help="where side files go: a folder or s3://...")
+        self.add_passthru_arg("--part-bits", type=int, default=3, help="parts are 2 to the power of this")
 
-    def mapper_init(self) -> None:
-        self.rating_range = read_settings(self.options).rating_range
-        self.counts: Counter[str] = Counter()
-        self.seen: dict[bytes, tuple[Counter[int], bytes]] = {}
-        self.seen_bytes = 0
-        self.at_start_of_file = jobconf_from_env("mapreduce.map.input.start", "0") == "0"
-
-    def mapper(self, _: None, line: bytes) -> Iterator[Record]:
-        if self.options.ranges:
-            for range_line in read_lines(parse_range(line), self.report):
-                self._count(range_line)
-                if self.seen_bytes > _COMBINE_BYTES:
-                    yield from self._combined()
-            return
-        if self.at_start_of_file:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-            self.at_start_of_file = False
-        self.report(len(line))
-        self._count(line)
-        if self.seen_bytes > _COMBINE_BYTES:
-            yield from self._combined()
-
-    def mapper_final(self) -> Iterator[Record]:
+    def mapper(self, _: None, task: bytes) -> Iterator[Record]:
+        settings = self.settings()
+        codes = Codes(settings)
+        collector = Collector(sorted(read_stopwords(settings.stopwords)), self.options.part_bits)
+        tally = Tally()
+        for part in read_task(task):
+            for batch in read_batches(part, codes, tally):
+                collector.add(batch.texts, batch.codes, part.test)
+                self.report(batch.raw_bytes)
+                if collector.full:
+                    yield from collector.blocks()
+        yield from collector.blocks()
         self.report(0, at_once=True)
-        yield from self._combined()
-        yield counts_record(self.counts)
-
-    def reducer_init(self) -> None:
-        self.counts = Counter()
+        tally.counts.update(collector.counts)
+        yield from tally.records()
 
     def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        if key == COUNTS_KEY:
-            self.counts.update(sum_counts(values))
-            return
-        ratings: Counter[int] = Counter()
-        cleaned = b""
-        for value in values:
-            tally, _, cleaned = value.partition(b"\t")
-            for item in tally.split(b","):
-                occurred, _, times = item.partition(b":")
-                ratings[int(occurred)] += int(times)
-        rating = modal_rating(ratings)
-        self.counts["distinct"] += 1
-        self.counts["conflicting"] += len(ratings) > 1
-        self.counts[f"ratings.after.{rating}"] += 1
-        yield DistinctText(key.decode(), rating, cleaned.decode()).record()
+        tally = Tally()
+        if is_tally(key):
+            tally.absorb(key, values)
+        else:
+            part = Part(self.settings())
+            for value in values:
+                part.add(value)
+            distinct = part.unite()
+            with writable(side_url(self.options.distinct, key.decode())) as path:
+                _write(path, distinct.rows)
+            yield from _by_bucket(distinct.words, distinct.frequencies, 1 << self.options.part_bits)
+            tally.counts.update(distinct.counts)
+        yield from tally.records()
 
-    def reducer_final(self) -> Iterator[Record]:
-        yield counts_record(self.counts)
 
-    def _count(self, line: bytes) -> None:
-        if is_blank(line):
-            return
-        self.counts["lines"] += 1
-        try:
-            review = parse_snap_line(line, self.rating_range)
-        except MalformedLineError as error:
-            self.counts["malformed"] += 1
-            self.counts[f"malformed_by_reason.{error.reason}"] += 1
-            return
-        cleaned = words(review.text)
-        if not cleaned:
-            self.counts["empty"] += 1
-            return
-        self.counts["texts"] += 1
-        self.counts[f"ratings.before.{review.rating}"] += 1
-        self._combine(digest(cleaned).hex().encode(), review.rating, " ".join(cleaned).encode())
+def _write(path: Path, arrays: Arrays) -> None:
+    with path.open("wb") as file:
+        file.writelines(pack(arrays))
 
-    def _combine(self, key: bytes, rating: int, cleaned: bytes) -> None:
-        known = self.seen.get(key)
-        if known is None:
-            known = self.seen[key] = (Counter(), cleaned)
-            self.seen_bytes += len(cleaned)
-        known[0][rating] += 1
 
-    def _combined(self) -> Iterator[Record]:
-        for key, (ratings, cleaned) in self.seen.items():
-            tally = ",".join(f"{rating}:{times}" for rating, times in sorted(ratings.items()))
-            yield key, tally.encode() + b"\t" + cleaned
-        self.seen.clear()
-        self.seen_bytes = 0
+def _by_bucket(words: Sequence[bytes], frequencies: npt.NDArray[np.int64], buckets: int) -> Iterator[Record]:
+    """The counts of words as blocks: `words` (letters, with a space between) and `counts`.
+
+    All counts of a word meet in the bucket that its checksum names.
+    """
+    bucket_of = np.fromiter((crc32(word) % buckets for word in words), np.int64, len(words))
+    order = np.argsort(bucket_of, kind="stable")
+    bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1)).tolist()
+    for bucket, (begin, end) in enumerate(pairwise(bounds)):
+        chosen = order[begin:end]
+        joined = b" ".join([words[number] for number in chosen.tolist()])
+        block: Arrays = {"words": np.frombuffer(joined, np.uint8), "counts": frequencies[chosen].astype(np.uint32)}
+        if end > begin:
+            yield b"w%04x" % bucket, b64encode(b"".join(pack(block)))
 
 
 if __name__ == "__main__":

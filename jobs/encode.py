@@ -1,119 +1,104 @@
-"""Distinct texts to rows: a part file for each prefix of the digest, its rows in the order of their digests.
+"""Distinct texts to rows: one part file in the dataset's layout for each part.
 
-In: the output of `deduplicate`, and the vocabulary. Out: part files in the dataset's layout under `--parts`
-(a folder or s3://...), and as records the counts of what is in them.
+In: tasks, each a line with the names of some parts; the mapper itself reads their side files from `--distinct`. Out:
+part files under `--parts`, and as records the counts of what is in them. There is nothing to reduce.
 
-A part is written whole, under a name that its prefix alone decides, with bytes that its rows alone decide:
-a retry, or a twin of the task, writes the same again. The easy mistake is to let a reducer of Hadoop's
-choice name the file.
+A part is written whole, under a name that its prefix alone decides, with bytes that its rows alone decide.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+from mrjob.protocol import BytesValueProtocol
+from orjson import loads
 
-from corpus.dataset import DatasetWriter, Rows, count_rows
-from corpus.text import encode, in_test_set, load_stopwords, word_ids
+from corpus.dataset import SPLITS, DatasetWriter, Rows
+from corpus.settings import Settings
+from corpus.text import UNKNOWN, word_ids
+from jobs.arrays import Arrays, unpack
+from jobs.choose import read_choice
 from jobs.job import Job
-from jobs.records import COUNTS_KEY, Record, counts_record, read_distinct_text, sum_counts
-from jobs.settings import read_settings
-from jobs.storage import open_lines, part_url, writable
+from jobs.records import Record
+from jobs.settings import read_stopwords
+from jobs.storage import is_s3, list_files, part_url, readable, side_url, writable
+from jobs.stretches import fill_rows
+from jobs.tally import Tally
 from jobs.task import run_as_script
 
-MAX_PART_BITS = 16
+_BLOCK_ROWS = 1 << 15
 
 
 class Encode(Job):
-    """Map: words to ids. Reduce: sort a part's rows by digest and write them."""
+    """Map: the ids of a part to those of the vocabulary, and the rows to a file."""
+
+    INPUT_PROTOCOL = BytesValueProtocol
 
     def configure_args(self) -> None:
         super().configure_args()
-        self.add_passthru_arg("--vocabulary", metavar="FILE", help="the chosen words, a line each")
+        self.add_passthru_arg("--distinct", metavar="FOLDER", help="the side files of jobs.deduplicate")
+        self.add_passthru_arg("--choice", metavar="FILE", help="what jobs.choose chose")
         self.add_passthru_arg("--parts", metavar="FOLDER", help="where part files go: a folder or s3://...")
-        self.add_passthru_arg("--part-bits", type=int, default=3, help="part files are 2 to the power of this")
 
-    def mapper_init(self) -> None:
-        self._init()
-        self.ids = word_ids(self.vocabulary)
-
-    def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
-        if key == COUNTS_KEY:
-            yield key, value
-            return
-        self.report(len(value))
-        text = read_distinct_text(key, value)
-        row = encode(text.cleaned.split(" "), self.ids, self.stopwords, self.settings.row_length)
-        if row:
-            yield (
-                _part_of(text.digest, self.options.part_bits).encode(),
-                b"%s\t%d\t%s"
-                % (
-                    text.digest.encode(),
-                    text.rating,
-                    " ".join(map(str, row)).encode(),
-                ),
-            )
-        else:
-            self.counts["wordless"] += 1
-
-    def mapper_final(self) -> Iterator[Record]:
-        self.report(0, at_once=True)
-        yield counts_record(self.counts)
-
-    def reducer_init(self) -> None:
-        self._init()
-
-    def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        if key == COUNTS_KEY:
-            yield counts_record(sum_counts(values))
-            return
-        train, test = self._sorted_rows(values)
-        counts = count_rows(train, test)
-        with (
-            writable(part_url(self.options.parts, key.decode())) as path,
-            DatasetWriter(path, self.settings) as writer,
-        ):
-            writer.append("train", train)
-            writer.append("test", test)
-            writer.finish(vocabulary=self.vocabulary, stopwords=self.stopwords, counts=counts)
-        yield counts_record(Counter(counts))
-
-    def _init(self) -> None:
-        self.settings = read_settings(self.options)
-        self.stopwords = load_stopwords(self.settings.stopwords)
-        self.vocabulary = [line.decode().rstrip("\n") for line in open_lines(self.options.vocabulary)]
-        self.counts: Counter[str] = Counter()
-
-    def _sorted_rows(self, values: Iterable[bytes]) -> tuple[Rows, Rows]:
-        """The rows of train and test among a part's records, each in ascending order of digest."""
-        dtype = self.settings.token_dtype
-        splits: tuple[list[tuple[bytes, int, bytes]], list[tuple[bytes, int, bytes]]] = ([], [])
-        for value in values:
-            hexadecimal, rating, ids = value.split(b"\t")
-            digest = bytes.fromhex(hexadecimal.decode())
-            row = np.fromstring(ids.decode(), dtype=dtype, sep=" ").tobytes()
-            splits[in_test_set(digest, self.settings.test_share)].append((digest, int(rating), row))
-        train, test = (self._rows(sorted(split)) for split in splits)
-        return train, test
-
-    def _rows(self, split: list[tuple[bytes, int, bytes]]) -> Rows:
-        dtype = self.settings.token_dtype
-        tokens = np.zeros((len(split), self.settings.row_length), dtype=dtype)
-        lengths = np.zeros(len(split), dtype=np.uint16)
-        for index, (_, _, row) in enumerate(split):
-            ids = np.frombuffer(row, dtype=dtype)
-            tokens[index, : len(ids)] = ids
-            lengths[index] = len(ids)
-        ratings = np.array([rating for _, rating, _ in split], dtype=np.uint8)
-        labels = (ratings >= self.settings.positive_from).astype(np.uint8)
-        return Rows(tokens, lengths, labels, ratings)
+    def mapper(self, _: None, task: bytes) -> Iterator[Record]:
+        settings = self.settings()
+        choice = read_choice(self.options.choice)
+        vocabulary = [word for word, _ in choice.vocabulary]
+        ids = {word.encode(): number for word, number in word_ids(vocabulary).items()}
+        stopwords = read_stopwords(settings.stopwords)
+        side_files = set(list_files(self.options.distinct))
+        tally = Tally()
+        for part in loads(task):
+            side_file = side_url(self.options.distinct, part)
+            if side_file not in side_files:  # no text has such a digest
+                continue
+            with readable(side_file) as path:
+                packed = path.read_bytes()
+            encoded = EncodedPart(unpack(packed), ids, choice.positive_from, settings)
+            with (
+                writable(part_url(self.options.parts, part)) as path,
+                # A disk is faster than packing, a network is not.
+                DatasetWriter(path, settings, packed=is_s3(self.options.parts)) as writer,
+            ):
+                for split in SPLITS:
+                    for rows in encoded.blocks(split):
+                        writer.append(split, rows)
+                        tally.counts.update(_counts(split, rows))
+                writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts={})
+            self.report(len(packed), at_once=True)
+        yield from tally.records()
 
 
-def _part_of(hexadecimal: str, bits: int) -> str:
-    """The part that a digest belongs to: its first bits, so that the parts' names are in the digests' order."""
-    prefix = int(hexadecimal[:4], 16) >> (MAX_PART_BITS - bits)
-    return f"{prefix:04x}"
+class EncodedPart:
+    """The rows of a side file, with the ids of the vocabulary (`ids`, by word)."""
+
+    def __init__(self, side: Arrays, ids: Mapping[bytes, int], positive_from: int, settings: Settings) -> None:
+        words = side["words"].tobytes().split(b" ")
+        self._new_ids = np.fromiter((ids.get(word, UNKNOWN) for word in words), settings.token_dtype, len(words))
+        self._side = side
+        self._lengths = side["lengths"].astype(np.int64)
+        self._starts = np.cumsum(self._lengths) - self._lengths
+        self._positive_from = positive_from
+        self._settings = settings
+
+    def blocks(self, split: str) -> Iterator[Rows]:
+        """The rows of a split in order, in blocks of bounded size."""
+        chosen = np.flatnonzero(self._side["test"] == SPLITS.index(split))
+        for start in range(0, len(chosen), _BLOCK_ROWS):
+            block = chosen[start : start + _BLOCK_ROWS]
+            tokens = np.zeros((len(block), self._settings.row_length), self._settings.token_dtype)
+            fill_rows(self._side["ids"], self._starts[block], self._lengths[block], self._new_ids, tokens)
+            codes = self._side["codes"][block]
+            labels = (codes >= self._positive_from).astype(np.uint8)
+            ratings = np.zeros_like(codes) if self._settings.labelled else codes
+            yield Rows(tokens, self._side["lengths"][block], labels, ratings)
+
+
+def _counts(split: str, rows: Rows) -> dict[str, int]:
+    return {
+        f"positive_{split}": int(rows.labels.sum()),
+        "tokens": int(rows.lengths.sum(dtype=np.int64)),
+        "unknown_tokens": int((rows.tokens == UNKNOWN).sum()),
+    }
 
 
 if __name__ == "__main__":

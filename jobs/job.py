@@ -6,7 +6,8 @@ Only a progress bar reads the counter. Results never come from it: a retried tas
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
-from jobs.settings import add_settings
+from corpus.settings import Settings
+from jobs.settings import add_input_settings, add_settings, read_job_settings
 
 COUNTER = ("shoal", "bytes")
 
@@ -25,6 +26,11 @@ class Job(MRJob):
     def configure_args(self) -> None:
         super().configure_args()
         add_settings(self.add_passthru_arg)
+        add_input_settings(self.add_passthru_arg)
+
+    def settings(self) -> Settings:
+        """The settings that the options say."""
+        return read_job_settings(self.options)
 
     def report(self, read: int, at_once: bool = False) -> None:
         """Say, in Hadoop's own words on standard error, that `read` more bytes of input are done."""

@@ -1,28 +1,39 @@
-"""The part files to one dataset, in bounded memory.
+"""The part files to one dataset, at the speed of the disk and in bounded memory.
 
-    python -m jobs.merge --parts FOLDER --encoded FOLDER --output FOLDER --summary FILE
+    python -m jobs.merge --parts FOLDER --records FOLDER... --choice FILE --output FOLDER --summary FILE
 
-Parts are named by the prefix of their rows' digests and sorted inside, so merging only concatenates.
+Parts are named by the prefix of their rows' digests and sorted inside, so merging only concatenates: blocks of whole
+chunks are read, and packed by threads. The easy mistake is to leave half of it behind:
+a merge that is killed at any moment has put nothing under a final name, and the next one removes what it left.
 """
 
+import os
+import shutil
 from argparse import ArgumentParser
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-from corpus.counts import nested
-from corpus.dataset import SPLITS, DatasetWriter, open_dataset
-from corpus.errors import DataError
-from jobs.records import COUNTS_KEY, read_records, sum_counts
+from corpus.counts import published
+from corpus.dataset import DatasetWriter, open_dataset
+from corpus.errors import full_disk_said
+from corpus.layout import SPLITS
+from jobs.choose import Choice, read_choice
+from jobs.errors import FinalError
+from jobs.records import read_records
 from jobs.storage import is_s3, join, list_files, open_lines, readable, writable, write_text
+from jobs.tally import Tally, is_tally
 from jobs.task import run_as_command
 
 DATASET_NAME = "dataset.h5"
 COUNTS_NAME = "counts.json"
+
+_MERGING = "shoal-merging-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,46 +43,39 @@ class Merged:
     dataset: str
     counts: dict[str, Any]
     digest: str
+    malformed: list[dict[str, Any]]
+    """The first malformed lines of each reason: reason, file, line (from 1), and how it begins."""
+    warnings: list[str] = field(default_factory=list)
+    """What a person should know of the input; whoever looked at it before adds it."""
 
 
-def merge(parts: str, encoded: str, output: str) -> Merged:
-    """Concatenate the part files of a folder to `output`/dataset.h5, with counts.json beside it.
+def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) -> Merged:
+    """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json beside it.
 
-    On S3 both go into a folder of `output` named by the dataset's digest: there no dataset ever replaces
-    another with other rows. `encoded` is the folder with the counts of all jobs. Raises DataError when parts are
-    missing or nothing is left to train on.
+    On S3 both go into a folder of `output` named by the dataset's digest: there no dataset ever replaces another with
+    other rows. `records` are the folders with the tallies of all jobs. The dataset comes last: where it is, its counts
+    are. Raises DataError when parts are missing, contradict each other or the counts, or nothing is left to train on.
     """
     addresses = list_files(parts)
     if not addresses:
-        raise DataError(f"no part files in {parts}; every text was empty or held only stopwords")
-    flat: Counter[str] = Counter()
-    for part in list_files(encoded):
-        flat.update(sum_counts(value for key, value in read_records(open_lines(part)) if key == COUNTS_KEY))
-    # Beside the parts, so that a run which is killed here leaves nothing in the folder of the results.
-    with TemporaryDirectory(prefix="shoal-merge-", dir=None if is_s3(parts) else Path(parts).parent) as folder:
-        merged = Path(folder) / DATASET_NAME
-        counts, digest = _concatenate(addresses, flat, merged)
+        raise FinalError(f"no part files in {parts}; every text was empty or held only stopwords")
+    tally = _read_tally(records)
+    # Beside the parts, so that a merge which is killed leaves nothing in the folder of the results.
+    beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
+    with full_disk_said(beside), _folder_of_its_own(beside) as folder:
+        merged = folder / DATASET_NAME
+        # A disk is faster than packing, a network is not.
+        counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
         home = join(output, digest) if is_s3(output) else output
-        with writable(join(home, DATASET_NAME)) as path:
-            merged.replace(path)
         write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
-    return Merged(dataset=join(home, DATASET_NAME), counts=counts, digest=digest)
-
-
-def _concatenate(addresses: Sequence[str], flat: Counter[str], merged: Path) -> tuple[dict[str, Any], str]:
-    """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
-    with readable(addresses[0]) as path, open_dataset(path) as first:
-        settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
-    counts = nested(flat, settings)
-    with DatasetWriter(merged, settings) as writer:
-        for address in addresses:
-            with readable(address) as path, open_dataset(path) as part:
-                for split, rows_of in zip(SPLITS, (part.train, part.test), strict=True):
-                    for rows in rows_of.blocks():
-                        writer.append(split, rows)
-        _check_rows(writer.rows, counts)
-        digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
-    return counts, digest
+        with writable(join(home, DATASET_NAME)) as path:
+            shutil.move(merged, path)
+    return Merged(
+        dataset=join(home, DATASET_NAME),
+        counts=counts,
+        digest=digest,
+        malformed=[asdict(place) for place in tally.places()],
+    )
 
 
 def read_merged(address: str) -> Merged:
@@ -79,26 +83,112 @@ def read_merged(address: str) -> Merged:
     return Merged(**loads(b"".join(open_lines(address))))
 
 
-def _check_rows(rows: dict[str, int], counts: dict[str, Any]) -> None:
+def _read_tally(folders: Sequence[str]) -> Tally:
+    tally = Tally()
+    for folder in folders:
+        for part in list_files(folder):
+            for key, value in read_records(open_lines(part)):
+                if is_tally(key):
+                    tally.absorb(key, [value])
+    return tally
+
+
+def _concatenate(
+    addresses: Sequence[str], tally: Tally, choice: Choice, merged: Path, *, packed: bool
+) -> tuple[dict[str, Any], str]:
+    """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
+    with readable(addresses[0]) as path, open_dataset(path) as first:
+        settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
+    counts = published(
+        tally.counts, settings=settings, positive_from=choice.positive_from, frequent_words=choice.vocabulary
+    )
+    with closing(_fetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
+        for address, path in zip(addresses, paths, strict=True):
+            with open_dataset(path) as part:
+                if (part.settings, part.vocabulary, part.stopwords) != (settings, vocabulary, stopwords):
+                    raise FinalError(
+                        f"{address} was made with other settings or words than the parts before it; "
+                        "run the preprocessing again in an empty output folder"
+                    )
+                for split in (part.train, part.test):
+                    for rows in split.blocks():
+                        writer.append(split.name, rows)
+        _check_rows(writer.rows, counts)
+        digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
+    return counts, digest
+
+
+def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
     for split in SPLITS:
         if rows[split] != counts[split]:
-            raise DataError(
+            raise FinalError(
                 f"the part files hold {rows[split]} rows of {split}, but {counts[split]} were counted; "
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:
-        raise DataError("no text is left to train on; give more input")
+        raise FinalError("no text is left to train on; give more input")
+
+
+def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
+    """Local files of the addresses, in order, each until the next is asked for, which is fetched in the meantime."""
+    fetched = [ExitStack() for _ in addresses]
+
+    def fetch(number: int) -> Path:
+        return fetched[number].enter_context(readable(addresses[number]))
+
+    with ThreadPoolExecutor(1, "fetch") as thread:
+        coming = thread.submit(fetch, 0)
+        try:
+            for number in range(len(addresses)):
+                path = coming.result()
+                if number + 1 < len(addresses):
+                    coming = thread.submit(fetch, number + 1)
+                yield path
+                fetched[number].close()
+        finally:
+            wait([coming])
+            for each in fetched:
+                each.close()
+
+
+@contextmanager
+def _folder_of_its_own(home: Path) -> Iterator[Path]:
+    """A folder in `home` for this merge, gone afterwards; those that killed merges left there are removed first."""
+    for left in home.glob(f"{_MERGING}*"):
+        process = left.name.removeprefix(_MERGING).partition("-")[0]
+        if process.isdecimal() and not _runs(int(process)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(mkdtemp(prefix=f"{_MERGING}{os.getpid()}-", dir=home))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def run(arguments: Sequence[str]) -> Merged:
     """Merge as the arguments of a step say."""
     parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files to one dataset.")
     parser.add_argument("--parts", required=True, metavar="FOLDER", help="the part files of jobs.encode")
-    parser.add_argument("--encoded", required=True, metavar="FOLDER", help="the records of jobs.encode")
+    parser.add_argument(
+        "--records", required=True, nargs="+", metavar="FOLDER", help="what has the tallies of all jobs"
+    )
+    parser.add_argument("--choice", required=True, metavar="FILE", help="what jobs.choose chose")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where the dataset goes")
     parser.add_argument("--summary", required=True, metavar="FILE", help="where to say what was made")
     options = parser.parse_args(arguments)
-    merged = merge(options.parts, options.encoded, options.output)
+    merged = merge(
+        parts=options.parts, records=options.records, choice=read_choice(options.choice), output=options.output
+    )
     write_text(options.summary, dumps(asdict(merged)))
     return merged
 

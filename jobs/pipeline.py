@@ -1,49 +1,50 @@
 """The jobs in order on this machine: raw files to `dataset.h5` and `counts.json`, by mrjob's runners.
 
-The easy mistake is to leave something behind: everything but the two results lives in one folder beside
-them, which is gone afterwards, whatever happened.
+Everything but the two results lives in one folder, which is gone afterwards; a run that was killed, or whose disk was
+full, leaves what it had finished there, and the same command goes on from it. The easy mistake is to take work for
+finished that is not: a step's work counts when the step has said so, and only for this very input and settings.
 """
 
 import glob
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
 from threading import Event, Thread
 from typing import Protocol
 
 import psutil
 
-from corpus.dataset import is_full_disk
-from corpus.errors import DataError
+from corpus.errors import DataError, is_full_disk
 from corpus.settings import Settings
 from corpus.text import load_stopwords
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
 from jobs.job import COUNTER
 from jobs.merge import Merged, read_merged
-from jobs.ranges import COMPRESSED, cut
-from jobs.steps import JobStep, Plan, plain_size
+from jobs.ranges import cut, task_line
+from jobs.sources import Inputs
+from jobs.steps import CommandStep, JobStep, Plan, fingerprint
+from jobs.storage import check_writable, exists, is_s3, write_text
 from jobs.task import FAILURE_PREFIX
+from jobs.understanding import WORK_PER_INPUT, understand
+from jobs.workplace import work_folder
 
-# What passes between the jobs is on disk up to four times at once: mapped, sorted, split, reduced.
-_WORK_PER_INPUT = 4
-# How files begin that are packed, by the ending that their names should have.
-_BEGINNINGS = {
-    ".gz": b"\x1f\x8b",
-    ".bz2": b"BZh",
-    ".zip": b"PK\x03\x04",
-    ".xz": b"\xfd7zX",
-    ".zst": b"\x28\xb5\x2f\xfd",
-}
+RUNNERS = ("auto", "local", "inline")
+
+# Starting the tasks of a job takes longer than to do this much here.
+_SMALL_BYTES = 32 << 20
+
 # What mrjob has to say about a failure becomes the text of a JobError.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
+_SORT = "sort --stable --key=1,1 --buffer-size=64M"
 
 
 class Progress(Protocol):
@@ -67,108 +68,85 @@ class Silent:
 
 
 def preprocess(
-    inputs: Sequence[Path],
-    output: Path,
+    inputs: Inputs,
+    output: str,
     *,
     settings: Settings | None = None,
-    runner: str = "local",
+    runner: str = "auto",
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     progress: Progress | None = None,
 ) -> Merged:
-    """Raw files, or folders of them, to `output`/dataset.h5 and `output`/counts.json.
+    """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
 
-    `runner` is mrjob's: `local` (a process a task, all cores) or `inline` (this process). What was in `output`
-    under these names stays until the new dataset is whole. Raises DataError for input that cannot be used or
-    a full disk, and JobError when a job fails otherwise.
+    `runner` is mrjob's: `local` (a process a task, all cores) or `inline` (this process); `auto` is `local`, but for
+    jobs with so little input that starting tasks takes longer.
+    What was in `output` under these names stays until the new dataset is whole. Raises DataError for input that cannot
+    be used or a full disk, and JobError when a job fails otherwise.
     """
-    settings = settings or Settings()
+    output = output if is_s3(output) else str(Path(output).resolve())  # tasks run in folders of their own
     progress = progress or Silent()
-    load_stopwords(settings.stopwords)
-    output = output.resolve()  # mrjob's tasks run in folders of their own
-    files = input_files(inputs, leave_out=output)
-    input_bytes = sum(plain_size(path.name, path.stat().st_size) for path in files)
-    with _work_folder(output) as work:
-        _check_space(output, input_bytes)
-        ranges = work / "ranges"
-        cores = len(os.sched_getaffinity(0))
-        ranges.write_bytes(b"".join(part.line() + b"\n" for part in cut(files, 4 * cores)))
-        if settings.stopwords not in ("nltk", "none"):
-            settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
+    check_writable(output)
+    understanding = understand(inputs, leave_out=output)
+    settings = understanding.settings(settings or Settings())
+    stopwords = load_stopwords(settings.stopwords)
+    if settings.stopwords not in ("nltk", "none"):
+        settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
+    name = fingerprint(understanding.sources, settings, stopwords)
+    with (
+        work_folder(_home(output), name, lambda folder: bool(list(folder.glob("*/_SUCCESS")))) as folder,
+        _name_without_patterns(folder) as work,
+    ):
+        _end_tasks(work / "tasks")  # of a run that was killed
+        _check_space(folder, understanding.plain_bytes)
+        cores = 1 if runner == "inline" else len(os.sched_getaffinity(0))
         plan = Plan(
-            inputs=(str(ranges),),
+            tasks=[task_line(ranges) for ranges in cut(understanding.sources, cores)],
             work=str(work),
-            output=str(output),
+            output=output,
             settings=settings,
             max_malformed=max_malformed,
-            input_bytes=input_bytes,
+            input_bytes=understanding.plain_bytes,
         )
+        for made in plan.side_folders:
+            Path(made).mkdir(exist_ok=True)
+        for made in plan.task_folders:
+            shutil.rmtree(made, ignore_errors=True)  # a run before may have had more tasks
+        for address, content in plan.task_files().items():
+            write_text(address, content.decode())
         for step in plan.steps():
+            if _is_done(step, plan):
+                continue
             if isinstance(step, JobStep):
-                raw = step.inputs == plan.inputs
-                read = files if raw else [path for folder in step.inputs for path in Path(folder).iterdir()]
-                progress.stage(step.name, sum(path.stat().st_size for path in read))
-                _run_job(step, ("--ranges",) if raw else (), runner, work / "tasks", progress)
+                read = understanding.plain_bytes if step.reads is None else _size_of(step.reads)
+                progress.stage(step.name, read)
+                runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
+                _run_job(step, runs, work / "tasks", progress)
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return read_merged(plan.summary)
+        return replace(read_merged(plan.summary), warnings=list(understanding.warnings))
 
 
-def input_files(inputs: Sequence[Path], leave_out: Path | None = None) -> list[Path]:
-    """The files that are meant: those given, and those in the folders given, without hidden ones; absolute paths.
-
-    Nothing below `leave_out`, the folder of the results, is taken from a folder. Raises DataError for what does not
-    exist, cannot be read, holds nothing, or is packed in a way that its name does not tell.
-    """
-    files: list[Path] = []
-    for given in inputs:
-        if given.is_dir():
-            inside = [path for path in sorted(given.rglob("*")) if path.is_file() and not _is_hidden(path, given)]
-            taken = [path for path in inside if leave_out is None or leave_out not in path.resolve().parents]
-            if not taken:
-                raise DataError(f"the folder {given} holds no files; give one with review files")
-            files += taken
-        elif given.is_file():
-            files.append(given)
-        elif given.exists():
-            raise DataError(f"{given} is no regular file; write what it holds to one, and give that")
-        else:
-            raise DataError(f"{given}: no such file; check the path")
-    for path in files:
-        _check_file(path)
-    files = [path.resolve() for path in files]
-    if len(set(files)) < len(files):
-        twice = next(path for path in files if files.count(path) > 1)
-        raise DataError(f"{twice} is given twice; name each file once")
-    return files
+def _home(output: str) -> Path:
+    """Where the folder of the work is: in that of the results or, for those on S3, in one of their own."""
+    if not is_s3(output):
+        return Path(output)
+    return Path(tempfile.gettempdir()) / f"shoal-{os.getuid()}-{blake2b(output.encode(), digest_size=6).hexdigest()}"
 
 
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
+    """Whether an earlier run has done a step, and what came of it is still there."""
+    if step.made == plan.summary:
+        return exists(plan.summary) and exists(read_merged(plan.summary).dataset)
+    return exists(step.made)
 
 
-def _check_file(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            first = file.read(4)
-        str(path).encode("utf-8")
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeEncodeError:
-        raise DataError(f"the name of {os.fsencode(path)!r} is no UTF-8; rename the file") from None
-    if not first:
-        raise DataError(f"{path} is empty; leave it out, or download it again")
-    for suffix, beginning in _BEGINNINGS.items():
-        if first.startswith(beginning) and path.suffix != suffix:
-            remedy = f"rename it to end in {suffix}" if suffix in COMPRESSED else "unpack it first"
-            raise DataError(f"{path} holds {suffix.lstrip('.')} data, but its name does not say so; {remedy}")
-
-
-def _run_job(step: JobStep, extra: tuple[str, ...], runner: str, tasks: Path, progress: Progress) -> None:
+def _run_job(step: JobStep, runner: str, tasks: Path, progress: Progress) -> None:
     """One MRJob on this machine; what its tasks say on standard error is the progress."""
     job_class = getattr(import_module(step.module), step.job)
-    files = [f"{option}={path}" for option, path in step.files.items()]
-    tasks.mkdir(exist_ok=True)
+    shutil.rmtree(step.output, ignore_errors=True)
+    shutil.rmtree(tasks, ignore_errors=True)
+    tasks.mkdir()
     job = job_class(
         [
             f"--runner={runner}",
@@ -177,14 +155,14 @@ def _run_job(step: JobStep, extra: tuple[str, ...], runner: str, tasks: Path, pr
             "--no-conf",
             # Its set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
             "--no-bootstrap-mrjob",
-            *extra,
+            *([f"--sort-bin={_SORT}"] if runner == "local" else []),
             *step.arguments,
-            *files,
+            *(f"{option}={path}" for option, path in step.files.items()),
             *step.inputs,
         ]
     )
     done = Event()
-    watcher = Thread(target=_watch, args=(tasks, done, progress), daemon=True)
+    watcher = Thread(target=_watch, args=(step.name, tasks, done, progress), daemon=True)
     watcher.start()
     try:
         with job.make_runner() as running:
@@ -194,14 +172,39 @@ def _run_job(step: JobStep, extra: tuple[str, ...], runner: str, tasks: Path, pr
                 raise
             except Exception as error:
                 raise _explained(step, error, tasks) from error
+    except BaseException:
+        _end_tasks(tasks)
+        raise
     finally:
         done.set()
         watcher.join()
+    Path(step.made).touch()
 
 
-def _watch(tasks: Path, done: Event, progress: Progress) -> None:
+def _end_tasks(tasks: Path) -> None:
+    """End what still runs in the tasks' folders: mrjob ends its workers, but not the tasks that these started."""
+    folder = tasks.resolve()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if folder in Path(process.cwd()).parents:
+                process.kill()
+
+
+def _size_of(folder: str) -> int:
+    """The bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in Path(folder).iterdir())
+
+
+def _watch(name: str, tasks: Path, done: Event, progress: Progress) -> None:
+    reducing = False
     while not done.wait(0.3):
-        progress.at(sum(_reported(path) for path in tasks.rglob("stderr")))
+        # mrjob removes folders meanwhile, which `walk` does not mind.
+        folders = [(Path(folder), names) for folder, _, names in os.walk(tasks)]
+        if not reducing and any(folder.name == "reducer" for folder, _ in folders):
+            reducing = True
+            progress.stage(f"{name}: sort and reduce", 0)
+        if not reducing:
+            progress.at(sum(_reported(folder / "stderr") for folder, names in folders if "stderr" in names))
 
 
 def _reported(stderr: Path) -> int:
@@ -228,40 +231,23 @@ def _explained(step: JobStep, error: Exception, tasks: Path) -> Exception:
 
 
 @contextmanager
-def _work_folder(output: Path) -> Iterator[Path]:
-    """A folder beside the results, gone afterwards; those that a killed run left are removed first."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for left in output.glob(".work-*"):
-            if not psutil.pid_exists(int(left.name.split("-")[1])):
-                shutil.rmtree(left, ignore_errors=True)
-        work = Path(mkdtemp(prefix=f".work-{os.getpid()}-", dir=output))
-    except OSError as error:
-        raise DataError(f"cannot write to {output}: {error.strerror}; choose another --output") from error
-    try:
-        with _name_without_patterns(work) as name:
-            yield name
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-@contextmanager
 def _name_without_patterns(folder: Path) -> Iterator[Path]:
     """A name for the folder without `*`, `?` and `[`, in which mrjob would see a pattern."""
     if glob.escape(str(folder)) == str(folder):
         yield folder
         return
-    with TemporaryDirectory(prefix="shoal-") as home:
+    with tempfile.TemporaryDirectory(prefix="shoal-") as home:
         link = Path(home) / "work"
         link.symlink_to(folder)
         yield link
 
 
-def _check_space(output: Path, input_bytes: int) -> None:
-    needed = _WORK_PER_INPUT * input_bytes
-    free = shutil.disk_usage(output).free
+def _check_space(work: Path, input_bytes: int) -> None:
+    held = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+    needed = int(WORK_PER_INPUT * input_bytes) - held
+    free = shutil.disk_usage(work).free
     if free < needed:
         raise DataError(
-            f"the work needs about {needed / 1e6:,.0f} MB in {output}, and {free / 1e6:,.0f} MB are free; "
+            f"the work needs about {needed / 1e6:,.0f} MB in {work.parent}, and {free / 1e6:,.0f} MB are free; "
             "free some, or choose another --output"
         )

@@ -1,100 +1,141 @@
-"""Pieces of local files as tasks: a byte range a line, read by the mapper itself.
+"""Pieces of files as tasks: what a mapper is given is a list of ranges, and it reads their bytes itself.
 
-On one machine the jobs get these instead of lines, for three reasons. mrjob copies its whole input before the
-first mapper starts; it takes a truncated gzip file for a whole one; and of a gzip file of several members it
-reads the first alone.
+Mappers that read for themselves need no input format of a runner's: each of those treats byte-order marks,
+compressed files, long lines or damage in a way of its own. The easy mistake is to cut a file whose middle means
+nothing without its start: compressed ones, and CSV, where a newline may be quoted, stay whole.
 """
 
-import bz2
-import gzip
-import zlib
-from collections.abc import Callable, Iterator
-from io import BufferedReader
-from pathlib import Path
-from typing import IO, NamedTuple
-
-import orjson
+import heapq
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import ceil
+from typing import NamedTuple
 
 from corpus.errors import DataError
-from corpus.formats import BYTE_ORDER_MARK
+from corpus.formats import Codes, Format
+from jobs.batches import Batch, line_batches
+from jobs.compression import compression
+from jobs.csv_records import record_batches
+from jobs.parquet import group_sizes, row_batches
+from jobs.sources import Source
+from jobs.storage import size_of
+from jobs.tally import Tally
 
-_MIN_RANGE = 1 << 20
-_MAX_RANGE = 64 << 20
-_REPORT_BYTES = 1 << 20
-COMPRESSED: dict[str, Callable[[BufferedReader], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open}  # type: ignore[dict-item]
+WHOLE = -1
+
+_MIN_RANGE_BYTES = 1 << 20
+_MAX_RANGE_BYTES = 64 << 20
+_MAX_TASK_BYTES = 1 << 30
 
 
 class Range(NamedTuple):
-    """The lines of a file that start at or after byte `start` and before byte `end`; compressed files whole."""
+    """The records of a file that begin at or after byte `start` and before byte `end`; see `cut`."""
 
     path: str
+    """A path or s3://..."""
     start: int
+    """A byte; of Parquet a row group."""
     end: int
-
-    def line(self) -> bytes:
-        """As a line of a job's input."""
-        return orjson.dumps(tuple(self))
-
-
-def parse_range(line: bytes) -> Range:
-    """The inverse of `Range.line`."""
-    return Range(*orjson.loads(line))
-
-
-def cut(paths: list[Path], tasks: int) -> list[Range]:
-    """Ranges that cover all files, small enough to keep `tasks` busy and large enough to be worth one."""
-    total = sum(path.stat().st_size for path in paths)
-    size = min(_MAX_RANGE, max(_MIN_RANGE, total // tasks))
-    ranges = []
-    for path in paths:
-        length = path.stat().st_size
-        step = length if path.suffix in COMPRESSED else size
-        ranges += [Range(str(path), start, min(start + step, length)) for start in range(0, length, max(step, 1))]
-    return ranges
+    """WHOLE for files that are not cut."""
+    format: Format
+    code: int | None
+    """What all records say, where the format names no field of it."""
+    test: bool
+    """Whether the texts are of the test set."""
+    size: int | None = None
+    """The bytes of the file when it was looked at; None where it does not matter."""
 
 
-def read_lines(part: Range, report: Callable[[int], None]) -> Iterator[bytes]:
-    """The lines of a range, without newline and without a byte-order mark at the file's start.
+def cut(files: Sequence[Source], tasks: int) -> list[list[Range]]:
+    """The ranges of all files, dealt to tasks of about the same size; the same for the same input.
 
-    `report` is called now and then with the bytes of the file read since the last call. Raises DataError, with
-    the file's name, when it cannot be read or its compressed data end too early.
+    There are as many tasks as asked for or, so that each has a gigabyte at most, more; fewer where there is not
+    enough to share. A range has from 1 to 64 MiB unless its file cannot be cut.
     """
-    path = Path(part.path)
+    total = sum(file.plain_size for file in files)
+    tasks = max(tasks, ceil(total / _MAX_TASK_BYTES))
+    # All ranges of one large file are equal, and every task gets the same number of them.
+    rounds = max(1, ceil(total / tasks / _MAX_RANGE_BYTES))
+    size = max(_MIN_RANGE_BYTES, ceil(total / tasks / rounds))
+    weighed = [each for file in files if file.size for each in _ranges_of(file, size)]
+    loads = [(0, task) for task in range(tasks)]
+    chosen: list[list[int]] = [[] for _ in loads]
+    for number in sorted(range(len(weighed)), key=lambda number: (-weighed[number][0], number)):
+        load, task = heapq.heappop(loads)
+        chosen[task].append(number)
+        heapq.heappush(loads, (load + weighed[number][0], task))
+    return [[weighed[number][1] for number in sorted(numbers)] for numbers in chosen if numbers]
+
+
+def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
+    """The ranges of a file, each with about how many bytes it holds."""
+
+    def ranges(edges: Sequence[int]) -> list[Range]:
+        return [Range(file.address, *pair, file.format, file.code, file.test, file.size) for pair in pairwise(edges)]
+
+    if file.format.kind == "parquet":
+        groups = group_sizes(file.address)
+        if groups is not None:
+            weights, edges = _groups_together(groups, size)
+            return list(zip(weights, ranges(edges), strict=True))
+    if file.format.kind in ("csv", "parquet") or compression(file.address):
+        return [(file.plain_size, ranges([0, WHOLE])[0])]
+    pieces = max(1, min(ceil(file.size / size), file.size // _MIN_RANGE_BYTES))
+    edges = [file.size * piece // pieces for piece in range(pieces + 1)]
+    return [(part.end - part.start, part) for part in ranges(edges)]
+
+
+def _groups_together(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
+    """Neighbours among Parquet's row groups, as long as they are within `size`: their sums, and the edges between."""
+    weights: list[int] = []
+    edges = [0]
+    for number, group in enumerate(groups, 1):
+        if weights and weights[-1] + group <= size:
+            weights[-1] += group
+            edges[-1] = number
+        else:
+            weights.append(group)
+            edges.append(number)
+    return weights, edges
+
+
+def task_line(ranges: Sequence[Range]) -> bytes:
+    """A task as a line of a job's input: ASCII, without newline."""
+    formats = list(dict.fromkeys(part.format for part in ranges))
+    places = [(*part[:3], formats.index(part.format), *part[4:]) for part in ranges]
+    return json.dumps({"formats": [form.to_json() for form in formats], "ranges": places}).encode("ascii")
+
+
+def read_task(line: bytes) -> list[Range]:
+    """The inverse of `task_line`."""
+    task = json.loads(line)
+    formats = [Format.from_json(form) for form in task["formats"]]
+    return [
+        Range(path, start, end, formats[form], code, test, size)
+        for path, start, end, form, code, test, size in task["ranges"]
+    ]
+
+
+def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
+    """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
+
+    Counts `lines` and malformed ones in `tally`. Of a damaged archive all whole lines before the fault are given.
+    Raises DataError when the file cannot be read.
+    """
+
+    def malformed(reason: str, line: int, begins: bytes) -> None:
+        tally.malformed(reason, part.path, part.start, line, begins)
+
+    batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
+    lines = 0
     try:
-        with path.open("rb") as raw:
-            if path.suffix in COMPRESSED:
-                with COMPRESSED[path.suffix](raw) as lines:
-                    yield from _lines(lines, 0, None, raw.tell, report)
-            else:
-                yield from _lines(raw, part.start, part.end, raw.tell, report)
-    except EOFError:
-        raise DataError(f"{path} ends in the middle of its compressed data; copy or download it again") from None
-    except (gzip.BadGzipFile, zlib.error, OSError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-
-
-def _lines(
-    file: IO[bytes], start: int, end: int | None, position: Callable[[], int], report: Callable[[int], None]
-) -> Iterator[bytes]:
-    if start:
-        file.seek(start - 1)
-        file.readline()  # the line that began before belongs to the range before
-    at_start_of_file = start == 0
-    offset = file.tell()
-    reported = start
-    pending = 0
-    while end is None or offset < end:
-        line = file.readline()
-        if not line:
-            break
-        offset += len(line)
-        pending += len(line)
-        if at_start_of_file:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-            at_start_of_file = False
-        yield line.removesuffix(b"\n")
-        if pending > _REPORT_BYTES:
-            pending = 0
-            report(position() - reported)
-            reported = position()
-    report(max(0, (position() if end is None else end) - reported))
+        for batch, lines in batches(part, codes, malformed):  # noqa: B007
+            tally.counts["lines"] += len(batch.texts)
+            if batch.texts:
+                yield batch
+    except OSError as error:
+        raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
+    if part.size is not None and size_of(part.path) != part.size:
+        raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
+    tally.newlines(part.path, part.start, lines)

@@ -4,11 +4,15 @@ One list serves mrjob's option parser and argparse's, so a job on a cluster cann
 differently from the command that the user typed.
 """
 
+import json
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from corpus.settings import Settings
+from corpus.text import load_stopwords
+from jobs.storage import readable
 
 _DEFAULT = Settings()
 
@@ -57,6 +61,13 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
     )
 
 
+def add_input_settings(add_argument: Callable[..., Any]) -> None:
+    """Declare what a job has to know of its input besides; the launcher finds it out and says it."""
+    add_argument("--labelled", action="store_true", help="the input says classes instead of ratings")
+    add_argument("--positive-label", metavar="JSON", help="the label of the positive class, all others being negative")
+    add_argument("--test-input", action="store_true", help="the test set is what the tasks' ranges say")
+
+
 def read_settings(options: Namespace) -> Settings:
     """The settings that parsed options say. Raises corpus.errors.DataError for values that make no sense."""
     return Settings(
@@ -69,8 +80,18 @@ def read_settings(options: Namespace) -> Settings:
     )
 
 
+def read_job_settings(options: Namespace) -> Settings:
+    """The settings of a job, what `add_input_settings` declared included."""
+    return replace(
+        read_settings(options),
+        labelled=options.labelled,
+        positive_label=None if options.positive_label is None else json.loads(options.positive_label),
+        test_input=options.test_input,
+    )
+
+
 def settings_arguments(settings: Settings) -> list[str]:
-    """The options that say these settings, but for the stopwords, which may be a file that has to travel."""
+    """The options that say these settings to a job, but for the stopwords, which may be a file that has to travel."""
     return [
         f"--row-length={settings.row_length}",
         f"--vocabulary-size={settings.vocabulary_size}",
@@ -78,4 +99,20 @@ def settings_arguments(settings: Settings) -> list[str]:
         *map(str, settings.rating_range),
         f"--positive-from={settings.positive_from}",
         f"--test-share={settings.test_share}",
+        *(["--labelled"] if settings.labelled else []),
+        *([f"--positive-label={_plain(settings.positive_label)}"] if settings.positive_label is not None else []),
+        *(["--test-input"] if settings.test_input else []),
     ]
+
+
+def read_stopwords(choice: str) -> frozenset[str]:
+    """The words to leave out, of a file at any address too; see `corpus.text.load_stopwords`."""
+    if choice in ("nltk", "none"):
+        return load_stopwords(choice)
+    with readable(choice) as path:
+        return load_stopwords(str(path))
+
+
+def _plain(label: str) -> str:
+    """A label as JSON in ASCII without apostrophes: it travels within quotes, to where no other encoding may be set."""
+    return json.dumps(label).replace("'", "\\u0027")

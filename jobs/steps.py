@@ -4,26 +4,25 @@ The easy mistake is to let each runner assemble its own arguments; then runners 
 said once, and a runner only decides how input, output and files reach a task.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from hashlib import blake2b
 from math import ceil, log2
-from pathlib import PurePath
+from pathlib import Path
 
+import orjson
+
+import corpus
+import jobs
 from corpus.settings import Settings
 from jobs.choose import DEFAULT_MAX_MALFORMED
-from jobs.encode import MAX_PART_BITS
 from jobs.settings import settings_arguments
-from jobs.storage import join
+from jobs.sources import Source
+from jobs.storage import join, part_name
 
-# A text packs to about a quarter.
-_EXPANSION = {".gz": 4, ".bz2": 5}
-_PART_BYTES = 256 << 20
-_MIN_PART_BITS = 3
-
-
-def plain_size(name: str, size: int) -> int:
-    """About how many bytes a file of this name and size holds when it is unpacked."""
-    return size * _EXPANSION.get(PurePath(name).suffix, 1)
+_PART_BYTES = 192 << 20
+_MIN_PART_BITS, _MAX_PART_BITS = 3, 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +34,20 @@ class JobStep:
     job: str
     """The class of the job in its module."""
     inputs: tuple[str, ...]
+    """Folders of files, each a task or records."""
+    reads: str | None
+    """The folder of what its tasks work on; None for the raw input."""
     output: str
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """Options whose value is a file that every task needs beside it."""
+    reduces: bool = True
+    """Whether there is anything to reduce."""
+
+    @property
+    def made(self) -> str:
+        """The address of the file that is there when the step is done."""
+        return join(self.output, "_SUCCESS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +57,16 @@ class CommandStep:
     name: str
     module: str
     arguments: tuple[str, ...]
+    made: str
+    """The address of the file that is there when the step is done."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What one preprocessing is made of."""
 
-    inputs: tuple[str, ...]
-    """Addresses of the raw files, or of what stands for them."""
+    tasks: Sequence[bytes]
+    """What the first job's tasks read, as `jobs.ranges.task_line` says it: a task a line."""
     work: str
     """The folder of everything that passes between the jobs; worthless afterwards."""
     output: str
@@ -68,17 +79,43 @@ class Plan:
     @property
     def part_bits(self) -> int:
         """The parts are 2 to the power of this: so many that the memory of a reducer does not grow with the input."""
-        return min(MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
+        return min(_MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
 
     @property
     def summary(self) -> str:
         """Where the last step says what was made; `merge.read_merged` reads it."""
         return join(self.work, "merged.json")
 
+    @property
+    def side_folders(self) -> tuple[str, str]:
+        """The folders of what tasks write beside their records."""
+        return join(self.work, "distinct"), join(self.work, "parts")
+
+    @property
+    def task_folders(self) -> tuple[str, str]:
+        """The folders of the task files; nothing else may be in them."""
+        return self._to_read, self._to_encode
+
+    def task_files(self) -> dict[str, bytes]:
+        """What has to be written before the first step: a file a task, by address.
+
+        Any runner makes one map task of a small file, so that no input format of our own is needed.
+        """
+        parts = [part_name(number) for number in range(1 << self.part_bits)]
+        wanted = min(len(parts), len(self.tasks))
+        groups = [
+            parts[number * len(parts) // wanted : (number + 1) * len(parts) // wanted] for number in range(wanted)
+        ]
+        return {
+            **self._files(self._to_read, self.tasks),
+            **self._files(self._to_encode, [orjson.dumps(group) for group in groups]),
+        }
+
     def steps(self) -> list[JobStep | CommandStep]:
         """The steps in order; each needs the whole output of those before."""
-        distinct, words, encoded, parts = (join(self.work, name) for name in ("distinct", "words", "encoded", "parts"))
-        vocabulary = join(self.work, "vocabulary.txt")
+        distinct, parts = self.side_folders
+        counted, words, encoded = (join(self.work, name) for name in ("counted", "words", "encoded"))
+        choice = join(self.work, "choice.json")
         arguments = tuple(settings_arguments(self.settings))
         stopwords, stopword_files = self._stopwords()
         return [
@@ -86,52 +123,88 @@ class Plan:
                 name="deduplicate",
                 module="jobs.deduplicate",
                 job="Deduplicate",
-                inputs=self.inputs,
-                output=distinct,
-                arguments=arguments,
+                inputs=(self._to_read,),
+                reads=None,
+                output=counted,
+                arguments=(*arguments, *stopwords, f"--distinct={distinct}", f"--part-bits={self.part_bits}"),
+                files=stopword_files,
             ),
             JobStep(
                 name="count words",
                 module="jobs.vocabulary",
                 job="CountWords",
-                inputs=(distinct,),
+                inputs=(counted,),
+                reads=counted,
                 output=words,
-                arguments=(*arguments, *stopwords),
-                files=stopword_files,
+                arguments=arguments,
             ),
             CommandStep(
                 name="choose vocabulary",
                 module="jobs.choose",
                 arguments=(
                     f"--words={words}",
-                    f"--output={vocabulary}",
+                    f"--output={choice}",
                     f"--max-malformed={self.max_malformed}",
                     *arguments,
                 ),
+                made=choice,
             ),
             JobStep(
                 name="encode",
                 module="jobs.encode",
                 job="Encode",
-                inputs=(distinct,),
+                inputs=(self._to_encode,),
+                reads=distinct,
                 output=encoded,
-                arguments=(*arguments, *stopwords, f"--parts={parts}", f"--part-bits={self.part_bits}"),
-                files={"--vocabulary": vocabulary, **stopword_files},
+                arguments=(*arguments, *stopwords, f"--distinct={distinct}", f"--parts={parts}"),
+                files={"--choice": choice, **stopword_files},
+                reduces=False,
             ),
             CommandStep(
                 name="merge",
                 module="jobs.merge",
                 arguments=(
                     f"--parts={parts}",
-                    f"--encoded={encoded}",
+                    *("--records", words, encoded),
+                    f"--choice={choice}",
                     f"--output={self.output}",
                     f"--summary={self.summary}",
                 ),
+                made=self.summary,
             ),
         ]
+
+    @property
+    def _to_read(self) -> str:
+        return join(self.work, "to-read")
+
+    @property
+    def _to_encode(self) -> str:
+        return join(self.work, "to-encode")
+
+    @staticmethod
+    def _files(folder: str, tasks: Sequence[bytes]) -> dict[str, bytes]:
+        return {join(folder, f"{number:05d}"): task + b"\n" for number, task in enumerate(tasks)}
 
     def _stopwords(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """The choice of stopwords as an argument, or as a file that travels."""
         if self.settings.stopwords in ("nltk", "none"):
             return (f"--stopwords={self.settings.stopwords}",), {}
         return (), {"--stopwords": self.settings.stopwords}
+
+
+def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
+    """A name, 12 hexadecimal digits, for the work on these files, as they are now, with these settings and this code.
+
+    How much malformed input is allowed is not part of it: that decides whether the work goes on, never what it is.
+    """
+    read = [[each.address, each.size, each.identity, each.test, each.code, each.format.to_json()] for each in sources]
+    said = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
+    return blake2b(said + _code(), digest_size=6).hexdigest()
+
+
+@cache
+def _code() -> bytes:
+    """What the code of the jobs is: work that another version left is not gone on with."""
+    files = [path for package in (corpus, jobs) for folder in package.__path__ for path in Path(folder).glob("*.py")]
+    return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()

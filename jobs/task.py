@@ -5,8 +5,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corpus.dataset import is_full_disk
-from corpus.errors import DataError
+from corpus.errors import DataError, is_full_disk
 from jobs.storage import write_text
 
 FAILURE_PREFIX = "shoal: "

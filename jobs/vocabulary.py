@@ -1,73 +1,70 @@
-"""Distinct texts to the candidates for the vocabulary, with their frequencies.
+"""Counts of words from all parts to the candidates for the vocabulary.
 
-In: the output of `deduplicate`. Out: the most frequent kept words of each reducer, `word<TAB>count`, and
-the count records. As each reducer sees all of a word's occurrences, the overall choice (`choose`) needs no
-more than these.
-
-The easy mistake is to count what a row holds: the vocabulary counts all words of a training text, before
-cutting to length, and none of the test set.
+In: the records of `deduplicate`. Out: the most frequent words of each reducer, `word<TAB>count`, and the tallies.
+As a reducer sees all of a word's counts, the overall choice (`choose`) needs no more than these.
 """
 
-import heapq
-from collections import Counter
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 
-from corpus.text import in_test_set, load_stopwords
-from jobs.job import Job
-from jobs.records import COUNTS_KEY, Record, counts_record, read_distinct_text, sum_counts
-from jobs.settings import read_settings
-from jobs.task import run_as_script
+import numpy as np
+import numpy.typing as npt
 
-_COMBINE_WORDS = 500_000
+from jobs.arrays import unpack
+from jobs.job import Job
+from jobs.records import Record
+from jobs.tally import Tally, is_tally
+from jobs.task import run_as_script
+from jobs.tokenise import Tokeniser
 
 
 class CountWords(Job):
-    """Map: count the kept words of training texts. Reduce: add up, keep the most frequent."""
-
-    def mapper_init(self) -> None:
-        self.settings = read_settings(self.options)
-        self.stopwords = load_stopwords(self.settings.stopwords)
-        self.frequencies: Counter[str] = Counter()
+    """Map: pass on. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
-        if key == COUNTS_KEY:
-            yield key, value
-            return
         self.report(len(value))
-        text = read_distinct_text(key, value)
-        if in_test_set(bytes.fromhex(text.digest), self.settings.test_share):
-            return
-        self.frequencies.update(word for word in text.cleaned.split(" ") if word not in self.stopwords)
-        if len(self.frequencies) > _COMBINE_WORDS:
-            yield from self._combined()
+        yield key, value
 
-    def mapper_final(self) -> Iterator[Record]:
+    def mapper_final(self) -> None:
         self.report(0, at_once=True)
-        yield from self._combined()
 
     def reducer_init(self) -> None:
-        self.size = read_settings(self.options).vocabulary_size
-        self.candidates: list[tuple[str, int]] = []
+        self.size = self.settings().vocabulary_size
+        self.best: list[tuple[bytes, int]] = []
 
     def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        if key == COUNTS_KEY:
-            yield counts_record(sum_counts(values))
+        if is_tally(key):
+            tally = Tally()
+            tally.absorb(key, values)
+            yield from tally.records()
             return
-        self.candidates.append((key.decode(), sum(map(int, values))))
-        if len(self.candidates) > 4 * self.size + _COMBINE_WORDS:
-            self.candidates = self._best()
+        words, counts = _sums(values)
+        self.best += _most_frequent(words, counts, self.size)
+        self.best = sorted(self.best, key=lambda item: (-item[1], item[0]))[: self.size]
 
     def reducer_final(self) -> Iterator[Record]:
-        for word, count in self._best():
-            yield word.encode(), b"%d" % count
+        for word, count in self.best:
+            yield word, b"%d" % count
 
-    def _best(self) -> list[tuple[str, int]]:
-        return heapq.nsmallest(self.size, self.candidates, key=lambda item: (-item[1], item[0]))
 
-    def _combined(self) -> Iterator[Record]:
-        for word, count in self.frequencies.items():
-            yield word.encode(), b"%d" % count
-        self.frequencies.clear()
+def _sums(values: Iterable[bytes]) -> tuple[Tokeniser, npt.NDArray[np.int64]]:
+    """The words of some blocks, each once, and the sums of their counts."""
+    words = Tokeniser()
+    counts = np.zeros(0, np.int64)
+    for value in values:
+        block = unpack(b64decode(value))
+        ids = words.add(block["words"].tobytes())
+        if len(counts) < len(words):
+            counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))
+        counts[ids] += block["counts"]  # a block has each word once
+    return words, counts[: len(words)]
+
+
+def _most_frequent(words: Tokeniser, counts: npt.NDArray[np.int64], size: int) -> list[tuple[bytes, int]]:
+    """The words of the `size` largest counts, and all those with the smallest of these: of them order decides."""
+    least = np.partition(counts, -size)[-size] if len(counts) > size else 0
+    chosen = np.flatnonzero(counts >= least)
+    return list(zip(words.letters_of(chosen).split(b" "), counts[chosen].tolist(), strict=True))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,45 @@
 import html
 import json
 from collections import Counter
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
 EXTRA_STOPWORDS = {"product", "would", "get"}
+MAX_LINE_BYTES = 4 * 1024 * 1024
+BLANK = b" \t\r\n"
+PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2")]
+
+
+@dataclass
+class File:
+    """What a file holds, unpacked, and how it is meant. Of Parquet the content is a list of dicts, a row each."""
+
+    content: object
+    kind: str = "json"
+    text: tuple = ("reviewText",)
+    value: str | None = "overall"
+    header: bool = False
+    separator: str = ","
+    label: str | None = None
+    """The class of the whole file, where no field says it."""
+    test: bool = False
+    broken: bool = False
+    """Whether it is what could be unpacked of a damaged archive."""
+
+
+@dataclass
+class Rules:
+    """The settings of corpus.settings.Settings that bear on reading."""
+
+    rating_range: tuple = (1, 5)
+    labelled: bool = False
+    positive_label: str | None = None
+
+
+class Malformed(Exception):  # noqa: N818
+    """Its text is the reason."""
 
 
 class Pairs(list):
@@ -50,29 +84,222 @@ def strict_json(line: bytes):
         raise ValueError(str(error)) from None
 
 
-def review(line: bytes):
-    """(text, rating), or the reason why the line is malformed."""
-    try:
-        value = strict_json(line)
-    except ValueError:
-        return "not_json"
-    if not isinstance(value, dict):
-        return "not_an_object"
-    if "reviewText" not in value:
-        return "no_text"
-    if not isinstance(value["reviewText"], str):
-        return "text_not_a_string"
-    if "overall" not in value:
-        return "no_rating"
-    rating = value["overall"]
-    if isinstance(rating, str):
+def rating_of(value, rules: Rules) -> int:
+    if isinstance(value, str):
         try:
-            rating = json.loads(rating.strip(" \t\r\n"))
-        except ValueError:
-            return "bad_rating"
-    if type(rating) not in (int, float) or rating not in (1, 2, 3, 4, 5):
-        return "bad_rating"
-    return value["reviewText"], int(rating)
+            value = json.loads(value.strip(" \t\r\n"))
+        except (ValueError, RecursionError):
+            raise Malformed("bad_rating") from None
+    low, high = rules.rating_range
+    if type(value) not in (int, float) or value not in range(low, high + 1):
+        raise Malformed("bad_rating")
+    return int(value)
+
+
+def label_of(value, rules: Rules) -> str:
+    if type(value) is bool:
+        label = "true" if value else "false"
+    elif type(value) in (int, float):
+        if value != value or abs(value) == float("inf"):
+            raise Malformed("bad_label")
+        # An integer beyond 64 bits is a double, as in most readers of JSON.
+        value = value if -(2**63) <= value < 2**64 else float(value)
+        label = str(int(value)) if value == int(value) else str(value)
+    elif type(value) is str and value.strip(" \t\r\n"):
+        label = value.strip(" \t\r\n")
+    else:
+        raise Malformed("bad_label")
+    if rules.positive_label is not None:
+        return str(int(label == rules.positive_label))
+    if type(value) is bool or not any(label in pair for pair in PAIRS):
+        raise Malformed("bad_label")
+    return label
+
+
+def meaning(value, rules: Rules):
+    """The rating, an integer, or the label, a string."""
+    return label_of(value, rules) if rules.labelled else rating_of(value, rules)
+
+
+def json_review(line: bytes, file: File, rules: Rules):
+    try:
+        record = strict_json(line)
+    except ValueError:
+        raise Malformed("not_json") from None
+    if not isinstance(record, dict):
+        raise Malformed("not_an_object")
+    for name in file.text:
+        if name not in record:
+            raise Malformed("no_text")
+        if not isinstance(record[name], str):
+            raise Malformed("text_not_a_string")
+    text = " ".join(record[name] for name in file.text)
+    if file.value is None:
+        return text, file.label
+    if file.value not in record:
+        raise Malformed("no_label" if rules.labelled else "no_rating")
+    return text, meaning(record[file.value], rules)
+
+
+def decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("not_utf8") from None
+
+
+def columns_review(fields: list[str], names: list[str] | None, file: File, rules: Rules):
+    def place(name):
+        return int(name) - 1 if names is None else names.index(name)
+
+    wanted = [*file.text, *([] if file.value is None else [file.value])]
+    if any(place(name) >= len(fields) for name in wanted):
+        raise Malformed("too_few_columns")
+    if names is not None and len(fields) > len(names):
+        raise Malformed("too_many_columns")
+    text = " ".join(fields[place(name)].replace("\\n", " ") for name in file.text)
+    return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)
+
+
+def fasttext_review(line: bytes, rules: Rules):
+    decoded(line)
+    tokens = line.split(None, 1)
+    if not tokens or not tokens[0].startswith(b"__label__"):
+        raise Malformed("no_label")
+    text = tokens[1] if len(tokens) > 1 else b""
+    if text.startswith(b"__label__"):
+        raise Malformed("bad_label")
+    return text.decode(), label_of(tokens[0].decode(), rules)
+
+
+def row_review(row: dict, file: File, rules: Rules):
+    values = [row.get(name) for name in file.text]
+    value = None if file.value is None else row.get(file.value)
+    if sum(len(each if type(each) is bytes else str(each or "").encode()) for each in values) > MAX_LINE_BYTES:
+        raise Malformed("too_long")
+    if any(type(each) is bytes for each in [*values, value]):
+        raise Malformed("not_utf8")
+    for each in values:
+        if each is None:
+            raise Malformed("no_text")
+        if type(each) is not str:
+            raise Malformed("text_not_a_string")
+    if file.value is None:
+        return " ".join(values), file.label
+    if value is None:
+        raise Malformed("no_label" if rules.labelled else "no_rating")
+    return " ".join(values), meaning(value, rules)
+
+
+def csv_fields(lines: list[bytes], separator: str) -> tuple[list[bytes] | str, int]:
+    """The fields of the record that begins with the first of `lines`, or a reason; and how many lines it took."""
+    fields = [b""]
+    state = "field begins"
+    size = 0
+    for taken, line in enumerate(lines, 1):
+        size += len(line) + 1
+        if size > MAX_LINE_BYTES + 1:
+            return "too_long", taken
+        for place in range(len(line) + 1):
+            letter = line[place : place + 1] or b"\n"
+            if state == "over":
+                if letter not in b"\r\n":
+                    return "not_csv", taken
+            elif state == "quoted":
+                if letter == b'"':
+                    state = "quote in quoted"
+                else:
+                    fields[-1] += letter
+            elif letter == b'"' and state == "field begins":
+                state = "quoted"
+            elif letter == b'"' and state == "quote in quoted":
+                fields[-1] += letter
+                state = "quoted"
+            elif letter == separator.encode():
+                fields.append(b"")
+                state = "field begins"
+            elif letter in b"\r\n":
+                state = "over"
+            elif state == "quote in quoted":
+                return "not_csv", taken
+            else:
+                fields[-1] += letter
+                state = "in field"
+        if state != "quoted":
+            return fields, taken
+    return "unended", len(lines)
+
+
+def csv_outcomes(lines: list[bytes], file: File, rules: Rules):
+    names = None
+    at = 0
+    while at < len(lines):
+        first = at
+        fields, taken = csv_fields(lines[at:], file.separator)
+        at += taken
+        if first == 0 and file.header:
+            names = [name.decode() for name in fields]
+            continue
+        if fields != "too_long" and not lines[first].strip(BLANK):
+            at = first + 1
+            continue
+        if fields == "unended" and file.broken:
+            continue  # the record that the damage cut in two
+        if isinstance(fields, str):
+            yield first + 1, "not_csv" if fields == "unended" else fields
+            continue
+        try:
+            for line in lines[first:at]:
+                decoded(line)
+            yield first + 1, columns_review([decoded(field) for field in fields], names, file, rules)
+        except Malformed as reason:
+            yield first + 1, str(reason)
+
+
+def outcomes(file: File, rules: Rules = Rules()):  # noqa: B008
+    """The number of each line, from 1, and its text with its rating or label, or the reason why it is malformed."""
+    if file.kind == "parquet":
+        for number, row in enumerate(file.content, 1):
+            try:
+                yield number, row_review(row, file, rules)
+            except Malformed as reason:
+                yield number, str(reason)
+        return
+    lines = file.content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if file.broken or not lines[-1]:
+        lines.pop()
+    if file.kind == "csv":
+        yield from csv_outcomes(lines, file, rules)
+        return
+    names = None
+    for number, line in enumerate(lines, 1):
+        try:
+            if number == 1 and file.header:
+                names = decoded(line).removesuffix("\r").split(file.separator)
+                continue
+            if len(line) > MAX_LINE_BYTES:
+                raise Malformed("too_long")
+            if not line.strip(BLANK):
+                continue
+            if file.kind == "json":
+                found = json_review(line, file, rules)
+            elif file.kind == "separated":
+                found = columns_review(decoded(line).removesuffix("\r").split(file.separator), names, file, rules)
+            elif file.kind == "fasttext":
+                found = fasttext_review(line, rules)
+            else:
+                found = decoded(line).removesuffix("\r"), file.label
+            yield number, found
+        except Malformed as reason:
+            yield number, str(reason)
+
+
+def review(line: bytes):
+    """(text, rating) of a line of SNAP's files, or the reason why it is malformed."""
+    try:
+        return json_review(line, File(line), Rules())
+    except Malformed as reason:
+        return str(reason)
 
 
 def cleaned_words(text: str) -> list[str]:
@@ -81,41 +308,62 @@ def cleaned_words(text: str) -> list[str]:
     return [word.strip("'") for word in spaced.split() if word.strip("'")]
 
 
-def lines_of(files: list[bytes]):
-    for content in files:
-        content = content.removeprefix(b"\xef\xbb\xbf")
-        for line in content.split(b"\n"):
-            if line.strip(b" \t\r"):
-                yield line
+def positive_values(seen: set, rules: Rules, positive_from: int) -> set:
+    """Which of the ratings or labels that occur are positive."""
+    if not rules.labelled:
+        return {value for value in seen if value >= positive_from}
+    pairs = [pair for pair in PAIRS if seen <= set(pair)]
+    if len(pairs) != 1:
+        raise ValueError(f"the labels {sorted(seen)} are no pair")
+    return seen & {pairs[0][1]}
 
 
-def dataset(files: list[bytes], nltk_words: set[str], vocabulary_size=10_000, row_length=100, test_share=0.10):
-    """(arrays by path, vocabulary, counts) of the contents of some files."""
+def dataset(
+    files,
+    nltk_words: set[str],
+    vocabulary_size=10_000,
+    row_length=100,
+    test_share=0.10,
+    *,
+    positive_from=4,
+    rules=Rules(),  # noqa: B008
+    test_input=False,
+):
+    """(arrays by path, vocabulary, counts) of some files: `File`s, or the contents of SNAP's."""
     stopwords = nltk_words | EXTRA_STOPWORDS
     counts = Counter()
     reasons = Counter()
     before = Counter()
-    ratings: dict[bytes, Counter] = {}
+    values: dict[bytes, Counter] = {}
     words: dict[bytes, list[str]] = {}
-    for line in lines_of(files):
-        counts["lines"] += 1
-        found = review(line)
-        if isinstance(found, str):
-            counts["malformed"] += 1
-            reasons[found] += 1
-            continue
-        text, rating = found
-        cleaned = cleaned_words(text)
-        if not cleaned:
-            counts["empty"] += 1
-            continue
-        counts["texts"] += 1
-        before[rating] += 1
-        digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
-        ratings.setdefault(digest, Counter())[rating] += 1
-        words[digest] = cleaned
-    mode = {d: min(r for r in tally if tally[r] == max(tally.values())) for d, tally in ratings.items()}
-    in_test = {digest: int.from_bytes(digest[:8], "big") < 2**64 * test_share for digest in words}
+    in_test_files = set()
+    for file in files:
+        file = file if isinstance(file, File) else File(file)
+        found_in_file = [found for _, found in outcomes(file, rules)]
+        for found in [*found_in_file, "broken_archive"] if file.broken else found_in_file:
+            counts["lines"] += 1
+            if isinstance(found, str):
+                counts["malformed"] += 1
+                reasons[found] += 1
+                continue
+            text, value = found
+            cleaned = cleaned_words(text)
+            if not cleaned:
+                counts["empty"] += 1
+                continue
+            counts["texts"] += 1
+            before[value] += 1
+            digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
+            values.setdefault(digest, Counter())[value] += 1
+            words[digest] = cleaned
+            if file.test:
+                in_test_files.add(digest)
+    positive = positive_values(set(before), rules, positive_from)
+    mode = {d: min(v for v in tally if tally[v] == max(tally.values())) for d, tally in values.items()}
+    if test_input:
+        in_test = {digest: digest in in_test_files for digest in words}
+    else:
+        in_test = {digest: int.from_bytes(digest[:8], "big") < 2**64 * test_share for digest in words}
     kept = {digest: [word for word in text if word not in stopwords] for digest, text in words.items()}
     frequency = Counter(word for digest, text in kept.items() if not in_test[digest] for word in text)
     vocabulary = sorted(frequency, key=lambda word: (-frequency[word], word))[:vocabulary_size]
@@ -123,19 +371,22 @@ def dataset(files: list[bytes], nltk_words: set[str], vocabulary_size=10_000, ro
     arrays = {}
     for split, test in (("train", False), ("test", True)):
         chosen = [digest for digest in sorted(words) if in_test[digest] == test and kept[digest]]
-        tokens = np.zeros((len(chosen), row_length), np.uint16)
+        tokens = np.zeros((len(chosen), row_length), np.uint16 if vocabulary_size + 2 <= 65_536 else np.uint32)
         for row, digest in zip(tokens, chosen, strict=True):
             for place, word in enumerate(kept[digest][:row_length]):
                 row[place] = ids.get(word, 1)
         arrays[f"{split}/tokens"] = tokens
         arrays[f"{split}/lengths"] = np.array([min(len(kept[d]), row_length) for d in chosen], np.uint16)
-        arrays[f"{split}/labels"] = np.array([mode[d] >= 4 for d in chosen], np.uint8)
-        arrays[f"{split}/ratings"] = np.array([mode[d] for d in chosen], np.uint8)
+        arrays[f"{split}/labels"] = np.array([mode[d] in positive for d in chosen], np.uint8)
+        arrays[f"{split}/ratings"] = np.array([0 if rules.labelled else mode[d] for d in chosen], np.uint8)
         counts[split] = len(chosen)
         counts[f"positive_{split}"] = int(arrays[f"{split}/labels"].sum())
         counts["tokens"] += int(arrays[f"{split}/lengths"].sum())
         counts["unknown_tokens"] += int((tokens == 1).sum())
     after = Counter(mode.values())
+    low, high = rules.rating_range
+    stars = [] if rules.labelled else range(low, high + 1)
+    long = [len(text) for text in kept.values() if text]
     names = ("lines", "malformed", "empty", "texts", "train", "test", "positive_train", "positive_test")
     return (
         arrays,
@@ -144,11 +395,24 @@ def dataset(files: list[bytes], nltk_words: set[str], vocabulary_size=10_000, ro
             **{name: counts[name] for name in (*names, "tokens", "unknown_tokens")},
             "malformed_by_reason": {reason: reasons[reason] for reason in reasons},
             "distinct": len(words),
-            "conflicting": sum(len(tally) > 1 for tally in ratings.values()),
+            "conflicting": sum(len(tally) > 1 for tally in values.values()),
             "wordless": sum(not text for text in kept.values()),
             "ratings": {
-                "before": {str(rating): before[rating] for rating in range(1, 6)},
-                "after": {str(rating): after[rating] for rating in range(1, 6)},
+                "before": {str(rating): before[rating] for rating in stars},
+                "after": {str(rating): after[rating] for rating in stars},
             },
+            "labels": {
+                when: {
+                    "0": sum(number for value, number in found.items() if value not in positive),
+                    "1": sum(number for value, number in found.items() if value in positive),
+                }
+                for when, found in (("before", before), ("after", after))
+            },
+            "lengths": {
+                str(least): sum(least <= words < 2 * least or words >= least == 8192 for words in long)
+                for least in (2**power for power in range(14))
+            },
+            "cut": sum(words > row_length for words in long),
+            "frequent_words": [[word, frequency[word]] for word in vocabulary[:20]],
         },
     )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from pathlib import Path
 
 import h5py
@@ -22,15 +23,20 @@ from corpus.dataset import open_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
-from jobs.pipeline import preprocess
+from jobs.pipeline import preprocess as preprocess_inputs
+from jobs.sources import Inputs, Wanted
 from tests import oracle
 from tests.data import ABSENT, REVIEWS
 
 NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
 
-def assert_equals_oracle(folder: Path, contents: list[bytes]) -> None:
-    arrays, vocabulary, counts = oracle.dataset(contents, NLTK)
+def preprocess(paths: list[Path], output: Path, **options):
+    return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **options)
+
+
+def assert_equals_oracle(folder: Path, contents: list[bytes | oracle.File], **rules) -> None:
+    arrays, vocabulary, counts = oracle.dataset(contents, NLTK, **rules)
     with h5py.File(folder / "dataset.h5") as file:
         for path, expected in arrays.items():
             assert file[path].dtype == expected.dtype
@@ -114,7 +120,7 @@ def test_a_range_that_ends_within_a_line_loses_nothing(tmp_path: Path) -> None:
     content = reviews(*((f"{'long text ' * 3_000} {n * 'x'}", 1 + n % 5) for n in range(150)))
     (tmp_path / "reviews.json").write_bytes(content)
     assert len(content) > 4 << 20
-    preprocess([tmp_path / "reviews.json"], tmp_path / "out")
+    preprocess([tmp_path / "reviews.json"], tmp_path / "out", runner="local")
     assert_equals_oracle(tmp_path / "out", [content])
 
 
@@ -131,6 +137,69 @@ def test_other_settings_make_another_dataset(tmp_path: Path) -> None:
         assert dataset.vocabulary == ["bright", "is"]
         assert dataset.train.tokens.shape == (merged.counts["train"], 3)
         assert dataset.train.labels[:].tolist() == (dataset.train.ratings[:] >= 3).tolist()
+
+
+LABELLED = [(f"word{chr(97 + n)} lamp bulb{chr(97 + n % 7)}", n % 2) for n in range(20)]
+RULES = oracle.Rules(labelled=True)
+
+
+def jsonl(pairs, label=lambda value: value) -> bytes:
+    return b"".join(json.dumps({"text": text, "label": label(value)}).encode() + b"\n" for text, value in pairs)
+
+
+def pieces(pattern: str, pairs=LABELLED) -> bytes:
+    return "".join(pattern.format(text=text, value=value, one=value + 1) for text, value in pairs).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted", "as_file", "rules"),
+    [
+        ("a.jsonl", jsonl(LABELLED), Wanted(label="label"), {"text": ("text",), "value": "label"}, RULES),
+        ("a.jsonl", jsonl(LABELLED, ["neg", "pos"].__getitem__), Wanted(label="label"),
+         {"text": ("text",), "value": "label"}, RULES),
+        ("a.jsonl", jsonl(LABELLED, ["ham", "spam"].__getitem__), Wanted(label="label", positive_label="spam"),
+         {"text": ("text",), "value": "label"}, oracle.Rules(labelled=True, positive_label="spam")),
+        ("a.csv", pieces('"{one}","title\n, {value}","{text}"\n'), Wanted(),
+         {"kind": "csv", "text": ("2", "3"), "value": "1"}, RULES),
+        ("a.csv", b"stars,body\n" + pieces('{one},"{text}"\n'), Wanted(rating="stars", text=("body",)),
+         {"kind": "csv", "header": True, "text": ("body",), "value": "stars"}, oracle.Rules()),
+        ("a.dat", pieces("{text}$LABEL${value}\n"), Wanted(separator="$LABEL$"),
+         {"kind": "separated", "separator": "$LABEL$", "text": ("1",), "value": "2"}, RULES),
+        ("a.txt", pieces("__label__{one} {text}\n"), Wanted(), {"kind": "fasttext", "text": (), "value": None}, RULES),
+    ],
+)  # fmt: skip
+def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, wanted, as_file, rules) -> None:
+    (tmp_path / name).write_bytes(content)
+    preprocess_inputs(Inputs(files=(str(tmp_path / name),), wanted=wanted), str(tmp_path / "out"))
+    assert_equals_oracle(tmp_path / "out", [oracle.File(content, **as_file)], rules=rules)
+
+
+def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
+    contents = [pieces("{text}\n", [pair for pair in LABELLED if pair[1] == value]) for value in (0, 1)]
+    for name, content in zip(("bad", "good"), contents, strict=True):
+        (tmp_path / name).write_bytes(content)
+    inputs = Inputs(positive=(str(tmp_path / "good"),), negative=(str(tmp_path / "bad"),))
+    preprocess_inputs(inputs, str(tmp_path / "out"))
+    files = [oracle.File(text, kind="text", text=(), value=None, label=str(n)) for n, text in enumerate(contents)]
+    assert_equals_oracle(tmp_path / "out", files, rules=RULES)
+
+
+@pytest.mark.parametrize("runner", ["inline", "local"])
+def test_a_test_set_of_its_own_keeps_its_texts_from_training(tmp_path: Path, runner: str) -> None:
+    other = reviews(("another lamp", 5), ("this lamp number worda is bright", 1))
+    (tmp_path / "train.json").write_bytes(PLAIN)
+    (tmp_path / "test.json").write_bytes(other)
+    inputs = Inputs(files=(str(tmp_path / "train.json"),), test=(str(tmp_path / "test.json"),))
+    merged = preprocess_inputs(inputs, str(tmp_path / "out"), runner=runner)
+    assert_equals_oracle(tmp_path / "out", [PLAIN, oracle.File(other, test=True)], test_input=True)
+    assert (merged.counts["train"], merged.counts["test"]) == (19, 2)
+
+
+def test_labels_that_are_no_pair_have_to_be_explained(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl([("lamp", 1), ("bulb", 1)]))
+    inputs = Inputs(files=(str(tmp_path / "a.jsonl"),), wanted=Wanted(label="label"))
+    with pytest.raises(DataError, match=r"the labels are 1 \(2 times\).*--positive-label"):
+        preprocess_inputs(inputs, str(tmp_path / "out"))
 
 
 def test_a_hot_text_is_one_row(tmp_path: Path) -> None:
@@ -160,20 +229,8 @@ def blank(folder: Path) -> list[Path]:
     return [folder / "blank.json"]
 
 
-def truncated(folder: Path) -> list[Path]:
-    path = folder / "cut.json.gz"
-    path.write_bytes(gzip.compress(os.urandom(1000) + PLAIN)[:-20])
-    (folder / "sound.json").write_bytes(PLAIN)
-    return [folder / "sound.json", path]
-
-
-def not_gzip(folder: Path) -> list[Path]:
-    (folder / "plain.json.gz").write_bytes(PLAIN)
-    return [folder / "plain.json.gz"]
-
-
-def noise(folder: Path) -> list[Path]:
-    (folder / "noise.json").write_bytes(os.urandom(20_000))
+def noise_at_its_end(folder: Path) -> list[Path]:
+    (folder / "noise.json").write_bytes(PLAIN * 4_000 + b"{\n" * 8_000)
     return [folder / "noise.json"]
 
 
@@ -187,37 +244,44 @@ def textless(folder: Path) -> list[Path]:
     return [folder / "textless.json"]
 
 
-def hollow(folder: Path) -> list[Path]:
-    (folder / "hollow").mkdir()
-    return [folder / "hollow"]
-
-
-def twice(folder: Path) -> list[Path]:
-    (folder / "once.json").write_bytes(PLAIN)
-    return [folder / "once.json", folder / "once.json"]
-
-
 @pytest.mark.parametrize("runner", ["inline", "local"])
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
         (lambda folder: [folder / "absent.json"], r"absent\.json: no such file"),
         (empty, r"empty\.json is empty"),
-        (blank, "the input has no lines"),
-        (truncated, r"cut\.json\.gz ends in the middle of its compressed data"),
-        (not_gzip, r"cannot read .*plain\.json\.gz"),
-        (noise, r"lines are malformed \(\d+ not_json"),
+        (blank, "no lines"),
         (wordless, "hold only stopwords"),
         (textless, "none of the 2 lines holds a text"),
-        (hollow, "the folder .*hollow holds no files"),
-        (twice, r"once\.json is given twice"),
     ],
 )
 def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, make, sentence: str, runner: str) -> None:
     inputs = make(tmp_path)
     with pytest.raises(DataError, match=sentence):
         preprocess(inputs, tmp_path / "out", runner=runner)
-    assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("runner", ["inline", "local"])
+def test_a_truncated_archive_among_others_is_read_as_far_as_it_goes(tmp_path: Path, runner: str) -> None:
+    whole = reviews(*((f"{n} packed {chr(97 + n % 26)} lamps", 1 + n % 5) for n in range(400)))
+    packed = gzip.compress(whole)[:-400]
+    unpacked = zlib.decompressobj(31).decompress(packed)
+    (tmp_path / "cut.json.gz").write_bytes(packed)
+    (tmp_path / "sound.json").write_bytes(PLAIN)
+    merged = preprocess([tmp_path / "cut.json.gz", tmp_path / "sound.json"], tmp_path / "out", runner=runner)
+    kept = unpacked[: unpacked.rindex(b"\n") + 1]
+    assert_equals_oracle(tmp_path / "out", [oracle.File(kept, broken=True), PLAIN])
+    (place,) = merged.malformed
+    assert (place["reason"], place["line"]) == ("broken_archive", kept.count(b"\n") + 1)
+    assert place["file"].endswith("cut.json.gz")
+
+
+def test_lines_that_no_memory_should_hold_are_counted_and_passed_over(tmp_path: Path) -> None:
+    huge = b'{"reviewText": "' + b"lamp " * (1 << 20) + b'", "overall": 5}\n'
+    (tmp_path / "reviews.json").write_bytes(PLAIN + huge + PLAIN + reviews(("nul \x00 byte", 5)))
+    preprocess([tmp_path / "reviews.json"], tmp_path / "out", runner="inline")
+    assert_equals_oracle(tmp_path / "out", [PLAIN + huge + PLAIN + reviews(("nul \x00 byte", 5))])
 
 
 def test_malformed_lines_are_fatal_only_above_the_share(tmp_path: Path) -> None:
@@ -247,38 +311,180 @@ def assert_group_ends(group: int) -> None:
     pytest.fail("processes of the interrupted run are still there")
 
 
-def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path) -> None:
-    path, output = tmp_path / "reviews.json", tmp_path / "out"
-    path.write_bytes(reviews(*((f"lamp {n} {'bright ' * 50}", 1 + n % 5) for n in range(60_000))))
+def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
+    """A run in a process of its own, with tasks that will take a while."""
+    letters = str.maketrans("0123456789", "abcdefghij")
+    texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
+    path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 60)
     code = (
-        "import sys; from pathlib import Path; from jobs.pipeline import preprocess;"
-        "preprocess([Path(sys.argv[1])], Path(sys.argv[2]))"
+        "import sys; from jobs.pipeline import preprocess; from jobs.sources import Inputs;"
+        "preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
     )
     running = subprocess.Popen(
-        [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.PIPE
+        [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
-    while not list(output.glob(".work-*/tasks/**/stderr")):
+    while not list(output.glob(".shoal-work-*/tasks/**/stderr")):
         assert time.monotonic() < deadline, "no task ever started"
         time.sleep(0.05)
-    os.killpg(running.pid, signal.SIGINT)
-    running.communicate(timeout=60)
-    assert running.returncode != 0
-    assert list(output.iterdir()) == []
+    return running
+
+
+@pytest.mark.parametrize("to_group", [False, True])
+def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path, to_group: bool) -> None:
+    running = started(tmp_path / "reviews.json", tmp_path / "out")
+    (os.killpg if to_group else os.kill)(running.pid, signal.SIGINT)
+    assert running.wait(60) != 0
+    assert not (tmp_path / "out").exists()
     assert_group_ends(running.pid)
 
 
-def test_what_a_killed_run_left_is_cleared_by_the_next(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    left = output / f".work-{gone.pid}-abc"
-    left.mkdir(parents=True)
-    (left / "distinct").mkdir()
-    (left / "distinct" / "part-00000").write_text("half")
+def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    running = started(path, output)
+    running.kill()
+    running.wait(60)
+    preprocess([path], output, runner="local")
+    assert_equals_oracle(output, [path.read_bytes()])
+    assert_group_ends(running.pid)
+
+
+class Stages:
+    """Which stages were done, and a way to die in one of them."""
+
+    def __init__(self, fatal: str = "") -> None:
+        self.seen: list[str] = []
+        self.fatal = fatal
+
+    def stage(self, name: str, _: int) -> None:
+        self.seen.append(name)
+        if name == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def at(self, done: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("killed_in", "left_to_do"),
+    [
+        ("deduplicate", ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]),
+        ("choose vocabulary", ["choose vocabulary", "encode", "merge"]),
+        ("merge", ["merge"]),
+    ],
+)
+def test_a_killed_run_is_gone_on_with(tmp_path: Path, killed_in: str, left_to_do: list[str]) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+    child = os.fork()
+    if not child:
+        preprocess([path], output, progress=Stages(killed_in))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    stages = Stages()
+    preprocess([path], output, progress=stages, max_malformed=0.2)
+    assert stages.seen == left_to_do
+    assert_equals_oracle(output, [PLAIN])
+    assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_what_a_run_on_other_input_left_is_cleared(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+    child = os.fork()
+    if not child:
+        preprocess([path], output, progress=Stages("merge"))
+    os.waitpid(child, 0)
+    path.write_bytes(PLAIN + PLAIN)
+    stages = Stages()
+    preprocess([path], output, progress=stages)
+    assert len(stages.seen) == 5
+    assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_a_run_with_fewer_tasks_than_the_killed_one_reads_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    content = PLAIN * 4_000 + reviews(("the last lamp", 2))
+    path.write_bytes(content)
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(5))
+        preprocess([path], output, progress=Stages("deduplicate"))
+    os.waitpid(child, 0)
+    assert len(list(output.glob(".shoal-work-*/to-read/*"))) > 2
+    preprocess([path], output, runner="local")
+    assert_equals_oracle(output, [content])
+
+
+def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_path: Path) -> None:
+    (path,) = noise_at_its_end(tmp_path)
+    with pytest.raises(
+        DataError,
+        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; what is finished stays in",
+    ):
+        preprocess([path], tmp_path / "out")
+    stages = Stages()
+    merged = preprocess([path], tmp_path / "out", progress=stages, max_malformed=0.2)
+    assert stages.seen == ["choose vocabulary", "encode", "merge"]
+    assert merged.counts["malformed"] == 8_000
+    assert sorted(found.name for found in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(PLAIN)
-    preprocess([tmp_path / "reviews.json"], output, runner="inline")
-    assert sorted(path.name for path in output.iterdir()) == ["counts.json", "dataset.h5"]
+    output = tmp_path / "out"
+    theirs = [output / ".work-in-progress" / "thesis", output / ".shoal-work-mine" / "notes"]
+    left = [output / ".shoal-work-0123456789ab" / "x", output / f".shoal-gone-{'0' * 32}" / "x"]
+    for path in (*theirs, *left):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    preprocess([tmp_path / "reviews.json"], output)
+    assert all(path.exists() for path in theirs)
+    assert not any(path.parent.exists() for path in left)
+
+
+def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.json"
+    path.write_bytes(PLAIN)
+
+    class Growing(Stages):
+        def stage(self, name: str, _: int) -> None:
+            if name == "deduplicate":
+                path.write_bytes(PLAIN + PLAIN)
+
+    with pytest.raises(DataError, match=r"reviews\.json was changed while it was read"):
+        preprocess([path], tmp_path / "out", progress=Growing())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+
+    child = os.fork()
+    if not child:
+        monkeypatched = pytest.MonkeyPatch()
+        monkeypatched.setattr("jobs.pipeline.read_merged", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        preprocess([path], output)
+    os.waitpid(child, 0)
+    (output / "dataset.h5").unlink()
+    preprocess([path], output)
+    assert_equals_oracle(output, [PLAIN])
+
+
+def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+
+    class Second(Stages):
+        def stage(self, name: str, _: int) -> None:
+            if name == "merge":
+                with pytest.raises(DataError, match="another run works on the same input"):
+                    preprocess([path], output)
+
+    preprocess([path], output, progress=Second())
+    assert_equals_oracle(output, [PLAIN])
 
 
 def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +493,7 @@ def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.M
     (folder / "reviews 1.json").write_bytes(PLAIN)
     monkeypatch.chdir(folder)
     before = set(Path(tempfile.gettempdir()).iterdir())
-    preprocess([Path("reviews 1.json")], Path("results/data"))
+    preprocess([Path("reviews 1.json")], Path("results/data"), runner="local")
     assert_equals_oracle(folder / "results" / "data", [PLAIN])
     left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
     assert not {name for name in left if name.startswith("wrapper.lock")}
@@ -299,49 +505,6 @@ def test_results_inside_the_input_folder_are_not_read_as_reviews(tmp_path: Path)
     (tmp_path / ".hidden" / "x.json").write_bytes(b"no review")
     first = preprocess([tmp_path], tmp_path / "out", runner="inline")
     assert preprocess([tmp_path], tmp_path / "out", runner="inline").digest == first.digest
-
-
-def pipe(folder: Path) -> Path:
-    os.mkfifo(folder / "pipe")
-    return folder / "pipe"
-
-
-def undecodable(folder: Path) -> Path:
-    path = Path(os.fsdecode(os.fsencode(folder) + b"/\xff.json"))
-    path.write_bytes(PLAIN)
-    return path
-
-
-def packed(name: str, content: bytes):
-    def make(folder: Path) -> Path:
-        (folder / name).write_bytes(content)
-        return folder / name
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (pipe, "pipe is no regular file"),
-        (undecodable, r"\\xff\.json' is no UTF-8; rename"),
-        (
-            packed("reviews", gzip.compress(PLAIN)),
-            "holds gz data, but its name does not say so; rename it to end in .gz",
-        ),
-        (packed("reviews.gz", b"PK\x03\x04..."), "holds zip data, but its name does not say so; unpack it first"),
-    ],
-)
-def test_files_that_cannot_be_read_as_they_are_named_are_refused(tmp_path: Path, make, sentence: str) -> None:
-    with pytest.raises(DataError, match=sentence):
-        preprocess([make(tmp_path)], tmp_path / "out", runner="inline")
-
-
-def test_a_file_and_a_link_to_it_are_one(tmp_path: Path) -> None:
-    (tmp_path / "reviews.json").write_bytes(PLAIN)
-    (tmp_path / "link.json").symlink_to(tmp_path / "reviews.json")
-    with pytest.raises(DataError, match="is given twice"):
-        preprocess([tmp_path / "reviews.json", tmp_path / "link.json"], tmp_path / "out", runner="inline")
 
 
 @pytest.mark.slow

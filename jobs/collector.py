@@ -1,0 +1,151 @@
+"""What a mapper keeps of the texts that it has read, in bounded memory, and the blocks in which it passes them on.
+
+Texts become ids of the task's own dictionary at once. When enough has come together, duplicates are united, ratings
+are counted, and each part (a prefix of the digest) gets one block that explains itself: ids, and the words they stand
+for. So a text repeated ten million times costs the shuffle a few bytes a block.
+"""
+
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.text import DIGEST_BYTES
+from jobs.arrays import Arrays, pack
+from jobs.storage import part_name
+from jobs.stretches import gather, renumber
+from jobs.tokenise import Tokeniser
+
+# About 100 MB of raw reviews; 4 bytes each.
+_MOST_IDS = 8 << 20
+_MOST_TEXTS = 1 << 18
+# A dictionary beyond this is mostly of words that never come again.
+_MOST_WORDS = 1 << 18
+
+
+Halves = npt.NDArray[np.uint64]
+
+
+class Collector:
+    """Collects texts until it is `full`; `blocks` empties it."""
+
+    def __init__(self, stopwords: Sequence[str], part_bits: int) -> None:
+        self.counts: Counter[str] = Counter()
+        self._tokeniser = Tokeniser(stopwords)
+        self._part_bits = part_bits
+        self._ids = np.empty(_MOST_IDS, np.uint32)
+        self._start()
+
+    def _start(self) -> None:
+        self._filled = 0
+        self._digests = bytearray()
+        self._lengths: list[npt.NDArray[np.int64]] = []
+        self._codes = bytearray()
+        self._tests = bytearray()
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to empty it."""
+        return (
+            len(self._codes) > _MOST_TEXTS or len(self._tokeniser) > _MOST_WORDS or self._filled > len(self._ids) // 2
+        )
+
+    def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
+        """Take some texts with their ratings (or classes); `test` says that they are of the test set's own files."""
+        words = self._tokeniser(texts)
+        cleaned = words.cleaned.data
+        ends = words.cleaned_ends
+        starts = np.concatenate(([0], ends[:-1]))
+        sound = np.flatnonzero(ends > starts)
+        self._digests += b"".join(
+            [
+                # Without the space behind the last word.
+                blake2b(cleaned[start : end - 1], digest_size=DIGEST_BYTES).digest()
+                for start, end in zip(starts[sound].tolist(), ends[sound].tolist(), strict=True)
+            ]
+        )
+        self._codes += np.array(codes, np.uint8)[sound].tobytes()
+        self._tests += bytes([test]) * len(sound)
+        self._lengths.append(np.diff(words.ends, prepend=0)[sound])
+        self.counts["texts"] += len(sound)
+        self.counts["empty"] += len(texts) - len(sound)
+        self._make_room(len(words.ids))
+        self._ids[self._filled : self._filled + len(words.ids)] = words.ids
+        self._filled += len(words.ids)
+
+    def blocks(self) -> Iterator[tuple[bytes, bytes]]:
+        """A record for each part that has texts: its name, and the block in base64. Nothing is left afterwards.
+
+        A block holds n texts in the order of their digests: `hi`, `lo` (n,) the digests' halves; `lengths` (n,) in
+        kept words; `test` (n,); `ids` of all kept words, text after text, which count the block's `words` (letters,
+        with a space between) from 0; and how often each text had which rating: `text`, `code`, `times`.
+        """
+        if not self._codes:
+            return
+        high, low = np.frombuffer(self._digests, ">u8").reshape(-1, 2).T.astype(np.uint64)
+        codes = np.frombuffer(self._codes, np.uint8)
+        lengths = np.concatenate(self._lengths)
+        starts = np.cumsum(lengths) - lengths
+        order = np.lexsort((low, high))
+        firsts = first_of_each(high[order], low[order])
+        text_and_code, times = np.unique(
+            group_numbers(firsts, len(order)) * 256 + codes[order].astype(np.int64), return_counts=True
+        )
+        tests = np.maximum.reduceat(np.frombuffer(self._tests, np.uint8)[order], firsts)
+        chosen = order[firsts]
+        high, low, lengths, starts = high[chosen], low[chosen], lengths[chosen], starts[chosen]
+        for code, count in enumerate(np.bincount(codes).tolist()):
+            self.counts[f"codes.before.{code}"] += count
+
+        numbers = np.full(len(self._tokeniser), -1, np.int64)
+        words = np.empty(len(self._tokeniser), np.int64)
+        parts = part_numbers(high, self._part_bits)
+        ends = [*(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
+        begin = 0
+        for end in ends:
+            text = slice(begin, end)
+            tally = slice(*np.searchsorted(text_and_code, (begin * 256, end * 256)).tolist())
+            targets = np.cumsum(lengths[text])
+            ids = np.empty(int(targets[-1]), np.uint32)
+            gather(self._ids, starts[text], lengths[text], targets - lengths[text], ids)
+            known = renumber(ids, numbers, words)
+            block: Arrays = {
+                "hi": high[text],
+                "lo": low[text],
+                "lengths": lengths[text].astype(np.uint32),
+                "test": tests[text],
+                "text": (text_and_code[tally] // 256 - begin).astype(np.uint32),
+                "code": (text_and_code[tally] % 256).astype(np.uint8),
+                "times": times[tally].astype(np.uint32),
+                "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
+                "words": np.frombuffer(self._tokeniser.letters_of(words[:known]), np.uint8),
+            }
+            yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack(block)))
+            begin = end
+        self._start()
+        if len(self._tokeniser) > _MOST_WORDS:
+            self._tokeniser.clear()
+
+    def _make_room(self, ids: int) -> None:
+        if self._filled + ids > len(self._ids):
+            self._ids = np.concatenate((self._ids, np.empty(ids, np.uint32)))
+
+
+def first_of_each(high: Halves, low: Halves) -> npt.NDArray[np.int64]:
+    """Where each digest begins in sorted ones; `high` and `low` (n,) are their halves."""
+    return np.flatnonzero(np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1]))))
+
+
+def group_numbers(firsts: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
+    """The number of the group that each of `n` sorted elements belongs to; groups begin at `firsts`."""
+    begins = np.zeros(n, np.int64)
+    begins[firsts[1:]] = 1
+    return np.cumsum(begins)
+
+
+def part_numbers(high: Halves, bits: int) -> npt.NDArray[np.int64]:
+    """The part of each digest: its first bits, so that parts are in the order of their digests."""
+    return (high >> np.uint64(64 - bits)).astype(np.int64)

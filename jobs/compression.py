@@ -1,0 +1,125 @@
+"""Compressed files to their content, in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst.
+
+The easy mistake is to trust the standard library's file objects: they hold or lose what came before a fault as
+their buffers happen to lie. Here all that could be unpacked is given out before a fault is raised.
+"""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import BinaryIO, Protocol
+
+_PACKED_BYTES = 64 << 10
+# A block, its lines and the texts in them fit a core's cache together.
+BLOCK_BYTES = 128 << 10
+
+
+class DamagedArchiveError(Exception):
+    """Compressed data that end too early, or are no such data."""
+
+
+class _Decoder(Protocol):
+    """What the standard library's decompressors have in common, one for a member."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _Gzip:
+    """zlib's decompressor with the interface of the others."""
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        block = self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+        # Output may wait inside the decoder although all input is taken, but then it filled this block.
+        self.needs_input = not self._decoder.unconsumed_tail and len(block) < max_length
+        return block
+
+
+def _zstd() -> _Decoder:
+    from backports import zstd
+
+    return zstd.ZstdDecompressor()
+
+
+COMPRESSIONS: dict[str, Callable[[], _Decoder]] = {
+    ".gz": _Gzip,
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lzma.LZMADecompressor,
+    ".zst": _zstd,
+}
+
+
+def compression(address: str) -> str | None:
+    """The ending of a compressed file's name, such as `.gz`; None for a plain one."""
+    suffix = PurePosixPath(address).suffix
+    return suffix if suffix in COMPRESSIONS else None
+
+
+def unpack(file: BinaryIO, suffix: str) -> Iterator[bytes]:
+    """The content of a compressed file in blocks of at most 256 KiB.
+
+    Raises DamagedArchiveError after all that came before the fault.
+    """
+    pending = b""
+    try:
+        for block in _members(file, suffix):
+            # Of many small members each is a small block.
+            pending = pending + block if pending else block
+            if len(pending) >= BLOCK_BYTES:
+                yield pending
+                pending = b""
+    except DamagedArchiveError:
+        if pending:
+            yield pending
+        raise
+    if pending:
+        yield pending
+
+
+def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
+    make = COMPRESSIONS[suffix]
+    decoder = make()
+    begun = False
+    data = b""
+    while True:
+        if decoder.needs_input and not data:
+            data = file.read(_PACKED_BYTES)
+            if not data:
+                if begun:
+                    raise DamagedArchiveError("the compressed data end too early")
+                return
+        if not begun and suffix in (".gz", ".xz"):
+            data = data.lstrip(b"\0")  # tapes and xz pad the end of a member
+            if not data:
+                continue
+        begun = True
+        try:
+            block = decoder.decompress(data, BLOCK_BYTES)
+        except Exception as error:  # each library has its own
+            raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error
+        data = b""
+        if block:
+            yield block
+        if decoder.eof:
+            data = decoder.unused_data
+            decoder = make()
+            begun = False

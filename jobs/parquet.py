@@ -1,0 +1,94 @@
+"""Reviews of Parquet in batches: the rows of some row groups, of the columns that are needed.
+
+The easy mistake is to read a row group at once: it can be a gigabyte. Pages are read as they are needed, and pyarrow
+is imported only where there is Parquet, because it takes its time.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from corpus.formats import Codes, MalformedLineError
+from corpus.parsing import row_parser
+from jobs.batches import BATCH_TEXTS, Batch, Malformed
+from jobs.storage import open_range
+from jobs.tally import EXCERPT_BYTES
+
+if TYPE_CHECKING:
+    from jobs.ranges import Range
+
+_READ_BYTES = 1 << 20
+
+
+def group_sizes(address: str) -> list[int] | None:
+    """The bytes of each row group, unpacked; None where the file is damaged."""
+    import pyarrow
+
+    with open_range(address, ahead=0) as file:
+        try:
+            known = _open(file).metadata
+        except (pyarrow.ArrowException, OSError):
+            return None
+        return [known.row_group(group).total_byte_size for group in range(known.num_row_groups)]
+
+
+def row_batches(part: "Range", codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
+    """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty."""
+    import pyarrow
+
+    parse = row_parser(part.format, codes, part.code)
+    done = 0
+    with open_range(part.path, ahead=0) as file:
+        try:
+            parquet = _open(file)
+            groups = range(part.start, parquet.num_row_groups if part.end < 0 else part.end)
+            for block in parquet.iter_batches(BATCH_TEXTS, row_groups=groups, columns=list(part.format.fields)):
+                texts: list[str] = []
+                said: list[int] = []
+                columns = [_values(block, name) for name in part.format.fields]
+                for number, values in enumerate(zip(*columns, strict=True), done + 1):
+                    try:
+                        text, code = parse(values)
+                    except MalformedLineError as error:
+                        malformed(error.reason, number, _begins(values))
+                        continue
+                    texts.append(text)
+                    said.append(code)
+                done += block.num_rows
+                yield Batch(texts, said, block.nbytes), done
+        except (pyarrow.ArrowException, OSError):
+            malformed("broken_archive", done + 1, b"")
+    yield Batch([], [], 0), done
+
+
+def _open(file: BinaryIO) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    return ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+
+
+def _values(block: Any, name: str) -> list[Any]:
+    """A column as Python's values; a string that is no UTF-8 as bytes, a column that is not there as nulls."""
+    import pyarrow
+
+    if name not in block.schema.names:
+        return [None] * block.num_rows
+    column = block.column(name)
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        return [_decoded(value) for value in column.cast(pyarrow.binary()).to_pylist()]
+
+
+def _decoded(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _begins(values: Sequence[object]) -> bytes:
+    """The beginning of the first value that is there."""
+    first = next((value for value in values if value is not None), "")
+    return first[:EXCERPT_BYTES] if isinstance(first, bytes) else str(first)[:EXCERPT_BYTES].encode()

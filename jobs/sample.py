@@ -1,0 +1,170 @@
+"""What the first megabytes of some files hold: counted by the same code that will read all of them.
+
+The easy mistake is to trust that reading ends by itself: of a file in which nothing is a review no batch ever comes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+from math import inf
+
+from corpus.formats import LABELS, Codes
+from corpus.settings import Settings
+from corpus.text import words
+from jobs.compression import DamagedArchiveError, unpack
+from jobs.ranges import WHOLE, Range, read_batches
+from jobs.shown import printable
+from jobs.sources import Source
+from jobs.storage import open_range
+from jobs.tally import Place, Tally
+
+POSITIVE_NAME = "positive"
+"""What a text of the positive class is called where its label may be any."""
+
+_FILES = 20
+_FILE_BYTES = 4 << 20
+_ALL_BYTES = 32 << 20
+_CLEANED_TEXTS = 2_000
+_EXAMPLE_WORDS = 12
+_USUAL_EXPANSION = 4
+_MAX_MALFORMED = 10_000
+
+
+@dataclass(kw_only=True)
+class FileSample:
+    """What was read of one file."""
+
+    lines: int = 0
+    bytes: int = 0
+    """Of its records, unpacked."""
+    expansion: float = 1.0
+    """How much larger what it holds is than itself."""
+    whole: bool = True
+    """Whether all of it was read."""
+    texts: int = 0
+    """Its records that are reviews."""
+    words: float = 0.0
+    """Of a text, on average."""
+
+
+class _EnoughError(Exception):
+    """So many records are malformed that more of them say nothing new."""
+
+
+class _Tally(Tally):
+    """A tally that ends the reading of what hardly holds a review."""
+
+    def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+        super().malformed(reason, address, start, line, excerpt)
+        if self.counts["malformed"] > _MAX_MALFORMED:
+            raise _EnoughError
+
+
+@dataclass(kw_only=True)
+class Sample:
+    """What was read of the input, file by file and together."""
+
+    files: dict[str, FileSample] = field(default_factory=dict)
+    """By address."""
+    values: Counter[str] = field(default_factory=Counter)
+    """Ratings, or labels, by how often."""
+    example: str = ""
+    """How a text begins."""
+    example_value: str = ""
+    """Its rating or label."""
+    tally: Tally = field(default_factory=_Tally)
+
+    @property
+    def lines(self) -> int:
+        """Records that were read, the malformed ones too."""
+        return self.tally.counts["lines"]
+
+    @property
+    def line_bytes(self) -> float:
+        """Size of a record, on average; infinite where none was a review."""
+        size = sum(each.bytes for each in self.files.values())
+        return size / self.lines if size else inf
+
+    @property
+    def words(self) -> float:
+        """Of a text, on average."""
+        texts = sum(each.texts for each in self.files.values())
+        return sum(each.words * each.texts for each in self.files.values()) / texts if texts else 0.0
+
+    @property
+    def malformed(self) -> int:
+        """Records that are no review."""
+        return self.tally.counts["malformed"]
+
+    @property
+    def malformed_by_reason(self) -> dict[str, int]:
+        """Why they are not, by how often."""
+        start = "malformed_by_reason."
+        return {name.removeprefix(start): n for name, n in self.tally.counts.items() if name.startswith(start)}
+
+    @property
+    def places(self) -> list[Place]:
+        """Where the first of them are."""
+        return self.tally.places()
+
+
+def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
+    """The first megabytes of at most 20 of the files, evenly chosen, read as the settings say."""
+    chosen = sources[:: -(-len(sources) // _FILES)]
+    limit = min(_FILE_BYTES, _ALL_BYTES // len(chosen))
+    sample = Sample()
+    codes = Codes(settings)
+    cleaned = _CLEANED_TEXTS // len(chosen)
+    for source in chosen:
+        sample.files[source.address] = _take(sample, source, codes, settings, limit, cleaned)
+    return sample
+
+
+def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, cleaned: int) -> FileSample:
+    """The first `limit` bytes of a file, of which the words of the first `cleaned` texts are counted."""
+    cut = not source.compression and source.format.kind not in ("csv", "parquet") and source.size > limit
+    part = Range(source.address, 0, limit if cut else WHOLE, source.format, source.code, source.test)
+    of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
+    before = sample.lines
+    lengths: list[int] = []
+    try:
+        for texts, said, raw_bytes in read_batches(part, codes, sample.tally):
+            if not sample.example:
+                sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
+                sample.example_value = _value(said[0], source, settings)
+            sample.values.update(_value(code, source, settings) for code in said)
+            lengths += [len(words(text)) for text in texts[: cleaned - len(lengths)]]
+            of_file.texts += len(texts)
+            of_file.bytes += raw_bytes
+            if of_file.bytes >= limit:
+                of_file.whole = False
+                break
+    except _EnoughError:
+        of_file.whole = False
+    of_file.lines = sample.lines - before
+    of_file.words = sum(lengths) / len(lengths) if lengths else 0.0
+    return of_file
+
+
+def _expansion(source: Source, limit: int) -> float:
+    """How much larger what a packed file holds is than itself, by the first bytes of it."""
+    if not source.compression:
+        return 1.0
+    with closing(open_range(source.address, 0, limit)) as file:
+        packed = file.read(limit)
+    taken = 0
+    with suppress(DamagedArchiveError):  # as it is where the bytes end
+        for block in unpack(BytesIO(packed), source.compression):
+            taken += len(block)
+    return taken / len(packed)
+
+
+def _value(code: int, source: Source, settings: Settings) -> str:
+    """What a code says, as a person wrote it."""
+    if not settings.labelled:
+        return str(code)
+    if source.code is not None or settings.positive_label is not None:
+        return POSITIVE_NAME if code else "negative"
+    return LABELS[code]

@@ -1,0 +1,121 @@
+"""The folder of one run's work on this machine: claimed by one process, found again by the next, gone when it is done.
+
+The easy mistake is a half-removed folder that looks like finished work. So a folder is renamed before it is removed,
+and its name says which input, settings and code it belongs to.
+"""
+
+import ctypes
+import fcntl
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from corpus.errors import DataError
+from jobs.errors import FinalError, JobError
+
+# Locks that this process holds. A forked child, such as a worker of mrjob's, shares them until it closes them.
+_held: set[int] = set()
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+_OURS = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
+
+
+@contextmanager
+def work_folder(home: Path, name: str, has_finished: Callable[[Path], bool]) -> Iterator[Path]:
+    """A folder in `home` for the work of this name (12 hexadecimal digits), with what an earlier run of it left.
+
+    It is gone afterwards, and `home` too where it was not there and stays empty. But where the work fails for a reason
+    that may pass, and `has_finished` something, it stays, and the error says where. What runs of other names left in
+    `home` is removed. Raises DataError when the folder cannot be made, or another process works in it.
+    """
+    folder = home / f".shoal-work-{name}"
+    if home.exists() and not home.is_dir():
+        raise DataError(f"{home} is a file; choose another --output, a folder")
+    was_there = home.exists()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(home, folder)
+        with _claimed(folder) as free:
+            if not free:
+                raise DataError(
+                    f"another run works on the same input in {home}; wait for it, or choose another --output"
+                )
+            folder.mkdir(exist_ok=True)
+            try:
+                yield folder
+            except (DataError, JobError) as error:
+                if isinstance(error, FinalError) or not has_finished(folder):
+                    _remove(folder)
+                    raise
+                kept = (
+                    f"; what is finished stays in {folder}, and a run of the same input and settings goes on from there"
+                )
+                raise type(error)(f"{error}{kept}") from error
+            except BaseException:
+                _remove(folder)
+                raise
+            _remove(folder)
+    except OSError as error:
+        raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --output") from error
+    finally:
+        if not was_there:
+            with suppress(OSError):  # it is not empty
+                home.rmdir()
+
+
+def _remove_leftovers(home: Path, but: Path) -> None:
+    for name in {found[1] for path in home.iterdir() if (found := _OURS.fullmatch(path.name))}:
+        if (left := home / name) != but:
+            with suppress(OSError), _claimed(left) as free:  # of another user, or gone meanwhile
+                if free:
+                    _remove(left)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; what a crash leaves of it nobody takes for work."""
+    gone = folder.with_name(f".shoal-gone-{uuid4().hex}")
+    with suppress(FileNotFoundError):
+        folder.replace(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+@contextmanager
+def _claimed(folder: Path) -> Iterator[bool]:
+    """Holds the lock of a folder, which ends with the process; whether it was free."""
+    lock = folder.with_name(f"{folder.name}.lock")
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        # The holder before removes the file when it ends: then this lock is of a file that nobody else will see.
+        if not lock.exists() or not os.path.samestat(os.fstat(handle), lock.stat()):
+            yield False
+            return
+        _held.add(handle)
+        try:
+            yield True
+        finally:
+            _held.remove(handle)
+            lock.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _as_child() -> None:
+    """What is forked while a run holds its folder ends with that run, also when it is killed, and holds nothing."""
+    if _held:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    while _held:
+        os.close(_held.pop())
+
+
+os.register_at_fork(after_in_child=_as_child)

@@ -1,0 +1,222 @@
+"""What a cluster does to jobs: whatever is killed, doubled, full or cut, the dataset is the same, and nothing is half
+written under a final name."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from benchmarks.streaming import Node, made, planned
+from bootstrap.generator import write_reviews
+from corpus.dataset import open_dataset
+from embedded.aws import EmbeddedAws
+from embedded.faults import Broken, Cut, Throttled, Unruly
+from jobs.sources import Inputs
+from jobs.steps import Plan
+
+STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What comes of the reviews where nothing goes wrong, and the files that passed between the steps."""
+
+    inputs: Inputs
+    digest: str
+    counts: dict[str, Any]
+    folder: Path
+
+    def side_files(self) -> dict[str, bytes]:
+        return contents(self.folder / "distinct")
+
+    def check(self, plan: Plan) -> None:
+        """That a plan came to the same, and what was said of it is what is there."""
+        result = made(plan)
+        assert (result.digest, result.counts) == (self.digest, self.counts)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*") if not path.name.startswith(".")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    for number in range(2):
+        write_reviews(folder / f"{number}.json", texts=3_000, seed=number)
+    inputs = Inputs(files=tuple(str(folder / f"{number}.json") for number in range(2)))
+    plan = planned(inputs, str(folder), tasks=2)
+    assert list(Node(folder / "node").run(plan)) == STEPS
+    result = made(plan)
+    return Undisturbed(inputs=inputs, digest=result.digest, counts=result.counts, folder=Path(plan.work))
+
+
+def until(happened: Callable[[], Any], running: "subprocess.Popen[bytes]") -> None:
+    """Wait for something that happens while a process runs."""
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert running.poll() is None, "it ended before"
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
+    """End a process, and what it started, as a machine that is lost ends them."""
+    running.kill()
+    running.wait()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"NODE_ROOT={mark}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+        except (OSError, ProcessLookupError):
+            continue
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset(undisturbed, tmp_path, seed) -> None:
+    plan = planned(undisturbed.inputs, str(tmp_path), tasks=1 + seed)
+    unruly = Unruly(seed=seed, killed=0.4, doubled=0.6, within=0.8)
+    Node(tmp_path / "node", unruly=unruly).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
+    undisturbed.check(plan)
+    assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
+
+
+def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(undisturbed, tmp_path) -> None:
+    plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
+    for address, content in plan.task_files().items():
+        Path(address).parent.mkdir(parents=True, exist_ok=True)
+        Path(address).write_bytes(content)
+    node = Node(tmp_path / "node")
+    distinct = Path(plan.work) / "distinct"
+    running = node.start(node.command(plan.steps()[0]))
+    until(lambda: contents(distinct), running)
+    kill(running, str(tmp_path / "node"))
+    left = contents(distinct)
+    assert left
+    assert left.items() <= undisturbed.side_files().items()
+    assert not Path(plan.steps()[0].made).exists()
+    assert list(node.run(plan)) == STEPS
+    undisturbed.check(plan)
+
+
+def test_a_merge_that_is_killed_midway_leaves_nothing_and_no_step_before_it_is_done_again(
+    undisturbed, tmp_path
+) -> None:
+    work = tmp_path / undisturbed.folder.name
+    shutil.copytree(undisturbed.folder, work)
+    plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
+    assert plan.work == str(work)
+    Path(plan.summary).unlink()
+    node = Node(tmp_path / "node")
+    running = node.start(_in_folder(node.command(plan.steps()[-1]), undisturbed.folder, work))
+    until(lambda: list(work.glob("shoal-merging-*")), running)
+    kill(running, str(tmp_path / "node"))
+    assert not (tmp_path / "data" / "dataset.h5").exists()
+    assert not Path(plan.summary).exists()
+    assert list(node.run(plan)) == ["merge"]
+    undisturbed.check(plan)
+    assert not list(work.glob("shoal-merging-*"))
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def _in_folder(command: list[str], old: Path, new: Path) -> list[str]:
+    return [word.replace(str(old), str(new)) for word in command]
+
+
+def can_mount() -> bool:
+    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+ON_A_SMALL_DISK = """
+import json, sys
+from pathlib import Path
+from subprocess import run
+from benchmarks.streaming import Node, StepError, made, planned
+from jobs.sources import Inputs
+
+disk, node, *files = sys.argv[1:]
+plan = planned(Inputs(files=tuple(files)), disk, tasks=2)
+once = ["mapreduce.map.maxattempts=1", "mapreduce.reduce.maxattempts=1"]
+ended = []
+for size in ("150k", "300k", "740k", "100m"):
+    run(["mount", "-o", f"remount,size={size}", disk], check=True)
+    try:
+        Node(Path(node)).run(plan, properties=once)
+        failed = None
+    except StepError as error:
+        failed = str(error).partition(":")[0]
+    ended.append((failed, Path(disk, "data", "dataset.h5").exists()))
+print(json.dumps((ended, made(plan).digest)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
+)
+def test_a_disk_that_fills_ends_the_work_and_with_more_room_it_goes_on(undisturbed, tmp_path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = f'mount -t tmpfs -o size=10m none {disk} && exec {sys.executable} -c "$CODE" {disk} "$@"'
+    given = (str(tmp_path / "node"), *undisturbed.inputs.files)
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *given],
+        env={**os.environ, "CODE": ON_A_SMALL_DISK, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ended, digest = json.loads(done.stdout)
+    failed = [STEPS.index(step) for step, _ in ended[:-1]]
+    assert failed == sorted(failed)
+    assert len(set(failed)) > 1
+    assert [there for _, there in ended] == [False, False, False, True]
+    assert digest == undisturbed.digest
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        yield running
+
+
+@pytest.mark.slow
+def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(undisturbed, aws, tmp_path) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="pile")
+    for path in undisturbed.inputs.files:
+        s3.upload_file(path, "pile", f"reviews/{Path(path).name}")
+    plan = planned(Inputs(files=("s3://pile/reviews/",)), "s3://pile/work", tasks=3)
+    faults = (
+        Throttled(service="s3", share=0.1),
+        Cut(share=0.3, least=1 << 12),
+        Broken(operation="PutObject", share=0.1),
+        Broken(operation="GetObject", share=0.05),
+    )
+    with aws.faults.during(*faults):
+        Node(tmp_path / "node", unruly=Unruly(killed=0.2, doubled=0.3)).run(plan, reducers=2)
+    undisturbed.check(plan)
+    kept = {
+        found["Key"].rpartition("/")[2]: s3.get_object(Bucket="pile", Key=found["Key"])["Body"].read()
+        for found in s3.list_objects_v2(Bucket="pile", Prefix=f"{plan.work.removeprefix('s3://pile/')}/distinct/")[
+            "Contents"
+        ]
+    }
+    assert kept == undisturbed.side_files()
+    s3.download_file("pile", made(plan).dataset.removeprefix("s3://pile/"), str(tmp_path / "dataset.h5"))
+    with open_dataset(tmp_path / "dataset.h5") as dataset:
+        assert dataset.digest == undisturbed.digest

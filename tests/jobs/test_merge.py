@@ -1,0 +1,334 @@
+"""Part files to one dataset: exact, in bounded memory, and nothing half-written however it ends."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
+from corpus.errors import DataError
+from corpus.settings import Settings
+from embedded.aws import EmbeddedAws
+from jobs.choose import Choice
+from jobs.merge import Merged, merge, read_merged, run
+from jobs.tally import Tally
+
+SETTINGS = Settings(row_length=4, test_share=0.3)
+CHOICE = Choice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
+WORDS = [word for word, _ in CHOICE.vocabulary]
+ENTRY = [sys.executable, "-m", "jobs.merge"]
+
+
+def rows(count: int, seed: int) -> Rows:
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 5, count).astype(np.uint16)
+    tokens = random.integers(1, 5, (count, 4)).astype(np.uint16) * (np.arange(4) < lengths[:, None])
+    ratings = random.integers(1, 6, count).astype(np.uint8)
+    return Rows(tokens.astype(np.uint16), lengths, (ratings > 3).astype(np.uint8), ratings)
+
+
+def joined(parts: list[Rows]) -> Rows:
+    return Rows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+class Work:
+    """The folder of a preprocessing that has come to its merge, with parts of so many rows (to train, to test)."""
+
+    def __init__(self, folder: Path, sizes: list[tuple[int, int]], packed: bool = False) -> None:
+        self.folder = folder
+        self.train = [rows(train, seed) for seed, (train, _) in enumerate(sizes)]
+        self.test = [rows(test, seed + 1_000) for seed, (_, test) in enumerate(sizes)]
+        for number, (train, test) in enumerate(zip(self.train, self.test, strict=True)):
+            with DatasetWriter(self.part(number), SETTINGS, packed=packed) as writer:
+                writer.append("train", train)
+                writer.append("test", test)
+                writer.finish(vocabulary=WORDS, stopwords=frozenset({"of"}), counts={})
+        read, encoded = Tally(), Tally()
+        every = joined(self.train + self.test)
+        codes, texts = np.bincount(every.ratings, minlength=6), len(every.labels)
+        read.malformed("not_json", "reviews.json", 0, 3, b"{oops")
+        for name in ("lines", "texts", "distinct"):
+            read.counts[name] += texts
+        for code in range(1, 6):
+            read.counts.update({f"codes.{when}.{code}": int(codes[code]) for when in ("before", "after")})
+        for bin_of, longest in ((1, 1), (2, 3), (4, 4)):
+            read.counts[f"lengths.{bin_of}"] += int(((every.lengths >= bin_of) & (every.lengths <= longest)).sum())
+        for split, parts in (("train", self.train), ("test", self.test)):
+            read.counts[split] += sum(len(part.labels) for part in parts)
+            encoded.counts[f"positive_{split}"] += sum(int(part.labels.sum()) for part in parts)
+        encoded.counts["tokens"] += int(every.lengths.sum())
+        encoded.counts["unknown_tokens"] += int((every.tokens == 1).sum())
+        for name, tally in (("words", read), ("encoded", encoded)):
+            (folder / name).mkdir()
+            lines = [b"%s\t%s\n" % record for record in tally.records()]
+            (folder / name / "part-00000").write_bytes(b"good\t9\n" + b"".join(lines))
+        (folder / "choice.json").write_text(json.dumps({"positive_from": 4, "vocabulary": CHOICE.vocabulary}))
+
+    def part(self, number: int) -> Path:
+        return self.folder / "parts" / f"part-{number:04x}.h5"
+
+    def arguments(self, output: Path | str, folder: str | None = None) -> list[str]:
+        at = folder or str(self.folder)
+        return [
+            *(f"--parts={at}/parts", "--records", f"{at}/words", f"{at}/encoded", f"--choice={at}/choice.json"),
+            *(f"--output={output}", f"--summary={at}/merged.json"),
+        ]
+
+    def merge(self, output: Path) -> Merged:
+        return run(self.arguments(output))
+
+    def digest(self) -> str:
+        """That of all rows in one file."""
+        return write_dataset(
+            self.folder / "whole.h5",
+            train=joined(self.train),
+            test=joined(self.test),
+            vocabulary=WORDS,
+            settings=SETTINGS,
+            stopwords=frozenset({"of"}),
+        )
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    (tmp_path / "work").mkdir()
+    return Work(tmp_path / "work", [(300, 40), (0, 7), (900, 0), (5, 60)])
+
+
+SIZES = st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 500)), min_size=1, max_size=4)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(SIZES.filter(lambda sizes: any(train for train, _ in sizes)), st.booleans())
+def test_parts_become_the_file_that_all_their_rows_would_make(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int]], packed: bool
+) -> None:
+    work = Work(tmp_path_factory.mktemp("work"), sizes, packed)
+    merged = work.merge(work.folder / "out")
+    assert merged.digest == work.digest()
+    with open_dataset(merged.dataset) as dataset, open_dataset(work.folder / "whole.h5") as whole:
+        assert dataset.digest == dataset.computed_digest()
+        assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (SETTINGS, WORDS, {"of"})
+        assert dataset.train.tokens.chunk_rows == whole.train.tokens.chunk_rows
+    shutil.rmtree(work.folder)
+
+
+def test_the_result_is_a_dataset_its_counts_and_a_summary(work: Work, tmp_path: Path) -> None:
+    merged = work.merge(tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
+    assert read_merged(str(work.folder / "merged.json")) == merged
+    assert json.loads((tmp_path / "out" / "counts.json").read_text()) == merged.counts
+    with open_dataset(merged.dataset) as dataset:
+        assert dataset.counts == merged.counts
+    assert (merged.counts["train"], merged.counts["test"], merged.counts["lines"]) == (1_205, 107, 1_313)
+    assert merged.counts["frequent_words"] == [["good", 9], ["bad", 5], ["lamp", 2]]
+    assert merged.malformed == [{"reason": "not_json", "file": "reviews.json", "line": 3, "begins": "{oops"}]
+
+
+def lose_a_part(work: Work) -> None:
+    work.part(2).unlink()
+
+
+def lose_all_parts(work: Work) -> None:
+    for part in (work.folder / "parts").iterdir():
+        part.unlink()
+
+
+def cut_a_part(work: Work) -> None:
+    work.part(2).write_bytes(work.part(2).read_bytes()[:-1_000])
+
+
+def mix_settings(work: Work) -> None:
+    write_dataset(
+        work.part(3),
+        train=rows(5, 3),
+        test=rows(60, 1_003),
+        vocabulary=WORDS,
+        settings=replace(SETTINGS, test_share=0.1),
+    )
+
+
+def double_a_tally(work: Work) -> None:
+    shutil.copy(work.folder / "encoded" / "part-00000", work.folder / "encoded" / "part-00001")
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        (lose_a_part, "the part files hold 305 rows of train, but 1205 were counted; a part was lost"),
+        (lose_all_parts, "no part files in .*parts"),
+        (cut_a_part, r"part-0002\.h5 is no HDF5 file, or a damaged one"),
+        (mix_settings, r"part-0003\.h5 was made with other settings or words"),
+        (double_a_tally, "the counts contradict each other"),
+    ],
+)
+def test_parts_that_cannot_be_merged_are_named_and_nothing_is_made(work: Work, tmp_path: Path, harm, sentence) -> None:
+    harm(work)
+    before = set(work.folder.iterdir())
+    with pytest.raises(DataError, match=sentence):
+        work.merge(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert set(work.folder.iterdir()) == before
+
+
+def test_a_merge_without_training_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no text is left to train on"):
+        Work(tmp_path, [(0, 9)]).merge(tmp_path / "out")
+
+
+KILLED = """
+import os, signal, sys
+from corpus import writing
+from jobs import merge
+where, name = sys.argv[1].split(":")
+owner = {"writer": writing.DatasetWriter, "merge": merge}[where]
+original = getattr(owner, name)
+left = [int(sys.argv[2])]
+def fatal(*arguments, **named):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    return original(*arguments, **named)
+setattr(owner, name, fatal)
+merge.run(sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "after"),
+    [("writer:append", 0), ("writer:append", 3), ("writer:finish", 0), ("merge:write_text", 0), ("merge:writable", 0)],
+)
+def test_a_killed_merge_leaves_no_result_and_the_next_makes_it(
+    work: Work, tmp_path: Path, place: str, after: int
+) -> None:
+    output = tmp_path / "out"
+    done = subprocess.run([sys.executable, "-c", KILLED, place, str(after), *work.arguments(output)], check=False)
+    assert done.returncode == -9
+    assert not (output / "dataset.h5").exists()
+    assert not (work.folder / "merged.json").exists()
+    assert list(work.folder.glob("shoal-merging-*"))
+    merged = work.merge(output)
+    assert merged.digest == work.digest()
+    assert sorted(path.name for path in output.iterdir()) == ["counts.json", "dataset.h5"]
+    assert list(work.folder.glob("shoal-merging-*")) == []
+
+
+def test_two_merges_at_once_make_one_result(work: Work, tmp_path: Path) -> None:
+    twins = [subprocess.Popen([*ENTRY, *work.arguments(tmp_path / "out")]) for _ in range(2)]
+    assert [twin.wait(timeout=60) for twin in twins] == [0, 0]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
+    with open_dataset(tmp_path / "out" / "dataset.h5") as dataset:
+        assert dataset.computed_digest() == dataset.digest == work.digest()
+    assert list(work.folder.glob("shoal-merging-*")) == []
+
+
+def test_a_step_that_fails_says_why_in_a_sentence_also_where_it_was_told_to(work: Work, tmp_path: Path) -> None:
+    lose_a_part(work)
+    failure = tmp_path / "failure.txt"
+    command = [*ENTRY, *work.arguments(tmp_path / "out"), f"--failure={failure}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"shoal: {failure.read_text()}\n"
+    assert failure.read_text().startswith("the part files hold")
+
+
+def can_mount() -> bool:
+    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(
+    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
+)
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.98])
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "small").mkdir()
+    work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
+    pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
+    kilobytes = 4 * pages + int(share * work.part(0).stat().st_size / 1024)
+    script = (
+        f"mount -t tmpfs -o size={kilobytes}k none small && cp -r work small && "
+        f"{' '.join([*ENTRY, *work.arguments(tmp_path / 'small' / 'out', str(tmp_path / 'small' / 'work'))])}; "
+        "echo status $?; ls -A small small/out small/work"
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("status 1\n"), done.stdout
+    assert "no space left on the device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not any(
+        name in done.stdout for name in ("dataset.h5", "counts.json", "merged.json", "shoal-merging", "partial")
+    )
+
+
+def test_memory_does_not_grow_with_the_parts(tmp_path: Path) -> None:
+    code = (
+        "import sys; from jobs import merge; merge.run(sys.argv[1:]); status = open('/proc/self/status').read(); "
+        "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)"
+    )
+    peaks = []
+    for parts in (2, 10):
+        (tmp_path / str(parts)).mkdir()
+        work = Work(tmp_path / str(parts), [(1_000_000, 9)] * parts)
+        command = [sys.executable, "-c", code, *work.arguments(work.folder / "out")]
+        peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+        shutil.rmtree(work.folder)
+    assert peaks[1] < peaks[0] + 20, peaks
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
+        yield aws.endpoint
+
+
+def test_on_s3_the_result_has_a_folder_by_its_digest(
+    work: Work, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import boto3
+
+    for name, value in {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "TMPDIR": str(tmp_path),
+    }.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="pile")
+    for path in work.folder.rglob("*"):
+        if path.is_file():
+            client.upload_file(str(path), "pile", f"work/{path.relative_to(work.folder)}")
+    merged = run(work.arguments("s3://pile/datasets", "s3://pile/work"))
+    assert merged.dataset == f"s3://pile/datasets/{work.digest()}/dataset.h5"
+    keys = {found["Key"] for found in client.list_objects_v2(Bucket="pile", Prefix="datasets/")["Contents"]}
+    assert keys == {f"datasets/{merged.digest}/{name}" for name in ("counts.json", "dataset.h5")}
+    assert read_merged("s3://pile/work/merged.json") == merged
+    client.download_file("pile", f"datasets/{merged.digest}/dataset.h5", str(tmp_path / "d.h5"))
+    with open_dataset(tmp_path / "d.h5") as dataset:
+        assert dataset.computed_digest() == merged.digest
+
+
+def test_the_choice_may_be_given_as_it_is(work: Work, tmp_path: Path) -> None:
+    folders = [str(work.folder / name) for name in ("words", "encoded")]
+    merged = merge(parts=str(work.folder / "parts"), records=folders, choice=CHOICE, output=str(tmp_path / "out"))
+    assert merged.digest == work.digest()

@@ -1,0 +1,128 @@
+"""From texts to distinct ones, by a mapper's collector and a reducer's part: the same for every split and order."""
+
+from collections import Counter
+from hashlib import blake2b
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.settings import Settings
+from corpus.text import words
+from jobs import collector
+from jobs.arrays import pack, unpack
+from jobs.collector import Collector
+from jobs.part import Part
+
+STOPWORDS = ["the"]
+WORDS = st.sampled_from(["the", "a", "lamp", "don't", "incomprehensibilities", "!"])
+REVIEWS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(["the", "a", "lamp", "don't", "incomprehensibilities", "!"]), max_size=4).map(
+            " ".join
+        ),
+        st.integers(1, 5),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lambda values: values) -> Part:
+    values = []
+    for task in tasks:
+        collected = Collector(STOPWORDS, 1)
+        for text, code, test in task:
+            collected.add([text], [code], test)
+            if len(text) % 3 == 0:
+                values += [block for name, block in collected.blocks() if name == b"0000"]
+        values += [block for name, block in collected.blocks() if name == b"0000"]
+    part = Part(chosen)
+    for value in order(values):
+        part.add(value)
+    return part if values else None
+
+
+def expected(reviews: list[tuple[str, int, bool]]) -> dict[bytes, tuple[list[str], Counter, bool]]:
+    """Cleaned words, ratings, and whether it is of a test file, of each distinct text in the first of two parts."""
+    texts: dict[bytes, tuple[list[str], Counter, bool]] = {}
+    for text, code, test in reviews:
+        cleaned = words(text)
+        digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
+        if cleaned and digest[0] < 128:
+            _, ratings, was_test = texts.get(digest, (cleaned, Counter(), False))
+            texts[digest] = (cleaned, ratings + Counter([code]), was_test or test)
+    return texts
+
+
+@settings(max_examples=200, deadline=None)
+@given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans())
+def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, random, test_input: bool) -> None:
+    chosen = Settings(row_length=2, test_input=test_input, test_share=0.25)
+    texts = expected(reviews)
+    part = united([reviews[task::tasks] for task in range(tasks)], chosen, lambda v: random.sample(v, len(v)))
+    if not texts:
+        assert part is None
+        return
+    distinct = part.unite()
+    once = united([reviews], chosen).unite()
+    assert b"".join(pack(distinct.rows)) == b"".join(pack(once.rows))
+
+    rows = []
+    listed = distinct.rows["words"].tobytes().decode().split(" ")
+    at = 0
+    for length in distinct.rows["lengths"].tolist():
+        rows.append([listed[number] for number in distinct.rows["ids"][at : at + length].tolist()])
+        at += length
+    kept = {digest: [word for word in found[0] if word != "the"] for digest, found in texts.items()}
+    in_order = [digest for digest in sorted(texts) if kept[digest]]
+    assert rows == [kept[digest][:2] for digest in in_order]
+    in_test = {digest: found[2] if test_input else digest[0] < 64 for digest, found in texts.items()}
+    assert distinct.rows["test"].tolist() == [in_test[digest] for digest in in_order]
+    assert distinct.rows["codes"].tolist() == [
+        min(texts[d][1], key=lambda code: (-texts[d][1][code], code)) for d in in_order
+    ]
+    frequencies = dict(zip(distinct.words, distinct.frequencies.tolist(), strict=True))
+    assert frequencies == Counter(w.encode() for d in texts if not in_test[d] for w in kept[d])
+    assert distinct.counts["distinct"] == len(texts)
+    assert distinct.counts["conflicting"] == sum(len(found[1]) > 1 for found in texts.values())
+    assert distinct.counts["wordless"] == len(texts) - len(in_order)
+
+
+def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:
+    collected = Collector([], 0)
+    for _ in range(40):
+        collected.add(["the same lamp"] * 1_000, [5] * 999 + [1], test=False)
+    ((name, block),) = collected.blocks()
+    assert name == b"0000"
+    assert len(block) < 1_000
+    part = Part(Settings())
+    part.add(block)
+    distinct = part.unite()
+    assert distinct.rows["codes"].tolist() == [5]
+    assert collected.counts == {"texts": 40_000, "empty": 0, "codes.before.5": 39_960, "codes.before.1": 40} | {
+        f"codes.before.{code}": 0 for code in (0, 2, 3, 4)
+    }
+
+
+def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "_MOST_TEXTS", 10)
+    collected = Collector([], 0)
+    collected.add([f"lamp {'x' * n}" for n in range(8)], [1] * 8, test=False)
+    assert not collected.full
+    collected.add([f"bulb {'y' * n}" for n in range(8)], [1] * 8, test=False)
+    assert collected.full
+    assert len(list(collected.blocks())) == 1
+    assert not collected.full
+    assert list(collected.blocks()) == []
+
+
+@given(st.dictionaries(st.sampled_from(["a", "ids", "letters8"]), st.lists(st.integers(0, 255), max_size=5)))
+def test_arrays_come_back_as_they_were(listed: dict[str, list[int]]) -> None:
+    arrays = {name: np.array(values, np.uint8 if name == "a" else np.uint32) for name, values in listed.items()}
+    back = unpack(b"".join(pack(arrays)))
+    assert {name: (array.dtype, array.tolist()) for name, array in back.items()} == {
+        name: (array.dtype, array.tolist()) for name, array in arrays.items()
+    }

@@ -1,0 +1,146 @@
+"""The jobs on Hadoop Streaming and on a real Spark, by the very arguments that an EMR cluster gets."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from benchmarks.streaming import Node, made, planned
+from bootstrap.generator import write_reviews
+from bootstrap.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
+from corpus.settings import Settings
+from corpus.text import EXTRA_STOPWORDS, load_stopwords
+from embedded.faults import Unruly
+from jobs.sources import Inputs
+from jobs.steps import JobStep, Plan
+from tests import oracle
+from tests.data import REVIEWS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
+
+
+def package(name: str) -> Path:
+    found = find_spec(name)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+class Spark:
+    """Runs a plan's steps, the jobs by `spark-submit` on two executors, in a folder that stands for a cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        home = folder / "spark"
+        home.mkdir(parents=True)
+        for part in package("pyspark").iterdir():  # executors leave their logs below Spark's home
+            (home / part.name).symlink_to(part)
+        self._python = folder / "shoal-python"
+        self._python.write_text(
+            f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" "$@"\n'
+        )
+        self._python.chmod(0o755)
+        self._node = Node(folder / "node")
+        self._here = {
+            PYTHON: str(self._python),
+            HARNESS: str(package("mrjob") / "spark" / "harness.py"),
+            "yarn": "local-cluster[2,1,1024]",
+            "spark-submit": str(home / "bin" / "spark-submit"),
+        }
+        self._environment = {
+            **os.environ,
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+        }
+        self._environment.pop("PYTHONPATH", None)
+
+    def arguments(self, step: JobStep, reducers: int) -> list[str]:
+        """Those of a cluster, but for the places of the master, of Python and of mrjob."""
+        given = spark_arguments(step, reducers=reducers, run="here", having=Workers(vcpus=2, cores=1, task_mb=1536))
+        for there, here in self._here.items():
+            given = [here if word == there else word.replace(f"={there}", f"={here}") for word in given]
+        return given
+
+    def run(self, plan: Plan, reducers: int) -> None:
+        for address, content in plan.task_files().items():
+            Path(address).parent.mkdir(parents=True, exist_ok=True)
+            Path(address).write_bytes(content)
+        for step in plan.steps():
+            command = self.arguments(step, reducers) if isinstance(step, JobStep) else self._node.command(step)
+            if isinstance(step, JobStep):
+                done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stderr[-5000:]
+            else:
+                assert self._node.start(command).wait() == 0, self._node.said.read_text()
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Real ones where they are at hand."""
+    if REVIEWS:
+        return REVIEWS
+    path = tmp_path_factory.mktemp("reviews") / "generated.json.gz"
+    write_reviews(path.with_suffix(""), texts=5_000)
+    path.write_bytes(gzip.compress(path.with_suffix("").read_bytes()))
+    return [path]
+
+
+@pytest.fixture(scope="module")
+def expected(reviews: list[Path]) -> Any:
+    return oracle.dataset([gzip.decompress(path.read_bytes()) for path in reviews], NLTK)
+
+
+def assert_equal(plan: Plan, expected: Any) -> None:
+    arrays, vocabulary, counts = expected
+    with h5py.File(Path(plan.output) / "dataset.h5") as file:
+        for path, array in arrays.items():
+            assert np.array_equal(file[path][:], array), path
+            assert file[path].dtype == array.dtype
+        assert list(file["vocabulary"].asstr()[:]) == vocabulary
+    published = json.loads((Path(plan.output) / "counts.json").read_text())
+    reasons = {name: number for name, number in published["malformed_by_reason"].items() if number}
+    assert {**published, "malformed_by_reason": reasons} == counts
+
+
+def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
+    plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
+    Node(tmp_path / "node", unruly=Unruly(seed=5)).run(plan, reducers=3)
+    assert_equal(plan, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
+)
+def test_spark_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
+    plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
+    Spark(tmp_path / "cluster").run(plan, reducers=3)
+    assert_equal(plan, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("java") is None or find_spec("pyspark") is None, reason="needs java, and pyspark from PyPI"
+)
+def test_sparks_tasks_read_a_file_of_stopwords_that_lies_elsewhere(tmp_path: Path) -> None:
+    write_reviews(tmp_path / "reviews.json", texts=500)
+    (tmp_path / "elsewhere").mkdir()
+    stopwords = tmp_path / "elsewhere" / "stopwords.txt"
+    stopwords.write_text("\n".join(sorted(load_stopwords())))
+    inputs = Inputs(files=(str(tmp_path / "reviews.json"),))
+    plan = planned(inputs, str(tmp_path / "own"), settings=Settings(stopwords=str(stopwords)))
+    Spark(tmp_path / "cluster").run(plan, reducers=2)
+    bundled = planned(inputs, str(tmp_path / "bundled"))
+    Node(tmp_path / "node").run(bundled)
+    assert made(plan).digest == made(bundled).digest

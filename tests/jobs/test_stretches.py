@@ -1,0 +1,63 @@
+"""The compiled loops over stretches of ids, against lists of lists."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.stretches import add_counts, fill_rows, gather, keep, renumber
+
+STRETCHES = st.lists(st.lists(st.integers(0, 30), max_size=8), min_size=1, max_size=8)
+
+
+@given(STRETCHES, st.integers(0, 31))
+def test_keeping_drops_the_small_ids_of_each_text(texts: list[list[int]], first_kept: int) -> None:
+    ids = np.array([number for text in texts for number in text], np.uint32)
+    ends = np.cumsum([len(text) for text in texts])
+    kept = keep(ids, ends, first_kept)
+    expected = [[number for number in text if number >= first_kept] for text in texts]
+    assert ids[:kept].tolist() == [number for text in expected for number in text]
+    assert ends.tolist() == np.cumsum([len(text) for text in expected]).tolist()
+
+
+@given(STRETCHES, st.randoms(use_true_random=False))
+def test_gathering_copies_stretches_to_their_places(texts: list[list[int]], random) -> None:
+    values = np.array([number for text in texts for number in text], np.uint32)
+    lengths = np.array([len(text) for text in texts], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    order = random.sample(range(len(texts)), len(texts))
+    targets = np.cumsum(lengths[order]) - lengths[order]
+    out = np.zeros(len(values), np.uint32)
+    gather(values, starts[order], lengths[order], targets, out)
+    assert out.tolist() == [number for text in order for number in texts[text]]
+
+
+@given(st.lists(st.integers(0, 30), max_size=40))
+def test_renumbering_counts_ids_as_they_appear(listed: list[int]) -> None:
+    ids, numbers, order = np.array(listed, np.uint32), np.full(31, -1, np.int64), np.empty(31, np.int64)
+    known = renumber(ids, numbers, order)
+    appeared = list(dict.fromkeys(listed))
+    assert order[:known].tolist() == appeared
+    assert ids.tolist() == [appeared.index(number) for number in listed]
+    assert (numbers == -1).all()
+
+
+@given(STRETCHES)
+def test_rows_are_filled_from_their_beginnings(texts: list[list[int]]) -> None:
+    ids = np.array([number for text in texts for number in text], np.uint32)
+    lengths = np.array([len(text) for text in texts], np.int64)
+    rows = np.zeros((len(texts), 9), np.uint16)
+    fill_rows(ids, np.cumsum(lengths) - lengths, lengths, np.arange(100, 131, dtype=np.uint16), rows)
+    assert rows.tolist() == [[number + 100 for number in text] + [0] * (9 - len(text)) for text in texts]
+
+
+@given(STRETCHES)
+def test_counting_adds_up_the_ids_of_the_stretches(texts: list[list[int]]) -> None:
+    ids = np.array([number for text in texts for number in text], np.uint32)
+    lengths = np.array([len(text) for text in texts], np.int64)
+    counts = np.zeros(31, np.int64)
+    chosen = slice(None, None, 2)
+    add_counts(ids, (np.cumsum(lengths) - lengths)[chosen], lengths[chosen], counts)
+    expected = Counter(number for text in texts[chosen] for number in text)
+    assert {number: found for number, found in enumerate(counts.tolist()) if found} == expected

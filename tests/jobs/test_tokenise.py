@@ -1,0 +1,107 @@
+"""The fast tokeniser against its plain twin: `corpus.text.words`, and a dictionary that is a list."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.text import load_stopwords, words
+from jobs.tokenise import Tokeniser
+
+STOPWORDS = sorted(load_stopwords())
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "a",
+            "z",
+            "'",
+            "''",
+            " ",
+            ".",
+            "&amp;",
+            "&#39;",
+            "&lt",
+            "\u2019",
+            "\u0130",
+            "\u212a",
+            "caf\u00e9",
+            "\x7f",
+            "\x00",
+        ),
+        *("don't", "o'clock'", "'tis", "the", "Seven77", "sevenab", "eightabc", "nineabcde", "sixteenletterswd"),
+        *("seventeenlettersw", "x" * 40, "Y" * 41, "it's" * 9),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
+
+
+class PlainTokeniser:
+    """What `Tokeniser` does, a word at a time."""
+
+    def __init__(self, stopwords: list[str]) -> None:
+        self.known = list(stopwords)
+        self.first_kept = len(stopwords)
+
+    def ids(self, text: str) -> list[int]:
+        found = []
+        for word in words(text):
+            if word not in self.known:
+                self.known.append(word)
+            found.append(self.known.index(word))
+        return [number for number in found if number >= self.first_kept]
+
+
+def assert_equals_plain(tokeniser: Tokeniser, plain: PlainTokeniser, texts: list[str]) -> None:
+    found = tokeniser(texts)
+    starts = np.concatenate(([0], found.ends[:-1]))
+    assert [found.ids[a:b].tolist() for a, b in zip(starts, found.ends, strict=True)] == [plain.ids(t) for t in texts]
+    begin = 0
+    for text, end in zip(texts, found.cleaned_ends.tolist(), strict=True):
+        assert found.cleaned[begin:end].tobytes().decode() == "".join(f"{word} " for word in words(text))
+        begin = end
+    assert len(tokeniser) == len(plain.known)
+    assert tokeniser.letters_of(np.arange(len(tokeniser))).decode() == " ".join(plain.known)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.lists(TEXTS, min_size=1, max_size=6), max_size=4), st.booleans())
+def test_any_texts_have_the_words_of_the_plain_twin(blocks: list[list[str]], with_stopwords: bool) -> None:
+    stopwords = STOPWORDS if with_stopwords else []
+    tokeniser, plain = Tokeniser(stopwords), PlainTokeniser(stopwords)
+    for texts in blocks:
+        assert_equals_plain(tokeniser, plain, texts)
+
+
+@pytest.mark.parametrize("length", [1, 3, 7, 8, 9, 15, 16, 17, 18, 40])
+def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(length: int) -> None:
+    letters = np.array(list(b"abcdefghijklmnopqrstuvwxyz'"), np.uint8)
+    rng = np.random.default_rng(length)
+    made = {f"x{bytes(rng.choice(letters, length - 1)).decode()}".strip("'") for _ in range(120_000)}
+    listed = sorted(made)
+    tokeniser = Tokeniser(STOPWORDS)
+    first = tokeniser([" ".join(listed)])
+    known = len(tokeniser)
+    again = tokeniser([" ".join(listed)])
+    assert np.array_equal(first.ids, again.ids)
+    assert len(tokeniser) == known
+    unknown = [word for word in listed if word not in STOPWORDS]
+    assert len(set(first.ids.tolist())) == len(unknown)
+    assert tokeniser.letters_of(first.ids).decode().split() == unknown
+
+
+def test_words_that_differ_in_one_late_letter_differ() -> None:
+    stem = "abcdefgh" * 4
+    listed = [stem[:n] + letter + stem[n:] for n in (0, 7, 8, 15, 16, 17, 31) for letter in "xyz"]
+    assert len(set(Tokeniser()([" ".join(listed)]).ids.tolist())) == len(listed)
+
+
+def test_words_are_added_as_they_are_and_clear_forgets_them() -> None:
+    tokeniser = Tokeniser(["the"])
+    assert tokeniser.add(b"lamp don't lamp").tolist() == [1, 2, 1]
+    assert tokeniser.add(b"").tolist() == []
+    assert tokeniser.letters_of(np.array([2, 1])) == b"don't lamp"
+    assert tokeniser.letters_of(np.array([], np.int64)) == b""
+    tokeniser.clear()
+    assert len(tokeniser) == 1
+    assert tokeniser(["The lamp"]).ids.tolist() == [1]
