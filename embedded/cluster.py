@@ -6,7 +6,6 @@ ListSteps shows are the only state, changed under one lock: what a client sees i
 after its logs are in S3, so whoever sees it failed finds the reason.
 """
 
-import gzip
 import os
 import shutil
 import signal
@@ -14,17 +13,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ministack.core.concurrency import spawn_background
 
+from embedded.cluster_logs import ClusterLogs
+from embedded.faults import Unruly
 from embedded.machine import Machine
 from embedded.network import allow_traffic_of_cluster
 from embedded.processes import end
-from embedded.service import Record, client, keep
+from embedded.service import Record, client
+from embedded.streaming import unruly_environment
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
@@ -40,6 +42,7 @@ class Cluster:
         record: what DescribeCluster shows.
         steps: what ListSteps shows, in the order of their submission.
         machine: where it runs.
+        unruly: asked before each job what Hadoop does to its tasks.
         idle_seconds: it terminates itself after so long without a step; None never.
         obstacle: why EC2 has no nodes for it; empty when it has.
 
@@ -47,12 +50,21 @@ class Cluster:
     """
 
     def __init__(
-        self, *, record: Record, steps: list[Record], machine: Machine, idle_seconds: int | None, obstacle: str = ""
+        self,
+        *,
+        record: Record,
+        steps: list[Record],
+        machine: Machine,
+        unruly: Callable[[], Unruly | None],
+        idle_seconds: int | None,
+        obstacle: str = "",
     ) -> None:
         self.record = record
         self.idle_seconds = idle_seconds
         self._steps = steps
-        self._machine = machine
+        self.machine = machine
+        self._unruly = unruly
+        self._logs = ClusterLogs(record, machine.root)
         self._obstacle = obstacle
         self._changed = threading.Condition()
         self.history: list[tuple[float, str]] = []
@@ -127,7 +139,7 @@ class Cluster:
         for number, action in enumerate(self.record["BootstrapActions"], start=1):
             script = action["ScriptBootstrapAction"]
             place = f"node/{self.record['Id']}/bootstrap-actions/{number}"
-            path = self._machine.root / "bootstrap" / str(number) / Path(script["Path"]).name
+            path = self.machine.root / "bootstrap" / str(number) / Path(script["Path"]).name
             path.parent.mkdir(parents=True, exist_ok=True)
             parts = urlsplit(script["Path"])
             try:
@@ -171,16 +183,16 @@ class Cluster:
         configuration = step["Config"]
         place = f"steps/{step['Id']}"
         command = configuration["Args"]
-        extra = {}
+        extra: dict[str, str] = {}
         if command[:1] == ["hadoop-streaming"]:
             command = [*_STREAMING, *command[1:]]
-            extra["PYTHONPATH"] = _PACKAGES
+            extra = {"PYTHONPATH": _PACKAGES, **unruly_environment(self._unruly() or Unruly())}
         if configuration["Jar"] != "command-runner.jar" or not command:
             message = f"The embedded EMR plays command-runner.jar with arguments, not {configuration['Jar']}."
             self._settle(step, "FAILED", message)
             return
         code = self._run(command, place, mark=step["Id"], step=step, extra=extra)
-        self._upload_task_logs()
+        self._logs.keep_tasks()
         with self._changed:
             cancelled = step["Status"]["State"] == "CANCEL_PENDING" or self._ending is not None
         if cancelled:
@@ -209,8 +221,8 @@ class Cluster:
 
     def _end(self) -> None:
         code, message = self._ending or ("INTERNAL_ERROR", "The embedded EMR failed; see its log")
-        self._machine.kill()
-        shutil.rmtree(self._machine.root, ignore_errors=True)
+        self.machine.kill()
+        shutil.rmtree(self.machine.root, ignore_errors=True)
         with self._changed:
             self._cancel_pending("Cluster was terminated")
             planned = code in ("USER_REQUEST", "ALL_STEPS_COMPLETED", "AUTO_TERMINATION")
@@ -247,13 +259,13 @@ class Cluster:
         extra: dict[str, str] | None = None,
     ) -> int:
         """Run a command of the cluster to its end, its output going to the log bucket; returns its exit code."""
-        folder = self._machine.root / "mnt" / "var" / "log" / "hadoop" / place
+        folder = self.machine.root / "mnt" / "var" / "log" / "hadoop" / place
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "controller").write_text(f"{time.strftime('%FT%TZ', time.gmtime())} INFO {' '.join(command)}\n")
         with ExitStack() as files:
             stdout, stderr = (files.enter_context((folder / name).open("wb")) for name in ("stdout", "stderr"))
             try:
-                process = self._machine.start(
+                process = self.machine.start(
                     command, stdout=stdout, stderr=stderr, extra={**(extra or {}), _MARK: mark}
                 )
             except OSError as error:
@@ -263,7 +275,7 @@ class Cluster:
                 code = self._watch(process, mark, step)
         with (folder / "controller").open("a") as controller:
             controller.write(f"{time.strftime('%FT%TZ', time.gmtime())} INFO exit code {code}\n")
-        self._upload(folder, place)
+        self._logs.keep(folder, place)
         return code
 
     def _watch(self, process: "subprocess.Popen[bytes]", mark: str, step: Record | None) -> int:
@@ -278,24 +290,6 @@ class Cluster:
             time.sleep(0.05)
         end(_MARK, mark)
         return process.wait()
-
-    def _upload(self, folder: Path, place: str) -> None:
-        for name in ("controller", "stdout", "stderr"):
-            self._upload_log(folder / name, f"{place}/{name}")
-
-    def _upload_task_logs(self) -> None:
-        """What the tasks of a streaming job said, to where EMR puts the logs of containers."""
-        folder = self._machine.root / "var" / "log" / "hadoop-yarn" / "containers"
-        for log in folder.glob("*/*/stderr"):
-            if log.stat().st_size:
-                self._upload_log(log, f"containers/{log.relative_to(folder)}")
-        shutil.rmtree(folder, ignore_errors=True)
-
-    def _upload_log(self, log: Path, place: str) -> None:
-        if self.record["LogUri"]:
-            parts = urlsplit(self.record["LogUri"])
-            key = "/".join(part for part in (parts.path.strip("/"), self.record["Id"], f"{place}.gz") if part)
-            keep(parts.netloc, key, gzip.compress(log.read_bytes()))
 
 
 def _finish(step: Record, state: str, *, message: str, log: str | None = None) -> None:

@@ -11,8 +11,8 @@ from ministack.services import ec2, emr
 
 from embedded import capacity, releases, scaling_policies, security_configurations
 from embedded.cluster import TERMINATED, Cluster
-from embedded.faults import Faults, NoCapacity, NotOffered
-from embedded.machine import Machines
+from embedded.faults import Faults, NoCapacity, NotOffered, Unruly
+from embedded.machine import Machine, Machines
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
@@ -33,6 +33,16 @@ def cluster_of(identifier: str) -> Cluster:
 def clusters() -> list[Cluster]:
     """The clusters of the present request's region."""
     return [_clusters[identifier] for identifier in emr._clusters if identifier in _clusters]
+
+
+def machines_of_nodes() -> dict[str, Machine]:
+    """The machines behind the nodes of clusters that are up, by the ids of their instances; a cluster's are one."""
+    return {
+        node["Ec2InstanceId"]: cluster.machine
+        for cluster in clusters()
+        if cluster.state in ("RUNNING", "WAITING")
+        for node in _list_instances({"ClusterId": cluster.record["Id"]})["Instances"]
+    }
 
 
 def install(machines: Machines, faults: Faults) -> None:
@@ -60,6 +70,7 @@ def install(machines: Machines, faults: Faults) -> None:
                 steps=emr._steps[identifier],
                 machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
                 obstacle=_obstacle(record, faults),
+                unruly=lambda: faults.find(Unruly),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
             scaling_policies.start_with(identifier, request)
@@ -145,14 +156,14 @@ def _list_instances(request: Record) -> Record:
         "Instances": [
             {
                 "Id": f"ci-{group['Id'][3:]}{number}",
-                "Ec2InstanceId": f"i-{cluster.record['Id'][2:].lower()}{number:04d}",
+                "Ec2InstanceId": f"i-{cluster.record['Id'][2:].lower()}{place}{number:03d}",
                 "InstanceGroupId": group["Id"],
                 "InstanceType": group["InstanceType"],
                 "Market": group["Market"],
                 "PrivateIpAddress": "127.0.0.1",
                 "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
             }
-            for group in cluster.record["InstanceGroups"]
+            for place, group in enumerate(cluster.record["InstanceGroups"])
             if (not roles or group["InstanceGroupType"] in roles) and ids in (None, group["Id"])
             for number in range(group[count])
         ]

@@ -6,6 +6,7 @@ number of times is counted by the server, where it happens, and never written ba
 """
 
 import json
+import random
 import threading
 import uuid
 from collections import Counter
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 _NAME = "faults.json"
 
@@ -73,11 +74,47 @@ class DeleteFails:
 
 @dataclass(frozen=True, kw_only=True)
 class Throttled:
-    """An operation of a service (its name as in IAM: `cloudformation`, `elasticmapreduce`) is asked too often."""
+    """An operation of a service (its name as in IAM: `cloudformation`, `elasticmapreduce`) is asked too often.
+
+    `share` is of its requests, chosen by chance.
+    """
 
     service: str
     operation: str = "*"
     times: int | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """A share of S3's answers to an operation is `500 InternalError`: nothing was done."""
+
+    operation: str = "*"
+    times: int | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """The connection ends in the middle of a share of S3's answers to GetObject of at least so many bytes."""
+
+    least: int = 1 << 16
+    times: int | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unruly:
+    """Hadoop kills a share of the attempts and starts a second attempt of a share of the tasks beside the first.
+
+    `within`: seconds from an attempt's start in which it is killed, or doubled. `seed`: of all that chance decides,
+    the order of a key's values included.
+    """
+
+    seed: int = 0
+    killed: float = 0.0
+    doubled: float = 0.0
+    within: float = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +125,23 @@ class Denied:
     operation: str = "*"
 
 
-Fault = NoCapacity | NotOffered | SilentBoot | Quota | CreateFails | DeleteFails | Throttled | Denied
-_F = TypeVar("_F", NoCapacity, NotOffered, SilentBoot, Quota, CreateFails, DeleteFails, Throttled, Denied)
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (NoCapacity, NotOffered, SilentBoot, Quota, CreateFails, DeleteFails, Throttled, Denied)
-}
+Fault = (
+    NoCapacity
+    | NotOffered
+    | SilentBoot
+    | Quota
+    | CreateFails
+    | DeleteFails
+    | Throttled
+    | Broken
+    | Cut
+    | Unruly
+    | Denied
+)
+_F = TypeVar(
+    "_F", NoCapacity, NotOffered, SilentBoot, Quota, CreateFails, DeleteFails, Throttled, Broken, Cut, Unruly, Denied
+)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Fault)}
 
 
 class FaultFile:
@@ -151,6 +199,7 @@ class Faults:
         self._seen: tuple[int, int] | None = None
         self._faults: list[tuple[str, Fault]] = []
         self._happened: Counter[str] = Counter()
+        self._chance = random.Random(0)  # noqa: S311
         self._lock = threading.Lock()
 
     def find(self, kind: type[_F], **what: str) -> _F | None:
@@ -160,10 +209,13 @@ class Faults:
         return found[1] if found else None
 
     def strike(self, kind: type[_F], **what: str) -> _F | None:
-        """As `find`, for a fault that happens now: one that happened as often as it may is not found."""
+        """As `find`, for a fault that happens now: one that happened as often as it may is not found.
+
+        A fault that strikes a share of what it is about is left to chance.
+        """
         with self._lock:
             found = self._matching(kind, what)
-            if found is None:
+            if found is None or self._chance.random() >= getattr(found[1], "share", 1.0):
                 return None
             self._happened[found[0]] += 1
             return found[1]

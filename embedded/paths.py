@@ -13,11 +13,13 @@ from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.config import Config
+from botocore.exceptions import ClientError, HTTPClientError
 
 from embedded.errors import EmulatorError
 
 _RANGE = 8 * 1024 * 1024
+_TRIES = 15  # fs.s3.maxRetries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ class Files:
 
     @cached_property
     def _s3(self) -> Any:
-        return boto3.client("s3")
+        return boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": _TRIES}))
 
     def find(self, path: str) -> Entry | None:
         """The file or folder at a path, None when there is nothing."""
@@ -137,11 +139,22 @@ class _Ranges(io.RawIOBase):
         last = min(self._position + len(buffer), self._size) - 1
         if last < self._position:
             return 0
-        answer = self._s3.get_object(Bucket=self._bucket, Key=self._key, Range=f"bytes={self._position}-{last}")
-        content = answer["Body"].read()
+        content = self._range(last)
         buffer[: len(content)] = content
         self._position += len(content)
         return len(content)
+
+    def _range(self, last: int) -> bytes:
+        """The bytes from the position to `last`, asked for again when the connection ends before they are here."""
+        tries_left = _TRIES
+        while True:
+            answer = self._s3.get_object(Bucket=self._bucket, Key=self._key, Range=f"bytes={self._position}-{last}")
+            try:
+                return cast(bytes, answer["Body"].read())
+            except HTTPClientError:
+                tries_left -= 1
+                if not tries_left:
+                    raise
 
 
 def _local(path: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""Refuses requests as the service that is asked would: too many of them, not allowed, or not played at all.
+"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not played at all.
 
 Every protocol has its own form for the same refusal, and only that form is understood. What the emulator asks itself
 is never refused: those are AWS's own calls, which no client's limit or permission holds back.
@@ -10,13 +10,14 @@ from typing import Any
 
 import ministack.app
 from ministack.core import router
-from ministack.core.responses import get_account_id
+from ministack.core.responses import StreamingResponse, get_account_id
 
-from embedded.faults import Denied, Faults, Throttled
+from embedded.faults import Broken, Cut, Denied, Faults, Throttled
 from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda")
+_OF_UPLOADS = {"PUT": "UploadPart", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}
 _UNPLAYED = {  # service: what its requests' target begins with
     "ce": "AWSInsightsIndexService",
     "pricing": "AWSPriceListService",
@@ -31,12 +32,16 @@ def install(faults: Faults) -> None:
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
-        if _by_client(headers, query) and (faults.expects(Throttled) or faults.expects(Denied)):
+        if _by_client(headers, query) and any(map(faults.expects, (Throttled, Denied, Broken, Cut))):
             service, operation = _asked(method, path, headers, body, query)
             if faults.strike(Throttled, service=service, operation=operation):
                 return _throttled(service)
             if faults.find(Denied, service=service, operation=operation):
                 return _denied(service, operation)
+            if service == "s3" and faults.strike(Broken, operation=operation):
+                return _answer(service, 500, "InternalError", "We encountered an internal error. Please try again.")
+            if (service, operation) == ("s3", "GetObject"):
+                return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
         return await dispatch(method, path, headers, body, query, request_id)
 
     ministack.app._dispatch_service_request = unless_refused
@@ -52,7 +57,23 @@ def _by_client(headers: Record, query: Record) -> bool:
 def _asked(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
     routing = ministack.app._routing_params(method, path, headers, body, query)
     service = ministack.app.detect_service(method, path, headers, routing)
+    if service == "s3" and "uploadId" in query and method in _OF_UPLOADS:
+        return service, _OF_UPLOADS[method]
     return service, ministack.app._ct_event_name(service, method, path, headers, routing)
+
+
+def _perhaps_cut(answer: Any, faults: Faults) -> Any:
+    """An object as S3 sends it, or as far as it comes when the connection ends midway."""
+    status, headers, body = answer
+    fault = faults.find(Cut)
+    if fault is None or not isinstance(body, bytes) or len(body) < max(2, fault.least) or not faults.strike(Cut):
+        return answer
+
+    async def half(send: Any, receive: Any) -> None:
+        del receive
+        await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+
+    return status, {**headers, "Content-Length": str(len(body))}, StreamingResponse(half)
 
 
 async def _unplayed(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:

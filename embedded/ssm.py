@@ -20,7 +20,8 @@ from typing import IO, Any
 from ministack.core.responses import AccountRegionScopedDict, get_account_id
 from ministack.services import ec2, ssm
 
-from embedded.nodes import machine_of
+from embedded import emr, nodes
+from embedded.machine import Machine
 from embedded.processes import end
 from embedded.service import Record, RefusedError, json_operation, keep
 
@@ -38,7 +39,9 @@ _cancelled: dict[str, threading.Event] = {}
 
 def install() -> None:
     """Let ministack's Run Command reach the played instances."""
-    ec2.instance_is_managed = lambda instance: machine_of(instance) is not None
+    ec2.instance_is_managed = lambda instance: nodes.machine_of(instance) is not None
+    managed = ssm._managed_instance_ids
+    ssm._managed_instance_ids = lambda: managed() | set(emr.machines_of_nodes())
     ssm._finish_invocation = _run
     ssm._command_target_ids = _targets
     operations = {
@@ -61,6 +64,11 @@ def install() -> None:
         return operation(json.loads(body or b"{}"))
 
     ssm.handle_request = handle_request
+
+
+def _machine_of(instance: str) -> Machine | None:
+    """The machine behind an instance of EC2 or a node of a cluster, while it is up."""
+    return nodes.machine_of(instance) or emr.machines_of_nodes().get(instance)
 
 
 # Run Command
@@ -89,7 +97,7 @@ def _targets(request: Record) -> list[str]:
         chosen += [
             identifier
             for identifier in ec2._instances
-            if machine_of(identifier) is not None
+            if nodes.machine_of(identifier) is not None
             and all(_tag(identifier, key.removeprefix("tag:")) in values for key, values in wanted.items())
         ]
     return chosen
@@ -127,7 +135,7 @@ def _execute(command: Record, instance: str, script: str, stdout: IO[bytes], std
     mark = f"{command['CommandId']}/{instance}"
     cancelled = _cancelled.setdefault(command["CommandId"], threading.Event())
     until = time.monotonic() + float((command["Parameters"].get("executionTimeout") or [_DEFAULT_SECONDS])[0])
-    machine = machine_of(instance)
+    machine = _machine_of(instance)
     try:
         if machine is None:
             raise FileNotFoundError(instance)
@@ -139,11 +147,11 @@ def _execute(command: Record, instance: str, script: str, stdout: IO[bytes], std
     while process.poll() is None:
         if not cancelled.wait(0.05) and time.monotonic() < until:
             continue
-        if machine_of(instance) is None:
+        if _machine_of(instance) is None:
             break
         _stop(process, mark)
         return *(_CANCELLED if cancelled.is_set() else _TIMED_OUT), -1
-    if machine_of(instance) is None:
+    if _machine_of(instance) is None:
         process.wait()
         time.sleep(max(0.0, until - time.monotonic()))
         for output in (stdout, stderr):  # which the agent did not live to send

@@ -7,104 +7,29 @@ one at its end; a carriage return ends a line of a task's output; the output of 
 dropped; and a mapper that leaves input unread fails.
 """
 
+import json
 import os
+import random
 import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from embedded.attempts import Attempts
 from embedded.errors import EmulatorError
+from embedded.faults import Unruly
 from embedded.inputs import FileSplit, input_files, lines, splits
 from embedded.paths import Files
-from embedded.tasks import Task, TaskError, attempt, merged, tries
+from embedded.streaming_options import DELIMITER, Job, parse
+from embedded.tasks import Leash, Task, TaskError, attempt, merged
 
-_DELIMITER = "textinputformat.record.delimiter"
-_UNPLAYED = (
-    "stream.",
-    "mapreduce.job.inputformat",
-    "mapreduce.job.output.key.comparator",
-    "mapreduce.job.partitioner",
-    "mapreduce.output.fileoutputformat.compress",
-    "mapreduce.partition.",
-)
-
-
-@dataclass(kw_only=True)
-class Job:
-    """What the command line asks for.
-
-    properties: the job's configuration, by name.
-    shipped: a URI for every file that tasks find in their folder, by its name there.
-    """
-
-    properties: dict[str, str] = field(default_factory=dict)
-    shipped: dict[str, str] = field(default_factory=dict)
-    mapper: str = ""
-    reducer: str = ""
-    inputs: list[str] = field(default_factory=list)
-    output: str = ""
-
-    @property
-    def reduces(self) -> int:
-        """Number of reducers; none makes the mappers' output the job's."""
-        return int(self.properties.get("mapreduce.job.reduces", "1"))
-
-
-def parse(arguments: Sequence[str]) -> Job:
-    """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
-
-    Raises:
-        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not played.
-    """
-    job = Job()
-    rest = list(arguments)
-    generic = True
-    while rest:
-        option = rest.pop(0)
-        if option.startswith("-D") and option != "-D":
-            rest.insert(0, option[2:])
-            option = "-D"
-        if not rest:
-            raise EmulatorError(f"Streaming option {option} needs a value.")
-        value = rest.pop(0)
-        if option in ("-D", "-files"):
-            if not generic:
-                raise EmulatorError(f"Generic option {option} must stand before the streaming options.")
-            _read_generic(job, option, value)
-            continue
-        generic = False
-        if option == "-input":
-            job.inputs.append(value)
-        elif option in ("-mapper", "-reducer", "-output"):
-            setattr(job, option[1:], value)
-        else:
-            raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
-    for name in ("inputs", "output", "mapper"):
-        if not getattr(job, name):
-            raise EmulatorError(f"Streaming option -{name.removesuffix('s')} is missing.")
-    if job.reduces and not job.reducer:
-        raise EmulatorError("Streaming option -reducer is missing; for none say -D mapreduce.job.reduces=0.")
-    return job
-
-
-def _read_generic(job: Job, option: str, value: str) -> None:
-    if option == "-files":
-        for uri in value.split(","):
-            path, _, name = uri.partition("#")
-            job.shipped[name or path.rpartition("/")[2]] = path if ":" in path else f"file://{Path(path).resolve()}"
-        return
-    name, separator, setting = value.partition("=")
-    if not separator:
-        raise EmulatorError(f"Property {value!r} needs a value: -D NAME=VALUE.")
-    if name.startswith(_UNPLAYED) or (name == _DELIMITER and setting != "\n"):
-        raise EmulatorError(f"The embedded Hadoop does not play property {name}.")
-    job.properties[name] = setting
+_UNRULY = "HADOOP_UNRULY"
 
 
 class Run:
@@ -113,10 +38,12 @@ class Run:
     Args:
         scratch: an empty folder for what lies between input and output.
         logs: what tasks say on their standard error goes to `<logs>/<job>/<attempt>/stderr`.
+        unruly: what the cluster does to its tasks.
     """
 
-    def __init__(self, job: Job, *, scratch: Path, logs: Path) -> None:
+    def __init__(self, job: Job, *, scratch: Path, logs: Path, unruly: Unruly) -> None:
         self._job = job
+        self._attempts = Attempts(job.properties, unruly, _say)
         self._scratch = scratch
         self._files = Files()
         self._number = f"{int(time.time() * 1000)}_0001"
@@ -139,20 +66,28 @@ class Run:
         _say(f"Running job: job_{self._number}\nnumber of splits:{len(cut)}")
         try:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                self._map_outputs = _all(
-                    [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
-                    lambda share: _say(f" map {share:.0%} reduce 0%"),
-                )
-                results = [outputs[0] for outputs in self._map_outputs]
-                if job.reduces:
-                    results = _all(
-                        [pool.submit(self._reduce, number) for number in range(job.reduces)],
-                        lambda share: _say(f" map 100% reduce {share:.0%}"),
-                    )
+                try:
+                    results = self._tasks(cut, pool)
+                except BaseException:
+                    self._attempts.abandon()
+                    raise
         except TaskError as error:
             raise EmulatorError(f"Job failed! {error}") from error
         self._commit(results)
         _say(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
+
+    def _tasks(self, cut: list[FileSplit], pool: ThreadPoolExecutor) -> list[Path]:
+        """Run all tasks; returns the files that are the job's output, in order."""
+        self._map_outputs = _all(
+            [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
+            lambda share: _say(f" map {share:.0%} reduce 0%"),
+        )
+        if not self._job.reduces:
+            return [outputs[0] for outputs in self._map_outputs]
+        return _all(
+            [pool.submit(self._reduce, number) for number in range(self._job.reduces)],
+            lambda share: _say(f" map 100% reduce {share:.0%}"),
+        )
 
     def _ship(self) -> None:
         for name, uri in self._job.shipped.items():
@@ -166,7 +101,7 @@ class Run:
             self._shipped[name] = target
 
     def _map(self, split: FileSplit, number: int) -> list[Path]:
-        only_newline = _DELIMITER in self._job.properties
+        only_newline = DELIMITER in self._job.properties
         task = self._task(
             "m",
             number,
@@ -177,15 +112,16 @@ class Run:
                 "mapreduce_map_input_length": str(split.length),
             },
         )
-        targets = [self._scratch / f"{task.name}.{part}" for part in range(max(1, self._job.reduces))]
-        self._run(task, "map", lambda: lines(self._files, split, only_newline=only_newline), targets)
-        return targets
+
+        def source(_: random.Random) -> Iterator[bytes]:
+            return lines(self._files, split, only_newline=only_newline)
+
+        return self._run(task, "map", source, max(1, self._job.reduces))
 
     def _reduce(self, number: int) -> Path:
         task = self._task("r", number, self._job.reducer, {})
         parts = [outputs[number] for outputs in self._map_outputs]
-        target = self._scratch / f"{task.name}.0"
-        self._run(task, "reduce", lambda: merged(parts, self._scratch), [target])
+        (target,) = self._run(task, "reduce", lambda chance: merged(parts, self._scratch, chance), 1)
         if not any(part.stat().st_size for part in parts):
             target.write_bytes(b"")  # Hadoop drops what a reducer without input says
         for part in parts:
@@ -205,15 +141,29 @@ class Run:
         environment = {**os.environ, **configuration, **own, **more}
         return Task(name=name, command=command, environment=environment, shipped=self._shipped)
 
-    def _run(self, task: Task, kind: str, source: Callable[[], Iterator[bytes]], targets: list[Path]) -> None:
-        def once(name: str) -> None:
+    def _run(
+        self, task: Task, kind: str, source: Callable[[random.Random], Iterator[bytes]], partitions: int
+    ) -> list[Path]:
+        """Run a task; returns the files of the attempt that counts, one a partition."""
+
+        def outputs(name: str) -> list[Path]:
+            return [self._scratch / f"{name}.{part}" for part in range(partitions)]
+
+        def once(name: str, leash: Leash) -> None:
             folder = self._scratch / name
             named = {"mapreduce_task_attempt_id": name, "TMPDIR": str(folder)}
             this = replace(task, environment={**task.environment, **named})
-            attempt(this, folder, self._logs / name / "stderr", source(), targets)
-            shutil.rmtree(folder)
+            log = self._logs / name / "stderr"
+            try:
+                attempt(this, folder, log, source(self._attempts.chance(name)), outputs(name), leash)
+            except BaseException:
+                for path in outputs(name):
+                    path.unlink(missing_ok=True)
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
-        tries(task, int(self._job.properties.get(f"mapreduce.{kind}.maxattempts", "4")), once, _say)
+        return outputs(self._attempts.until_success(task, kind, once))
 
     def _commit(self, results: list[Path]) -> None:
         """Put the output in its place, `_SUCCESS` last; of a commit that fails nothing stays."""
@@ -246,15 +196,22 @@ def _say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)  # noqa: T201
 
 
+def unruly_environment(unruly: Unruly) -> dict[str, str]:
+    """What to add to this program's environment so that its cluster is unruly."""
+    return {_UNRULY: json.dumps(asdict(unruly))}
+
+
 def main() -> int:
     """Run the job of this process's arguments; returns the exit code."""
     root = Path(os.environ["NODE_ROOT"])
     os.environ.pop("PYTHONPATH", None)  # it led here; a task's own code is none of this package's business
+    unruly = Unruly(**json.loads(os.environ.pop(_UNRULY, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
             job = parse(sys.argv[1:])
-            Run(job, scratch=Path(scratch), logs=root / "var" / "log" / "hadoop-yarn" / "containers").execute()
+            logs = root / "var" / "log" / "hadoop-yarn" / "containers"
+            Run(job, scratch=Path(scratch), logs=logs, unruly=unruly).execute()
     except EmulatorError as error:
         _say(f"{error}\nStreaming Command Failed!")
         return 1

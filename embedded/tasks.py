@@ -5,12 +5,14 @@ a tab the whole line is the key and the value is empty, and a tab then follows i
 """
 
 import os
+import random
 import re
 import shutil
+import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +25,38 @@ _ARGUMENT = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\" ]+)")
 
 class TaskError(Exception):
     """An attempt of a task failed; its text says how. What the attempt said is in its log alone, as on YARN."""
+
+
+class KilledError(TaskError):
+    """An attempt was ended from outside, which is no failure of its task."""
+
+
+class Leash:
+    """By which another thread ends an attempt: at once where its process runs, else as soon as it is to start."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.pulled = threading.Event()
+
+    def hold(self, process: "subprocess.Popen[bytes]") -> None:
+        """Let the attempt's process be the one that is ended; it leads a process group."""
+        with self._lock:
+            self._process = process
+            if self.pulled.is_set():
+                self._kill(process)
+
+    def pull(self) -> None:
+        """End the attempt."""
+        with self._lock:
+            self.pulled.set()
+            if self._process is not None:
+                self._kill(self._process)
+
+    def _kill(self, process: "subprocess.Popen[bytes]") -> None:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +94,22 @@ def split_arguments(command: str) -> list[str]:
     return [one or two or plain for one, two, plain in _ARGUMENT.findall(command)]
 
 
-def attempt(task: Task, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path]) -> None:
+def attempt(
+    task: Task, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path], leash: Leash
+) -> None:
     """Run a task's process once: `source` into it, its records into `targets` by their keys' partitions.
 
     Args:
         folder: where the process runs; made anew.
         log: where its standard error goes.
+        leash: by which it is ended early.
 
     Raises:
         TaskError: it could not start, failed, or left input unread; or the input cannot be read.
+        KilledError: its leash was pulled.
     """
+    if leash.pulled.is_set():
+        raise KilledError("killed before it started")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, shipped in task.shipped.items():
@@ -88,15 +128,24 @@ def attempt(task: Task, folder: Path, log: Path, source: Iterator[bytes], target
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
+            process_group=0,
         )
+    leash.hold(process)
     assert process.stdin is not None
     assert process.stdout is not None
     feeder = _Feeder(source, process.stdin)
     feeder.start()
-    with ExitStack() as files:
-        _collect(process.stdout, [files.enter_context(target.open("wb")) for target in targets])
+    try:
+        with ExitStack() as files:
+            _collect(process.stdout, [files.enter_context(target.open("wb")) for target in targets])
+    except OSError as error:
+        process.kill()
+        process.wait()
+        raise TaskError(f"writing the output failed: {error.strerror}") from error
     code = process.wait()
     feeder.join()
+    if leash.pulled.is_set():
+        raise KilledError("killed while it ran")
     if feeder.error is not None:
         raise TaskError(f"reading the input failed: {feeder.error}") from feeder.error
     if code or feeder.unread:
@@ -144,13 +193,17 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
             target.write(record + (b"\n" if tab else b"\t\n"))
 
 
-def merged(parts: Sequence[Path], scratch: Path) -> Iterator[bytes]:
+def merged(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
     """The records of all parts in order of their keys' bytes, in blocks; memory does not grow with them.
+
+    Hadoop promises nothing of the order of equal keys, so that is left to `chance`.
 
     Raises:
         TaskError: the disk is full.
     """
-    command = ["sort", "-s", "-t", "\t", "-k1,1", "-S", _SORT_MEMORY, "-T", str(scratch), *map(str, parts)]
+    shuffled = chance.sample(parts, len(parts))
+    ties = chance.choice((["-s"], []))  # as the parts have them, or by the whole records
+    command = ["sort", *ties, "-t", "\t", "-k1,1", "-S", _SORT_MEMORY, "-T", str(scratch), *map(str, shuffled)]
     sort = subprocess.Popen(command, env=os.environ | {"LC_ALL": "C"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert sort.stdout is not None
     assert sort.stderr is not None
@@ -165,20 +218,3 @@ def merged(parts: Sequence[Path], scratch: Path) -> Iterator[bytes]:
         sort.wait()
         sort.stdout.close()
         sort.stderr.close()
-
-
-def tries(task: Task, limit: int, run: Callable[[str], None], report: Callable[[str], None]) -> str:
-    """Run attempts of a task until one succeeds; returns that attempt's name.
-
-    Raises:
-        TaskError: the last of `limit` attempts failed too.
-    """
-    for number in range(limit):
-        name = f"{task.name.replace('task_', 'attempt_', 1)}_{number}"
-        try:
-            run(name)
-        except TaskError as error:
-            report(f"Task Id : {name}, Status : FAILED\nError: {error}")
-        else:
-            return name
-    raise TaskError(f"Task {task.name} failed {limit} times")

@@ -23,7 +23,7 @@ def make(tmp_path):
         }
         environment = {"PATH": os.environ["PATH"], "NODE_ROOT": str(tmp_path)}
         machine = Machine(root=tmp_path, environment=environment)
-        return Cluster(record=record, steps=[], machine=machine, **more)
+        return Cluster(record=record, steps=[], machine=machine, unruly=lambda: None, **more)
 
     return cluster
 

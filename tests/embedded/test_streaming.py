@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from embedded.errors import EmulatorError
-from embedded.streaming import parse
+from embedded.faults import Unruly
+from embedded.streaming import unruly_environment
+from embedded.streaming_options import parse
 
 PACKAGES = Path(__file__).resolve().parents[2]
 
@@ -46,20 +48,41 @@ print("\\n".join(name + "\\t" + os.environ[name] for name in names))
 """
 
 
+STAMPS = """
+import os, sys, time
+from pathlib import Path
+sys.stdin.read()
+attempt = Path(os.environ["TRACE"]) / os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
+attempt.write_text("began")
+time.sleep(0.7)
+attempt.write_text("ended")
+print("done")
+"""
+
+
 class Hadoop:
     """Runs `hadoop-streaming` on a node."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.unruly = Unruly()
         self.output = root / "output"
         for name, code in {"mapper.py": MAPPER, "reducer.py": REDUCER, "flaky.py": FLAKY, "tells.py": TELLS}.items():
             (root / name).write_text(code)
+        (root / "stamps.py").write_text(STAMPS)
+        (root / "trace").mkdir()
 
     def run(self, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
         settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
         return subprocess.run(
             [sys.executable, "-m", "embedded.streaming", *settings, *arguments, "-output", f"file://{self.output}"],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGES), "NODE_ROOT": str(self.root)},
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(PACKAGES),
+                "NODE_ROOT": str(self.root),
+                "TRACE": str(self.root / "trace"),
+                **unruly_environment(self.unruly),
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -155,6 +178,78 @@ def test_a_job_whose_task_fails_too_often_leaves_no_output(hadoop):
     assert done.returncode == 1
     assert "m_000000 failed 2 times" in done.stderr
     assert not hadoop.output.exists()
+
+
+def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
+    """A job of one map task, of which `trace` shows the attempts."""
+    (hadoop.root / "input.txt").write_text("x\n")
+    return hadoop.run(
+        *["-files", f"{hadoop.root}/stamps.py", "-mapper", hadoop.program("stamps.py")],
+        *["-input", f"file://{hadoop.root}/input.txt"],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="1",
+        **properties,
+    )
+
+
+def trace(hadoop: Hadoop) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((hadoop.root / "trace").iterdir())}
+
+
+def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
+    hadoop.unruly = Unruly(doubled=1.0, within=0.4)
+    done = stamped(hadoop)
+    assert done.returncode == 0, done.stderr
+    assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
+    assert "Status : KILLED" in done.stderr
+    assert hadoop.records() == [["done", ""]]
+
+
+def test_a_job_may_forbid_second_attempts(hadoop):
+    hadoop.unruly = Unruly(doubled=1.0, within=0.4)
+    assert stamped(hadoop, mapreduce_map_speculative="false").returncode == 0
+    assert trace(hadoop) == {"000000_0": "ended"}
+
+
+def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
+    hadoop.unruly = Unruly(killed=1.0, within=0.2)
+    done = stamped(hadoop, mapreduce_map_maxattempts="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Status : KILLED") == 3
+    assert trace(hadoop)["000000_3"] == "ended"
+    assert hadoop.records() == [["done", ""]]
+
+
+def test_an_unruly_cluster_counts_words_as_any_other(hadoop, words):
+    hadoop.unruly = Unruly(seed=4, killed=0.3, doubled=0.5, within=0.3)
+    (hadoop.root / "input.txt").write_bytes(lines_of(words))
+    counts = hadoop.count_words(hadoop.root / "input.txt", mapreduce_job_maps="5", mapreduce_job_reduces="3")
+    assert counts == Counter(words)
+
+
+def test_each_small_file_of_a_folder_is_one_map_task_whatever_the_others_hold(hadoop):
+    source = hadoop.root / "tasks"
+    source.mkdir()
+    for number, size in enumerate((10, 20_000, 300)):
+        (source / f"{number:05d}.txt").write_text("x" * size + "\n")
+    done = hadoop.run(
+        *["-mapper", "wc", "-input", f"file://{source}"],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="40",
+        mapreduce_input_fileinputformat_split_minsize=str(1 << 40),
+    )
+    assert done.returncode == 0, done.stderr
+    assert [record[0].split()[::2] for record in hadoop.records()] == [["1", "11"], ["1", "20001"], ["1", "301"]]
+
+
+def test_a_value_of_megabytes_passes_whole(hadoop):
+    (hadoop.root / "input.txt").write_text("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n")
+    done = hadoop.run("-mapper", "cat", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt")
+    assert done.returncode == 0, done.stderr
+    assert [(key, set(value), len(value)) for key, value in hadoop.records()] == [
+        ("a", {"w"}, 6_000_000),
+        ("b", {"v"}, 5_000_000),
+    ]
 
 
 def test_an_output_that_exists_is_refused(hadoop):

@@ -1,0 +1,42 @@
+"""What a cluster's steps, boots and tasks said, brought to where EMR puts its logs.
+
+The one thing that is easy to get wrong: what a task says is in its container's log alone, never in its step's.
+"""
+
+import gzip
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from embedded.service import Record, keep
+
+
+class ClusterLogs:
+    """The logs of one cluster.
+
+    Args:
+        record: what DescribeCluster shows; its `LogUri`, where it has one, says where logs go.
+        root: the folder that stands for `/` of the primary node.
+    """
+
+    def __init__(self, record: Record, root: Path) -> None:
+        self._record = record
+        self._containers = root / "var" / "log" / "hadoop-yarn" / "containers"
+
+    def keep(self, folder: Path, place: str) -> None:
+        """Keep what a command of the cluster left in `folder` under a place such as `steps/<id>`."""
+        for name in ("controller", "stdout", "stderr"):
+            self._keep(folder / name, f"{place}/{name}")
+
+    def keep_tasks(self) -> None:
+        """Keep what the tasks of a streaming job said, once."""
+        for log in self._containers.glob("*/*/stderr"):
+            if log.stat().st_size:
+                self._keep(log, f"containers/{log.relative_to(self._containers)}")
+        shutil.rmtree(self._containers, ignore_errors=True)
+
+    def _keep(self, log: Path, place: str) -> None:
+        if self._record["LogUri"]:
+            parts = urlsplit(self._record["LogUri"])
+            key = "/".join(part for part in (parts.path.strip("/"), self._record["Id"], f"{place}.gz") if part)
+            keep(parts.netloc, key, gzip.compress(log.read_bytes()))

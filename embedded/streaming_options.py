@@ -1,0 +1,93 @@
+"""The options of `hadoop-streaming`: what a command line asks for.
+
+The one thing that is easy to get wrong is their order: generic options (-D, -files) must stand before those of the
+job, as Hadoop's own parser stops looking for them at the first other one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from embedded.errors import EmulatorError
+
+DELIMITER = "textinputformat.record.delimiter"
+_UNPLAYED = (
+    "stream.",
+    "mapreduce.job.inputformat",
+    "mapreduce.job.output.key.comparator",
+    "mapreduce.job.partitioner",
+    "mapreduce.output.fileoutputformat.compress",
+    "mapreduce.partition.",
+)
+
+
+@dataclass(kw_only=True)
+class Job:
+    """What the command line asks for.
+
+    properties: the job's configuration, by name.
+    shipped: a URI for every file that tasks find in their folder, by its name there.
+    """
+
+    properties: dict[str, str] = field(default_factory=dict)
+    shipped: dict[str, str] = field(default_factory=dict)
+    mapper: str = ""
+    reducer: str = ""
+    inputs: list[str] = field(default_factory=list)
+    output: str = ""
+
+    @property
+    def reduces(self) -> int:
+        """Number of reducers; none makes the mappers' output the job's."""
+        return int(self.properties.get("mapreduce.job.reduces", "1"))
+
+
+def parse(arguments: Sequence[str]) -> Job:
+    """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
+
+    Raises:
+        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not played.
+    """
+    job = Job()
+    rest = list(arguments)
+    generic = True
+    while rest:
+        option = rest.pop(0)
+        if option.startswith("-D") and option != "-D":
+            rest.insert(0, option[2:])
+            option = "-D"
+        if not rest:
+            raise EmulatorError(f"Streaming option {option} needs a value.")
+        value = rest.pop(0)
+        if option in ("-D", "-files"):
+            if not generic:
+                raise EmulatorError(f"Generic option {option} must stand before the streaming options.")
+            _read_generic(job, option, value)
+            continue
+        generic = False
+        if option == "-input":
+            job.inputs.append(value)
+        elif option in ("-mapper", "-reducer", "-output"):
+            setattr(job, option[1:], value)
+        else:
+            raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
+    for name in ("inputs", "output", "mapper"):
+        if not getattr(job, name):
+            raise EmulatorError(f"Streaming option -{name.removesuffix('s')} is missing.")
+    if job.reduces and not job.reducer:
+        raise EmulatorError("Streaming option -reducer is missing; for none say -D mapreduce.job.reduces=0.")
+    return job
+
+
+def _read_generic(job: Job, option: str, value: str) -> None:
+    if option == "-files":
+        for uri in value.split(","):
+            path, _, name = uri.partition("#")
+            job.shipped[name or path.rpartition("/")[2]] = path if ":" in path else f"file://{Path(path).resolve()}"
+        return
+    name, separator, setting = value.partition("=")
+    if not separator:
+        raise EmulatorError(f"Property {value!r} needs a value: -D NAME=VALUE.")
+    if name.startswith(_UNPLAYED) or (name == DELIMITER and setting != "\n"):
+        raise EmulatorError(f"The embedded Hadoop does not play property {name}.")
+    job.properties[name] = setting
