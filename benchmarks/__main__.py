@@ -5,46 +5,51 @@ compares, and reports ratios.
 """
 
 import argparse
-import json
-import os
-import platform
-import time
-from pathlib import Path
+import sys
+from collections.abc import Sequence
 from statistics import median
+from types import ModuleType
 
-from tabulate import tabulate
+from benchmarks import balance, growth, hdf5, prediction, preprocess, streaming
+from benchmarks.record import Log
 
-from benchmarks import balance, preprocess
+TABLES = {"balance": balance, "hdf5": hdf5, "streaming": streaming}
+"""Each a module with WHAT, FIGURES and measure(run), which returns the figures of every case."""
+PROGRAMS = {"preprocess": preprocess, "growth": growth, "prediction": prediction}
+"""Each a module with main(arguments), which has options of its own."""
 
-BENCHMARKS = {"preprocess": preprocess, "balance": balance}
-RESULTS = Path(__file__).parent / "results"
 
-
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Run what the command line names; all of them without a name."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--runs", type=int, default=3, help="repeats, interleaved (default: %(default)s)")
-    args = parser.parse_args()
-    for name in args.names or BENCHMARKS:
-        benchmark = BENCHMARKS[name]
-        runs = [benchmark.measure(run) for run in range(args.runs)]
-        rows = [
-            [case, *(f"{median(run[case][figure] for run in runs):.3g}" for figure in benchmark.FIGURES)]
-            for case in runs[0]
-        ]
-        print(f"\n{name}: {benchmark.WHAT} (median of {args.runs} runs)\n")  # noqa: T201
-        print(tabulate(rows, headers=["case", *benchmark.FIGURES], tablefmt="github"))  # noqa: T201
-        record = {
-            "what": benchmark.WHAT,
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "machine": {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()},
-            "python": platform.python_version(),
-            "runs": runs,
-        }
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    if arguments and arguments[0] in PROGRAMS:
+        PROGRAMS[arguments[0]].main(arguments[1:])
+        return
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__.partition("\n")[0],
+        epilog=f"{', '.join(PROGRAMS)} have options of their own: python -m benchmarks NAME --help",
+    )
+    parser.add_argument("names", nargs="*", choices=[[], *TABLES], metavar="NAME", help=", ".join([*TABLES, *PROGRAMS]))
+    parser.add_argument("--runs", type=int, default=3, help="repeats (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    for name in options.names or TABLES:
+        _tabulate(name, TABLES[name], options.runs)
+    if not options.names:
+        for program in PROGRAMS.values():
+            program.main([])
+
+
+def _tabulate(name: str, benchmark: ModuleType, repeats: int) -> None:
+    log = Log(name)
+    runs = [benchmark.measure(run) for run in range(repeats)]
+    log.say(f"{benchmark.WHAT} (median of {repeats} runs)")
+    rows = [
+        [case, *(f"{median(run[case][figure] for run in runs):.3g}" for figure in benchmark.FIGURES)]
+        for case in runs[0]
+    ]
+    log.table(["case", *benchmark.FIGURES], rows)
+    log.keep({"what": benchmark.WHAT, "runs": runs})
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

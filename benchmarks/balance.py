@@ -7,6 +7,7 @@ from bootstrap.generator import write_reviews
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
 from jobs.pipeline import preprocess
+from jobs.sources import Inputs
 from trainer.config import TrainConfig
 
 WHAT = "two ranks on one machine, the second slowed by a factor, epochs 1 to 8 of 8,000 generated texts"
@@ -21,7 +22,7 @@ def measure(run: int) -> dict[str, dict[str, float]]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_reviews(folder / "reviews.json", texts=8_000, seed=run)
-        made = preprocess([folder / "reviews.json"], folder / "data", runner="inline")
+        made = preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder / "data"), runner="inline")
         for factor in _SLOWNESS:
             for balance in ("off", "steps"):
                 config = TrainConfig(

@@ -1,41 +1,171 @@
-"""Preprocessing: MB of raw JSON a CPU-second, by runner and size of input."""
+"""Preprocessing: Shoal and its peers on the same generated file, the same work by all; see docs/benchmarks.md.
 
-import json
-import subprocess
-import sys
-import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
+    python -m benchmarks preprocess [--gb 1 5] [--runs 3] [--cases NAME...]
 
-from bootstrap.generator import write_reviews
-
-WHAT = "generated reviews to a dataset, `shoal preprocess`'s pipeline by mrjob's two runners"
-FIGURES = ("MB", "MB / CPU s", "MB / s", "peak MB a process")
-
-_TEXTS = (20_000, 80_000)
-_CODE = """
-import json, resource, sys
-from pathlib import Path
-from jobs.pipeline import preprocess
-preprocess([Path(sys.argv[2])], Path(sys.argv[3]), runner=sys.argv[1], max_malformed=0.2)
-used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-print(json.dumps({"cpu": sum(u.ru_utime + u.ru_stime for u in used), "peak": max(u.ru_maxrss for u in used) / 1024}))
+Runs are interleaved: every case once, then every case again. What each makes is compared, row by row, before its
+figures count. A case that fails, for want of memory or time, is a row that says so; it does not run again, nor at a
+larger size.
 """
 
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
 
-def measure(run: int) -> dict[str, dict[str, float]]:
-    """One run of every case: the figures by name."""
-    found = {}
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        for texts in _TEXTS:
-            path = folder / f"{texts}.json"
-            write_reviews(path, texts=texts, seed=run)
-            size = path.stat().st_size / 1e6
-            for runner in ("inline", "local"):
-                start = time.monotonic()
-                command = [sys.executable, "-c", _CODE, runner, str(path), str(folder / "out")]
-                used = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-                figures = (size, size / used["cpu"], size / (time.monotonic() - start), used["peak"])
-                found[f"{runner}, {texts} texts"] = dict(zip(FIGURES, figures, strict=True))
-    return found
+import psutil
+
+from benchmarks.generated import write_reviews
+from benchmarks.meter import Usage, metered
+from benchmarks.peers.outcome import Outcome, outcome_of
+from benchmarks.record import FIGURES, Log, figures
+
+CASES = {
+    "shoal-bare": ("Shoal's jobs, no runner", ("bare",)),
+    "shoal-inline": ("Shoal, -r inline", ("shoal", "inline")),
+    "shoal-local": ("Shoal, -r local", ("shoal", "local")),
+    "mrjob": ("plain mrjob, -r local", ("plain_mrjob",)),
+    "spark": ("PySpark, local[2]", ("spark",)),
+    "polars": ("Polars", ("polars_",)),
+}
+REFERENCE = "shoal-local"
+
+_PROJECT = Path(__file__).parents[1]
+_WARM_UP_BYTES = 2_000_000
+_MEMORY_SHARE = 0.85
+
+
+def command(case: str, source: Path, output: Path) -> list[str]:
+    """What runs a case on a file."""
+    module, *options = CASES[case][1]
+    return [sys.executable, "-m", f"benchmarks.peers.{module}", *options, str(source), str(output)]
+
+
+def run_case(case: str, source: Path, folder: Path, *, time_limit: float = 3600.0) -> tuple[Usage, Path]:
+    """One run of a case; its usage, and the folder of what it made, which is the caller's to delete."""
+    output = folder / case
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir()
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_PROJECT), os.environ.get("PYTHONPATH")]))
+    memory_limit = int(_MEMORY_SHARE * psutil.virtual_memory().available)
+    usage = metered(
+        command(case, source, output), folder / f"{case}.log", memory_limit=memory_limit, time_limit=time_limit
+    )
+    return usage, output
+
+
+class Race:
+    """The runs of all cases at one size."""
+
+    def __init__(self, log: Log, source: Path, cases: Sequence[str], patience: float, time_limit: float) -> None:
+        self.usages: dict[str, list[Usage]] = {case: [] for case in cases}
+        self.outcomes: dict[str, Outcome] = {}
+        self._log, self._source = log, source
+        self._patience, self._time_limit = patience, time_limit
+
+    def round(self) -> None:
+        """Each case once, but for those that failed or took too long before."""
+        for case, before in self.usages.items():
+            if before and (before[0].failed or before[0].wall > self._patience):
+                continue
+            usage, output = run_case(case, self._source, self._source.parent, time_limit=self._time_limit)
+            before.append(usage)
+            if not usage.failed and case not in self.outcomes:
+                self.outcomes[case] = outcome_of(output)
+            shutil.rmtree(output)
+            said = usage.failed or ", ".join(
+                f"{figure} {cell}" for figure, cell in zip(FIGURES, figures(self.megabytes, [usage]), strict=True)
+            )
+            self._log.say(f"{CASES[case][0]}: {said}")
+
+    @property
+    def megabytes(self) -> float:
+        """The size of the input, in MB of 10^6 bytes."""
+        return self._source.stat().st_size / 1e6
+
+    def differing(self) -> list[str]:
+        """The cases that made something else than the first one did."""
+        expected = next(iter(self.outcomes.values()), None)
+        return [case for case, outcome in self.outcomes.items() if outcome != expected]
+
+    def report(self) -> None:
+        """Print the table."""
+        reference = _cpu(self.usages.get(REFERENCE, []))
+        rows = []
+        for case, usages in self.usages.items():
+            name, failed = CASES[case][0], usages[0].failed
+            if failed:
+                rows.append([name, f"failed: {failed}", *[""] * len(FIGURES), str(len(usages))])
+            else:
+                ratio = f"{reference / _cpu(usages):.2f}" if reference else ""
+                rows.append([name, *figures(self.megabytes, usages), ratio, str(len(usages))])
+        self._log.table(["", *FIGURES, "rate to Shoal's -r local", "runs"], rows)
+
+
+def _cpu(usages: Sequence[Usage]) -> float:
+    return median(usage.cpu for usage in usages) if usages and not usages[0].failed else 0.0
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for; exits with 1 when outcomes differ."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks preprocess", description=__doc__.partition("\n")[0])
+    parser.add_argument("--gb", type=float, nargs="+", default=[1, 5], help="sizes of the file in GB (default: 1 5)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
+    parser.add_argument("--seed", type=int, default=0, help="of the generated file (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
+    parser.add_argument(
+        "--patience", type=float, default=600, help="seconds after which a case runs once only (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=3600, help="seconds after which a case has failed (default: %(default)s)"
+    )
+    options = parser.parse_args(arguments)
+    log = Log("preprocess")
+    record, differing = {}, []
+    cases = list(options.cases)
+    with TemporaryDirectory(dir=options.folder) as name:
+        source = Path(name) / "reviews.json"
+        _warm_up(source, cases)
+        for gigabytes in sorted(options.gb):
+            write_reviews(source, int(gigabytes * 1e9), options.seed)
+            race = Race(log, source, cases, options.patience, options.time_limit)
+            log.say(f"\n{source.stat().st_size:,} bytes, seed {options.seed}\n")
+            for _ in range(options.runs):
+                race.round()
+            race.report()
+            differing += race.differing()
+            log.say(_verdict(race))
+            record[f"{gigabytes:g} GB"] = _recorded(race)
+            cases = [case for case in cases if not race.usages[case][0].failed]
+    log.keep({"seed": options.seed, "sizes": record})
+    if differing:
+        sys.exit(f"the outcomes differ: {', '.join(sorted(set(differing)))}")
+
+
+def _warm_up(source: Path, cases: Sequence[str]) -> None:
+    """Compiled code into its caches, programs into the page cache."""
+    write_reviews(source, _WARM_UP_BYTES)
+    for case in cases:
+        run_case(case, source, source.parent)
+
+
+def _verdict(race: Race) -> str:
+    if not race.outcomes:
+        return "nothing was made"
+    if race.differing():
+        return f"OUTCOMES DIFFER: {race.outcomes}"
+    first = next(iter(race.outcomes.values()))
+    return f"equal outcomes of {len(race.outcomes)} cases: {first}"
+
+
+def _recorded(race: Race) -> Mapping[str, object]:
+    return {
+        "bytes": race.megabytes * 1e6,
+        "runs": {case: [asdict(usage) for usage in usages] for case, usages in race.usages.items()},
+        "outcomes": {case: asdict(outcome) for case, outcome in race.outcomes.items()},
+    }

@@ -1,4 +1,4 @@
-"""A deployment's EMR cluster: submit steps, wait for them, cancel them, and say why one failed.
+"""A deployment's EMR cluster: submit steps, find them again, wait for them, cancel them, and say why one failed.
 
 The easy mistake is to believe the step's log: EMR brings it to the bucket minutes after the step ended, and a
 streaming task's own words never get into it. What a step wants its user to know it leaves at an address.
@@ -6,16 +6,21 @@ streaming task's own words never get into it. What a step wants its user to know
 
 import gzip
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap import objects
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.patience import patiently
+from bootstrap.remote import Command
+from bootstrap.step_arguments import Workers, workers
 from corpus.errors import DataError
 from infra import catalog, topology
 
@@ -27,7 +32,8 @@ _GOING_ON = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# Cancelling a step ends the process that submitted a job to YARN, not the job.
+# Cancelling a step ends the process that submitted a job to YARN, not the job. A step that does so would wait for
+# other runs' steps.
 _KILL = """\
 command -v yarn >/dev/null || exit 0
 yarn application -list | awk '/shoal {run}:/ {{print $1}}' | xargs --no-run-if-empty yarn application -kill
@@ -38,6 +44,7 @@ class Cluster:
     """The cluster of a deployment, alive. Raises ShoalError when it has ended."""
 
     def __init__(self, deployment: Deployment) -> None:
+        self._session = deployment.session
         self._s3 = deployment.session.client("s3")
         self._emr = deployment.session.client("emr")
         self._logs = deployment.output(topology.OUTPUT_LOG_BUCKET)
@@ -48,21 +55,35 @@ class Cluster:
                 f"{deployment.name}` brings a new one and leaves the buckets alone"
             )
 
-    def worker_vcpus(self) -> int:
-        """The vCPUs of the nodes that map and reduce: core and task nodes, or the primary one where it is alone."""
+    def workers(self) -> Workers:
+        """What the nodes that map and reduce have: core and task nodes, or the primary one where it is alone."""
         groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
-        workers = [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups
-        return sum(catalog.find(group["InstanceType"]).vcpu * group["RequestedInstanceCount"] for group in workers)
+        working = [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups
+        nodes: Counter[catalog.InstanceType] = Counter()
+        for group in working:
+            nodes[catalog.find(group["InstanceType"])] += group["RequestedInstanceCount"]
+        return workers(nodes)
+
+    def going_on(self, prefix: str) -> dict[str, str]:
+        """The ids of the steps that wait or run and whose names begin with `prefix`, by the rest of the name."""
+        pages = self._emr.get_paginator("list_steps").paginate(ClusterId=self.id, StepStates=["PENDING", "RUNNING"])
+        found = {step["Name"]: step["Id"] for page in pages for step in page["Steps"]}
+        return {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
+
+    def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:
+        """Hand over steps, which run in this order; returns their ids."""
+        return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
     @contextmanager
-    def submitted(self, steps: Sequence["StepConfigTypeDef"], run: str) -> Iterator[list[str]]:
-        """The steps' ids, in order. What is left of the steps is cancelled on leaving by an error.
+    def cancelling(self, ids: Collection[str], run: str) -> Iterator[None]:
+        """What is left of these steps is cancelled on leaving by an error, unless it is that AWS cannot be reached.
 
         `run` is in the names of the jobs that the steps give to YARN.
         """
-        ids = self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
         try:
-            yield ids
+            yield
+        except (BotoCoreError, ClientError):
+            raise  # the cluster works on, and whoever comes back finds the steps
         except BaseException:
             self._cancel(ids, run)
             raise
@@ -99,7 +120,13 @@ class Cluster:
         status = step["Step"]["Status"]
         log = Place(self._logs, f"emr/{self.id}/steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
-        said = self._last_words(log) or details.get("Message") or details.get("Reason") or "no reason given"
+        said = (
+            self._last_words(log)
+            or details.get("Message")
+            or details.get("Reason")
+            or status.get("StateChangeReason", {}).get("Message")
+            or "no reason given"
+        )
         return ShoalError(
             f"the step '{step['Step']['Name']}' ended as {status['State']}: {said}; its log (after some minutes): "
             f"{log}, and those of its tasks: s3://{self._logs}/emr/{self.id}/containers/"
@@ -116,21 +143,23 @@ class Cluster:
             time.sleep(2)
         return None
 
-    def _cancel(self, ids: Sequence[str], run: str) -> None:
+    def _cancel(self, ids: Collection[str], run: str) -> None:
         """End what is left of the steps, and wait until they write no more."""
-        if not (going_on := self._going_on(ids)):
+        if not (states := self._unfinished(ids)):
             return
-        self._emr.cancel_steps(ClusterId=self.id, StepIds=going_on, StepCancellationOption="TERMINATE_PROCESS")
-        kill: StepConfigTypeDef = {
-            "Name": "end cancelled jobs",
-            "ActionOnFailure": "CONTINUE",
-            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["bash", "-c", _KILL.format(run=run)]},
-        }
-        ids = [*ids, *self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=[kill])["StepIds"]]
+        self._emr.cancel_steps(ClusterId=self.id, StepIds=list(states), StepCancellationOption="TERMINATE_PROCESS")
         deadline = time.monotonic() + _CANCEL_SECONDS
-        while self._going_on(ids) and time.monotonic() < deadline:
+        while self._unfinished(ids) and time.monotonic() < deadline:
             time.sleep(_FIRST_PAUSE)
+        if set(states.values()) != {"PENDING"}:
+            nodes = self._emr.list_instances(
+                ClusterId=self.id, InstanceGroupTypes=["MASTER"], InstanceStates=["RUNNING"]
+            )
+            for node in nodes["Instances"]:
+                Command(self._session, node["Ec2InstanceId"], _KILL.format(run=run)).wait()
 
-    def _going_on(self, ids: Sequence[str]) -> list[str]:
+    def _unfinished(self, ids: Collection[str]) -> dict[str, str]:
+        """The states of those steps that have not ended, by their ids."""
         described = {each: self._emr.describe_step(ClusterId=self.id, StepId=each) for each in ids}
-        return [each for each, step in described.items() if step["Step"]["Status"]["State"] in _GOING_ON]
+        states = {each: step["Step"]["Status"]["State"] for each, step in described.items()}
+        return {each: state for each, state in states.items() if state in _GOING_ON}

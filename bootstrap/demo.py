@@ -30,7 +30,8 @@ from embedded.aws import EmbeddedAws
 from infra import cost, topology
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.merge import Merged
-from jobs.pipeline import input_files
+from jobs.sources import Inputs
+from jobs.sources import find as find_files
 from trainer.config import TrainConfig
 
 TOPOLOGY = "demo"
@@ -78,7 +79,8 @@ def run(
     and the proof. Raises ShoalError, or what a step raises, when anything is not as it should be.
     """
     result = Result()
-    files = input_files(inputs) if inputs else []
+    given = Inputs(files=tuple(map(str, inputs))) if inputs else None
+    files = [Path(each.address) for each in find_files(given).found] if given else []
     output.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="shoal-demo-")))
@@ -127,7 +129,7 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
     with announce(f"shoal preprocess --deployment {TOPOLOGY}"), Bars() as bars:
         merged = preprocess(
             deployment,
-            [str(path) for path in files],
+            Inputs(files=tuple(map(str, files))),
             settings=Settings(),
             max_malformed=DEFAULT_MAX_MALFORMED,
             bars=bars,

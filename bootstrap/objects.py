@@ -2,6 +2,9 @@
 
 import os
 import re
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,10 +16,12 @@ from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
+    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
 _CHANGED = "changed"
 """In an object's metadata: when its file was changed, in nanoseconds since 1970."""
 
+_AT_ONCE = 16
 _TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20)
 
 
@@ -94,13 +99,17 @@ def safe_name(name: str) -> str:
 
 
 def _made_with(client: "S3Client", place: Place) -> tuple[int, str] | None:
+    found = _head(client, place)
+    return None if found is None else (found["ContentLength"], found["Metadata"].get(_CHANGED, ""))
+
+
+def _head(client: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
     try:
-        found = client.head_object(Bucket=place.bucket, Key=place.key)
+        return client.head_object(Bucket=place.bucket, Key=place.key)
     except client.exceptions.ClientError as error:
         if error.response["Error"]["Code"] in ("404", "NoSuchKey", "NotFound"):
             return None
         raise
-    return found["ContentLength"], found["Metadata"].get(_CHANGED, "")
 
 
 def download(client: "S3Client", place: Place, folder: Path) -> list[Path]:
@@ -112,6 +121,41 @@ def download(client: "S3Client", place: Place, folder: Path) -> list[Path]:
         client.download_file(place.bucket, key, os.fspath(path), Config=_TRANSFER)
         files.append(path)
     return files
+
+
+def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
+    """Write small objects, by their addresses."""
+
+    def one(address: str) -> None:
+        place = parse(address)
+        client.put_object(Bucket=place.bucket, Key=place.key, Body=contents[address])
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done in [pool.submit(one, address) for address in contents]:
+            done.result()
+
+
+def put_new(client: "S3Client", place: Place, content: bytes) -> bool:
+    """Write a small object unless there is one already, by another's hand; whether it is there by this one's."""
+    try:
+        client.put_object(Bucket=place.bucket, Key=place.key, Body=content, IfNoneMatch="*")
+    except client.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
+            raise
+        # An answer that was lost makes boto3 ask once more, and finds what it has written itself.
+        return read_from(client, place, 0) == content
+    return True
+
+
+def exists(client: "S3Client", place: Place) -> bool:
+    """Whether there is an object."""
+    return _head(client, place) is not None
+
+
+def written(client: "S3Client", place: Place) -> datetime | None:
+    """When an object was written, or nothing when there is none."""
+    found = _head(client, place)
+    return None if found is None else found["LastModified"]
 
 
 def read_text(client: "S3Client", place: Place) -> str | None:
@@ -133,9 +177,10 @@ def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
     return found["Body"].read()
 
 
-def remove(client: "S3Client", place: Place) -> None:
-    """Delete everything below a place."""
-    keys = list(sizes(client, place))
+def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> None:
+    """Delete everything below a place, but for these objects."""
+    kept = {each.key for each in but}
+    keys = [key for key in sizes(client, place) if key not in kept]
     for start in range(0, len(keys), 1000):
         client.delete_objects(
             Bucket=place.bucket, Delete={"Objects": [{"Key": key} for key in keys[start : start + 1000]]}

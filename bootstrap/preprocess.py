@@ -1,137 +1,211 @@
 """Preprocessing on a deployment's EMR cluster: bring the reviews, submit the jobs as steps, say what they made.
 
 The easy mistake is to write a second pipeline for the cluster. The steps are those of `jobs.steps`; here they
-only become arguments of Hadoop Streaming.
+only become steps of EMR. The work is named by its input and settings, so that the same command finds again what an
+earlier one began: it follows steps that still go on, and leaves out those that are finished.
 """
 
-import shlex
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from bootstrap import objects
 from bootstrap.cluster import Cluster
 from bootstrap.deployment import Deployment
+from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.progress import Bars
+from bootstrap.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
+from bootstrap.work import Work
 from corpus.errors import DataError
 from corpus.settings import Settings
-from corpus.text import load_stopwords
 from infra import topology
 from jobs.merge import Merged, read_merged
-from jobs.pipeline import input_files
-from jobs.steps import CommandStep, JobStep, Plan, plain_size
+from jobs.ranges import cut, task_line
+from jobs.settings import read_stopwords
+from jobs.sources import Inputs, Source
+from jobs.steps import CommandStep, JobStep, Plan, fingerprint
 from jobs.storage import is_s3
+from jobs.understanding import understand
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import StepConfigTypeDef
 
 RAW_PREFIX = "reviews/"
+RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
+"""What runs the jobs on a cluster, the default first."""
 
-# A reduce task should have more to do than to start.
-_REDUCER_BYTES = 32 << 20
+# A task should have more to do than to start.
+_TASK_BYTES = 32 << 20
+# With two tasks a vCPU the last ones end at about the same time, though no two nodes are equally fast.
+_TASKS_PER_VCPU = 2
+# To write what tasks read and to submit the steps takes seconds.
+_CLAIM_SECONDS = 120.0
+_PAUSE_SECONDS = 1.0
 
 
 def preprocess(
-    deployment: Deployment, inputs: Sequence[str], *, settings: Settings, max_malformed: float, bars: Bars
+    deployment: Deployment,
+    inputs: Inputs,
+    *,
+    settings: Settings,
+    max_malformed: float,
+    bars: Bars,
+    say: Callable[[str], None] = lambda _: None,
+    runner: str = "streaming",
 ) -> Merged:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
-    `inputs` are files and folders here, which are uploaded to the raw bucket first, and s3:// addresses of the
-    deployment's own buckets. Raises DataError for input that cannot be used, and ShoalError when the cluster cannot do
-    the work.
+    Files here are uploaded to the raw bucket first; s3:// addresses are in the deployment's own buckets. Steps that
+    another call submitted for the same work and that still go on are followed. Ctrl-C cancels the steps that this
+    call submitted, and leaves nothing of them; what it follows goes on. `say` takes a sentence for the user. Raises
+    DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; what is finished
+    then stays for the next call.
     """
+    for address in (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative):
+        if is_s3(address):
+            deployment.own(address)
     cluster = Cluster(deployment)
-    addresses, input_bytes = _bring(deployment, inputs, bars)
-    reducers = min(cluster.worker_vcpus(), max(2, input_bytes // _REDUCER_BYTES))
-    run = uuid4().hex[:12]
-    work = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
-    failure = Place(work.bucket, f"{work.key}failure.txt")
-    try:
-        plan = Plan(
-            inputs=tuple(addresses),
-            work=str(work).rstrip("/"),
-            output=str(Place(work.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
-            settings=_with_stopwords_there(deployment, settings, work),
-            max_malformed=max_malformed,
-            input_bytes=input_bytes,
-        )
-        steps = plan.steps()
-        with cluster.submitted([_configured(step, reducers, run, failure) for step in steps], run) as ids:
-            for step, step_id in zip(steps, ids, strict=True):
-                bars.stage(step.name, 0)
-                cluster.wait(step_id, failure, bars.tick)
-        return read_merged(plan.summary)
-    finally:
-        objects.remove(deployment.session.client("s3"), work)
-
-
-def streaming_arguments(step: JobStep, reducers: int, run: str) -> list[str]:
-    """The arguments of Hadoop Streaming for a job; `reducers` is the number of reduce tasks, `run` names the work."""
-    names = {option: f"{option.lstrip('-')}.txt" for option in step.files}
-    files = ",".join(f"{step.files[option]}#{name}" for option, name in names.items())
-    arguments = [*step.arguments, *(f"{option}={name}" for option, name in names.items())]
-
-    def task(kind: str) -> str:
-        return shlex.join(["shoal-python", "-m", step.module, "--step-num=0", f"--{kind}", *arguments])
-
-    return [
-        "hadoop-streaming",
-        *("-D", f"mapreduce.job.name=shoal {run}: {step.name}"),
-        *("-D", f"mapreduce.job.reduces={reducers}"),
-        # A line ends at \n alone; Hadoop's default also ends it at \r.
-        *("-D", "textinputformat.record.delimiter=\n"),
-        *(("-files", files) if files else ()),
-        *("-mapper", task("mapper")),
-        *("-reducer", task("reducer")),
-        *(argument for address in step.inputs for argument in ("-input", address)),
-        *("-output", step.output),
-    ]
-
-
-def _configured(step: JobStep | CommandStep, reducers: int, run: str, failure: Place) -> "StepConfigTypeDef":
-    arguments = (
-        streaming_arguments(step, reducers, run)
-        if isinstance(step, JobStep)
-        else ["shoal-python", "-m", step.module, *step.arguments, f"--failure={failure}"]
+    having = cluster.workers()
+    understanding = understand(inputs)
+    sources = _bring(deployment, understanding.sources, bars)
+    settings = understanding.settings(settings)
+    stopwords = read_stopwords(settings.stopwords)
+    run = fingerprint(sources, settings, stopwords)
+    folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
+    settings, beside = _with_stopwords_there(settings, stopwords, folder)
+    tasks = min(_TASKS_PER_VCPU * having.vcpus, max(1, understanding.plain_bytes // _TASK_BYTES))
+    plan = Plan(
+        tasks=[task_line(ranges) for ranges in cut(sources, tasks)],
+        work=str(folder).rstrip("/"),
+        output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
+        settings=settings,
+        max_malformed=max_malformed,
+        input_bytes=understanding.plain_bytes,
     )
-    return {
-        "Name": step.name,
-        "ActionOnFailure": "CANCEL_AND_WAIT",
-        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
-    }
+    work = Work(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
 
-
-def _bring(deployment: Deployment, inputs: Sequence[str], bars: Bars) -> tuple[list[str], int]:
-    """The addresses of the raw files in S3, and about how many bytes they hold; local ones are uploaded."""
-    s3 = deployment.session.client("s3")
-    raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
-    addresses = [address for address in inputs if is_s3(address)]
-    size = 0
-    for address in addresses:
-        place = deployment.own(address)
-        folder = f"{place.key.rstrip('/')}/"
-        found = {
-            key: held for key, held in objects.sizes(s3, place).items() if key == place.key or key.startswith(folder)
+    def configured(step: JobStep | CommandStep) -> "StepConfigTypeDef":
+        if isinstance(step, JobStep):
+            reducers = min(having.vcpus, 1 << plan.part_bits)
+            arguments = RUNNERS[runner](step, reducers=reducers, run=run, having=having)
+        else:
+            arguments = command_arguments(step, str(work.failure))
+        return {
+            "Name": step_name(run, step.name),
+            "ActionOnFailure": "CANCEL_AND_WAIT",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
         }
-        if not sum(found.values()):
-            raise DataError(f"there is nothing at {address}; check the address")
-        size += sum(plain_size(key, held) for key, held in found.items())
-    local = [Path(address) for address in inputs if not is_s3(address)]
-    if local:
-        files = input_files(local)
-        addresses += objects.upload(s3, files, raw, bars)
-        size += sum(plain_size(path.name, path.stat().st_size) for path in files)
-    return addresses, size
+
+    ids, own = _joined(cluster, work, configured, say)
+    try:
+        with cluster.cancelling(ids.values(), run) if own else nullcontext():
+            _follow(cluster, work, ids, bars)
+        made = read_merged(plan.summary)
+    except KeyboardInterrupt:
+        if own:
+            work.remove()
+        else:
+            say(
+                f"run {run}, which another command began, goes on; the same command follows it again, and `aws emr "
+                f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}` cancels its steps"
+            )
+        raise
+    except (DataError, ShoalError) as error:
+        if not own:
+            raise
+        left = work.unfinished()
+        lost = isinstance(error, DataError) and left == plan.steps()[-1:]  # what is finished leads to nothing
+        if lost or left == plan.steps():
+            work.remove()
+            raise
+        raise type(error)(
+            f"{error}; what is finished stays for a day, and the same command goes on from there"
+        ) from error
+    work.finish()
+    return made
 
 
-def _with_stopwords_there(deployment: Deployment, settings: Settings, work: Place) -> Settings:
-    """The settings, with a file of stopwords of one's own put where the tasks can fetch it."""
-    load_stopwords(settings.stopwords)
+def _followed(work: Work) -> str:
+    """What a person is told of work that goes on already."""
+    left = [step.name for step in work.unfinished()]
+    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in left)
+    return (
+        f"following run {work.run}, the same work, which another command began; finished so far: "
+        f"{finished or 'nothing'}"
+    )
+
+
+def _joined(
+    cluster: Cluster,
+    work: Work,
+    configured: Callable[[JobStep | CommandStep], "StepConfigTypeDef"],
+    say: Callable[[str], None],
+) -> tuple[dict[str, str], bool]:
+    """The ids of the work's steps by their names, and whether they are this command's own; others go on already."""
+    since = None
+    # Asked before what is finished: a step that ends meanwhile is then finished when it is looked for.
+    while not (ids := cluster.going_on(step_name(work.run, ""))):
+        if work.claim():
+            try:
+                if not (ids := cluster.going_on(step_name(work.run, ""))):
+                    return _submitted(cluster, work, configured), True
+                break
+            except (KeyboardInterrupt, ShoalError):
+                work.remove()
+                raise
+            finally:
+                work.release()
+        if since is None:
+            say(f"another command is about to begin run {work.run}, the same work; waiting for it")
+            since = time.monotonic()
+        elif time.monotonic() - since > _CLAIM_SECONDS:
+            work.release()  # it was killed before it had submitted anything
+        time.sleep(_PAUSE_SECONDS)
+    work.follow()
+    say(_followed(work))
+    return ids, False
+
+
+def _submitted(
+    cluster: Cluster, work: Work, configured: Callable[[JobStep | CommandStep], "StepConfigTypeDef"]
+) -> dict[str, str]:
+    """Submit what is still to be done; the ids by the names of the steps."""
+    if not (steps := work.unfinished()):
+        return {}
+    work.prepare(steps)
+    submitted = cluster.submit([configured(step) for step in steps])
+    return {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
+
+
+def _follow(cluster: Cluster, work: Work, ids: Mapping[str, str], bars: Bars) -> None:
+    """Return when all steps have completed."""
+    for step in work.unfinished():
+        if step.name not in ids:
+            raise ShoalError(f"the step '{step.name}' of an earlier command has just failed; type the command again")
+        bars.stage(step.name, 0)
+        cluster.wait(ids[step.name], work.failure, bars.tick)
+
+
+def _bring(deployment: Deployment, sources: Sequence[Source], bars: Bars) -> list[Source]:
+    """The sources as they are in S3; local ones are uploaded."""
+    local = [source for source in sources if not is_s3(source.address)]
+    if not local:
+        return list(sources)
+    raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
+    paths = [Path(source.address) for source in local]
+    there = dict(zip(local, objects.upload(deployment.session.client("s3"), paths, raw, bars), strict=True))
+    return [replace(source, address=there.get(source, source.address)) for source in sources]
+
+
+def _with_stopwords_there(
+    settings: Settings, stopwords: frozenset[str], folder: Place
+) -> tuple[Settings, dict[str, bytes]]:
+    """The settings, with a file of stopwords of one's own at an address in `folder`; and its content, by address."""
     if settings.stopwords in ("nltk", "none"):
-        return settings
-    key = f"{work.key}stopwords.txt"
-    deployment.session.client("s3").upload_file(settings.stopwords, work.bucket, key)
-    return replace(settings, stopwords=str(Place(work.bucket, key)))
+        return settings, {}
+    address = f"{folder}stopwords.txt"
+    return replace(settings, stopwords=address), {address: "\n".join(sorted(stopwords)).encode()}

@@ -25,8 +25,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         action="extend",
         type=Path,
         default=[],
-        metavar="FILE",
-        help="review files of your own (JSON lines with reviewText and overall, plain, .gz or .bz2); "
+        metavar="PATH",
+        help="files or folders of your own, as `shoal preprocess --input` takes them; "
         "default: several thousand that the demo writes itself",
     )
     parser.add_argument(

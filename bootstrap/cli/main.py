@@ -1,143 +1,35 @@
-"""`shoal`: reads the command line, runs the verb, and turns every known failure into one sentence.
+"""`shoal`: from the first moment on Ctrl-C ends it with a word and status 130; all else is in `bootstrap.cli.verbs`.
 
-Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted. The easy mistake is to import a verb's
-libraries here: `shoal --help` would take seconds.
+Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted. The easy mistake is to import the verbs
+here: that takes half a second, in which Ctrl-C would be a traceback.
 """
 
-import argparse
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from types import FrameType
 
-import psutil
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
-
-from bootstrap.cli import (
-    catalog,
-    costs,
-    demo,
-    deploy,
-    destroy,
-    embedded,
-    extend,
-    fetch,
-    logs,
-    plan,
-    predict,
-    preprocess,
-    status,
-    train,
-)
-from bootstrap.cli.aws_errors import sentence
-from bootstrap.errors import ShoalError, UsageError
-from bootstrap.fleet import ENDING_SIGNALS
-from corpus.errors import DataError
-from embedded.errors import EmulatorError
-from infra.errors import TopologyError
-from jobs.errors import JobError
-from trainer.errors import TrainingError
-
-_VERBS = (
-    plan,
-    deploy,
-    preprocess,
-    train,
-    predict,
-    status,
-    logs,
-    costs,
-    extend,
-    fetch,
-    destroy,
-    demo,
-    catalog,
-    embedded,
-)
-_KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _INTERRUPTED = 130
-_WAY = """\
-on AWS:
-  shoal plan starter                   the price, and what stands in the way; creates nothing
-  shoal deploy starter                 the cluster; from now on it costs money, and ends by itself
-  shoal preprocess --deployment starter --input reviews/*.json.gz
-  shoal train --deployment starter --output results/model
-  shoal destroy starter                all of it away, with proof
-on this machine, for nothing:
-  shoal demo                           all of that against an emulator
-  shoal preprocess --local, shoal train --local, shoal predict
-
-`shoal VERB --help` explains a verb. Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted.
-"""
 _PROCESS = os.getpid()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line's verb; returns the exit status."""
-    args = _parser().parse_args(arguments)
-    before = _children()
-    for number in ENDING_SIGNALS:
-        signal.signal(number, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
     try:
-        return int(args.run(args))
-    except UsageError as error:
-        _say(error)
-        return 2
-    except _KNOWN as error:
-        _say(error)
-        return 1
-    except (BotoCoreError, ClientError, Boto3Error) as error:
-        _say(sentence(error))
-        return 1
+        from bootstrap.cli.verbs import run
+
+        return run(arguments, _interrupt)
     except KeyboardInterrupt:
-        _say("interrupted")
+        print("shoal: interrupted", file=sys.stderr)  # noqa: T201
         return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; what Python would still flush must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    finally:
-        _end_children(before)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="shoal",
-        description="A pile of reviews to a trained sentiment model, on a cluster that switches itself off.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=_WAY,
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in _VERBS:
-        added = verb.add(verbs)
-        added.set_defaults(run=verb.run)
-    return parser
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     if os.getpid() != _PROCESS:  # a process forked by a library, which inherited this handler
         os._exit(_INTERRUPTED)
     raise KeyboardInterrupt
-
-
-def _say(text: object) -> None:
-    print(f"shoal: {text}", file=sys.stderr)  # noqa: T201
-
-
-def _children() -> set[psutil.Process]:
-    return set(psutil.Process().children(recursive=True))
-
-
-def _end_children(but: AbstractSet[psutil.Process]) -> None:
-    """No verb leaves a process behind, however it ended; those that were there before it are not its own."""
-    children = _children() - but
-    for child in children:
-        child.terminate()
-    for child in psutil.wait_procs(children, timeout=10)[1]:
-        child.kill()
 
 
 if __name__ == "__main__":

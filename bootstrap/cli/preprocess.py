@@ -1,16 +1,49 @@
 """`shoal preprocess`: raw reviews to dataset.h5 and counts.json."""
 
 import argparse
-from pathlib import Path
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
+from bootstrap.cli.made import result, warnings
 from bootstrap.cli.named import account_of, add_where, checked
-from bootstrap.cli.output import add_json, percent, summary
+from bootstrap.cli.output import add_json, say, show
+from bootstrap.cli.reading import add_reading, read_inputs
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
 from jobs.choose import add_max_malformed
 from jobs.settings import add_settings, read_settings
+
+if TYPE_CHECKING:
+    from corpus.settings import Settings
+    from jobs.merge import Merged
+    from jobs.sources import Inputs
+
+_RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
+# The defaults are the first ones.
+_DESCRIPTION = """\
+Turn raw reviews into a dataset: duplicates removed, words as numbers, split into train and test.
+
+Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment its EMR cluster does it, which is paid
+for from its deployment until it has been idle for a while.
+"""
+_EXAMPLES = """\
+Examples:
+  shoal preprocess --local --input reviews/*.json.gz --output results/data
+      files as SNAP publishes them (JSON lines with reviewText and overall, or text and rating)
+  shoal preprocess --local --input reviews --output results/data --dry-run
+      what is in the folder and what it would take; writes nothing
+  shoal preprocess --local --input train.csv --test-input test.csv --output results/data
+      a test set of its own; columns label, title and text, with or without a header
+  shoal preprocess --local --input imdb.jsonl.gz --label-field label --text-field text --output results/data
+      fields of other names; labels 0/1, 1/2, neg/pos are understood, others need --positive-label
+  shoal preprocess --local --input polarity.dat --separator '$LABEL$' --output results/data
+      any text between the columns: here the text, then the label
+  shoal preprocess --local --positive-input pos.txt --negative-input neg.txt --output results/data
+      plain texts, a line each, by their class
+  shoal preprocess --deployment starter --input s3://my-bucket/reviews/ 'more/*.parquet'
+      on the EMR cluster of a deployment
+"""
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -18,24 +51,22 @@ def add(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "preprocess",
         help="turn raw reviews into a dataset",
-        description="Turn raw reviews (JSON lines with reviewText and overall, plain, .gz or .bz2) into a dataset: "
-        "duplicates removed, words as numbers, split into train and test. With --deployment its EMR cluster does it, "
-        "which is paid for from its deployment until it has been idle for a while.",
-        epilog="Examples: shoal preprocess --deployment starter --input reviews/*.json.gz; "
-        "shoal preprocess --local --input reviews/*.json.gz --output results/data",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EXAMPLES,
     )
     add_where(parser)
+    add_reading(parser)
     parser.add_argument(
-        "--input",
-        nargs="+",
-        action="extend",
-        required=True,
-        metavar="PATH_OR_S3",
-        help="files or folders; with --deployment also s3://... (files here are uploaded to its raw bucket)",
+        "--output", metavar="DIR_OR_S3", help="folder, or s3://..., for dataset.h5 and counts.json (with --local)"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="folder for dataset.h5 and counts.json (with --local)"
+        "--runner",
+        choices=("auto", "local", "inline", "streaming", "spark"),
+        help="with --local: local (a process a core), inline (one process), or auto (the default: local but for little "
+        "input); with --deployment: streaming (the default) or spark",
     )
+    parser.add_argument("--dry-run", action="store_true", help="show what is understood and estimated; write nothing")
     add_max_malformed(parser)
     add_settings(parser.add_argument)
     add_json(parser)
@@ -46,55 +77,94 @@ def run(args: argparse.Namespace) -> int:
     """Do it."""
     try:
         settings = read_settings(args)
+        inputs = read_inputs(args, settings.rating_range)
     except DataError as error:
         raise UsageError(str(error)) from error
-    if args.local:
-        if args.region is not None:
-            raise UsageError("--region goes with --deployment; with --local nothing leaves this machine")
-        if args.output is None:
-            raise UsageError("--local needs --output DIR, the folder for dataset.h5 and counts.json")
-        if any(address.startswith("s3://") for address in args.input):
-            raise UsageError("--local reads files of this machine; copy s3:// input here first, or use --deployment")
-        from jobs.pipeline import preprocess as preprocess_here
-
-        with Bars() as bars:
-            made = preprocess_here(
-                [Path(path) for path in args.input],
-                args.output,
-                settings=settings,
-                max_malformed=args.max_malformed,
-                progress=bars,
-            )
-    else:
-        if args.output is not None:
-            raise UsageError("--output goes with --local; a deployment keeps its datasets in its data bucket")
-        from bootstrap.deployment import find
-        from bootstrap.preprocess import preprocess as preprocess_there
-
-        with Bars() as bars:
-            made = preprocess_there(
-                find(checked(args.deployment), account_of(args)),
-                args.input,
-                settings=settings,
-                max_malformed=args.max_malformed,
-                bars=bars,
-            )
-    summary(args, {"dataset": made.dataset, "digest": made.digest, **made.counts}, rows(made.dataset, made.counts))
+    _check(args)
+    if args.dry_run:
+        _preview(args, inputs, settings)
+        return 0
+    made = _here(args, inputs, settings) if args.local else _there(args, inputs, settings)
+    noticed = warnings(made, settings)
+    said = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
+    show(args, {**said, "warnings": noticed}, result(made))
+    if not args.json:
+        for each in noticed:
+            say(f"warning: {each}")
     return 0
 
 
-def rows(dataset: str, counts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The counts a person looks at."""
-    positive = counts["positive_train"] + counts["positive_test"]
-    reasons = ", ".join(f"{n} {reason}" for reason, n in counts["malformed_by_reason"].items() if n)
-    return [
-        ("dataset", dataset),
-        ("lines", f"{counts['lines']:,}"),
-        ("malformed", f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")),
-        ("empty", f"{counts['empty']:,}"),
-        ("distinct texts", f"{counts['distinct']:,} ({counts['conflicting']:,} rated differently by their duplicates)"),
-        ("without a kept word", f"{counts['wordless']:,}"),
-        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test"),
-        ("positive", percent(positive / (counts["train"] + counts["test"]))),
-        ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
-    ]
+def _check(args: argparse.Namespace) -> None:
+    """What goes with --local, and what with --deployment."""
+    if args.local and args.region is not None:
+        raise UsageError("--region goes with --deployment; with --local AWS's own configuration says it")
+    if args.local and args.output is None and not args.dry_run:
+        raise UsageError("--local needs --output, the folder for dataset.h5 and counts.json")
+    if not args.local and args.output is not None:
+        raise UsageError("--output goes with --local; a deployment keeps its datasets in its data bucket")
+    where = "local" if args.local else "deployment"
+    if args.runner not in (None, *_RUNNERS[where]):
+        raise UsageError(f"--runner {args.runner} does not go with --{where}; choose {' or '.join(_RUNNERS[where])}")
+    args.runner = args.runner or _RUNNERS[where][0]
+
+
+def _here(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "Merged":
+    from jobs.pipeline import preprocess
+
+    with Bars() as bars:
+        return preprocess(
+            inputs, args.output, settings=settings, runner=args.runner, max_malformed=args.max_malformed, progress=bars
+        )
+
+
+def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "Merged":
+    from bootstrap.deployment import find
+    from bootstrap.preprocess import preprocess
+
+    with Bars() as bars:
+        return preprocess(
+            find(checked(args.deployment), account_of(args)),
+            inputs,
+            settings=settings,
+            max_malformed=args.max_malformed,
+            runner=args.runner,
+            bars=bars,
+            say=say,
+        )
+
+
+def _preview(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> None:
+    """Show what would be done."""
+    from bootstrap.cli.preview import Preview, content, text
+    from corpus.text import load_stopwords
+    from jobs.storage import is_s3, join
+    from jobs.understanding import estimate, understand
+
+    load_stopwords(settings.stopwords)
+    uploads_to = None
+    if args.local:
+        cores = len(os.sched_getaffinity(0)) if args.runner != "inline" else 1
+        # Results on S3 lie in a folder named by what they are, so that none replaces another.
+        home = join(args.output, "DIGEST") if args.output and is_s3(args.output) else args.output
+    else:
+        from bootstrap.cluster import Cluster
+        from bootstrap.deployment import find
+        from bootstrap.preprocess import RAW_PREFIX
+        from infra import topology
+
+        deployment = find(checked(args.deployment), account_of(args))
+        for address in filter(is_s3, (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative)):
+            deployment.own(address)
+        cores = Cluster(deployment).workers().vcpus
+        home = f"s3://{deployment.output(topology.OUTPUT_DATA_BUCKET)}/{topology.DATASETS_PREFIX}DIGEST"
+        uploads_to = f"s3://{deployment.output(topology.OUTPUT_RAW_BUCKET)}/{RAW_PREFIX}"
+    understanding = understand(inputs, leave_out=args.output)
+    preview = Preview(
+        understanding=understanding,
+        settings=understanding.settings(settings),
+        estimated=estimate(understanding, cores),
+        cores=cores,
+        output=tuple(join(home, name) for name in ("dataset.h5", "counts.json")) if home else (),
+        uploads_to=uploads_to,
+    )
+    show(args, content(preview), text(preview))

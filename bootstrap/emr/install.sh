@@ -27,10 +27,26 @@ python3.11 -m venv "$home/venv"
 
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
-export PYTHONPATH=$home/code AWS_DEFAULT_REGION=$region
+export PYTHONPATH=$home/code\${PYTHONPATH:+:\$PYTHONPATH} AWS_DEFAULT_REGION=$region
+export NUMBA_CACHE_DIR=$home/compiled
+# Many tasks start at once, and the node's metadata service makes some of them wait for credentials.
+export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
+# The root volume is small. Streaming says a folder; other containers of YARN have their own, which goes with them.
+temporary=$root/mnt/tmp
+[ -z "\${CONTAINER_ID:-}" ] || temporary=\$PWD
+[ -n "\${TMPDIR:-}" ] || [ ! -w "\$temporary" ] || export TMPDIR=\$temporary
 exec $home/venv/bin/python "\$@"
 RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"
 # YARN's containers may have a shorter PATH than a login.
 [ -n "$root" ] || sudo ln -sf /usr/local/bin/shoal-python /usr/bin/shoal-python
-"$root/usr/local/bin/shoal-python" -c 'import jobs.encode, jobs.merge'
+# Compiled once a node instead of once a task; what is imported here leaves its bytecode too. numba passes over a folder
+# that it cannot write to, and YARN runs tasks as a user of its own.
+mkdir -p "$home/compiled"
+"$root/usr/local/bin/shoal-python" -c '
+import jobs.choose, jobs.encode, jobs.merge, jobs.vocabulary
+from jobs.deduplicate import Deduplicate
+from jobs.tokenise import Tokeniser
+words = Tokeniser()
+words.letters_of(words(["compiled"]).ids)'
+chmod -R a+rwX "$home/compiled"

@@ -1,12 +1,15 @@
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from bootstrap.cluster import Cluster
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
+from bootstrap.remote import Command
 from embedded.aws import EmbeddedAws
 from infra import topology
 
@@ -19,8 +22,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[boto3.Session]
         yield boto3.Session()
 
 
-def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deployment:
-    """One with a cluster of these groups: role, type, how many."""
+def deployment(session: boto3.Session, *groups: tuple[str, str, int], boot: str | None = None) -> Deployment:
+    """One with a cluster of these groups: role, type, how many; its nodes boot by the script `boot`."""
     instances: Any = [
         {"InstanceRole": role, "InstanceType": kind, "InstanceCount": count} for role, kind, count in groups
     ]
@@ -31,9 +34,25 @@ def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deploym
         ServiceRole="service",
         JobFlowRole="node",
         Instances={"InstanceGroups": instances, "KeepJobFlowAliveWhenNoSteps": True},
+        BootstrapActions=[{"Name": "boot", "ScriptBootstrapAction": {"Path": boot}}] if boot else [],
     )
     outputs = {topology.OUTPUT_CLUSTER_ID: made["JobFlowId"], topology.OUTPUT_LOG_BUCKET: "log"}
     return Deployment(name="mine", topology="starter", session=session, outputs=outputs)
+
+
+def sleeping(name: str) -> Any:
+    """A step that runs for a minute."""
+    return {
+        "Name": name,
+        "ActionOnFailure": "CANCEL_AND_WAIT",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["sleep", "60"]},
+    }
+
+
+def primary_of(session: boto3.Session, there: Cluster) -> str:
+    """The instance that is a cluster's primary node."""
+    found = session.client("emr").list_instances(ClusterId=there.id, InstanceGroupTypes=["MASTER"])
+    return str(found["Instances"][0]["Ec2InstanceId"])
 
 
 @pytest.mark.parametrize(
@@ -45,7 +64,7 @@ def deployment(session: boto3.Session, *groups: tuple[str, str, int]) -> Deploym
     ],
 )
 def test_core_and_task_nodes_work_or_the_primary_one_alone(session, groups, vcpus) -> None:
-    assert Cluster(deployment(session, *groups)).worker_vcpus() == vcpus
+    assert Cluster(deployment(session, *groups)).workers().vcpus == vcpus
 
 
 def test_a_cluster_that_has_ended_is_said_with_the_way_to_another(session) -> None:
@@ -55,3 +74,67 @@ def test_a_cluster_that_has_ended_is_said_with_the_way_to_another(session) -> No
         ShoalError, match=r"\); `shoal deploy starter --deployment mine` brings a new one and leaves the"
     ):
         Cluster(ended)
+
+
+def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(session) -> None:
+    there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    names = ("shoal 1: encode", "shoal 1: merge", "shoal 2: merge", "end cancelled jobs")
+    ids = there.submit([sleeping(name) for name in names])
+    assert there.going_on("shoal 1: ") == {"encode": ids[0], "merge": ids[1]}
+    with pytest.raises(KeyboardInterrupt), there.cancelling(ids, "1"):
+        raise KeyboardInterrupt
+    assert there.going_on("shoal ") == {}
+
+
+def test_steps_go_on_when_aws_cannot_be_reached(session) -> None:
+    there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    (step,) = there.submit([sleeping("shoal 1: merge")])
+    with pytest.raises(EndpointConnectionError), there.cancelling([step], "1"):
+        raise EndpointConnectionError(endpoint_url="nowhere")
+    assert there.going_on("shoal 1: ") == {"merge": step}
+
+
+YARN = """\
+mkdir -p $NODE_ROOT/usr/local/bin
+cat > $NODE_ROOT/usr/local/bin/yarn <<'RUN'
+#!/bin/bash
+case "$*" in
+  "application -list") printf 'application_1 shoal 1: encode MAPREDUCE\\napplication_2 shoal 2: encode MAPREDUCE\\n' ;;
+  *) echo "$@" >>$NODE_ROOT/ended ;;
+esac
+RUN
+chmod +x $NODE_ROOT/usr/local/bin/yarn
+"""
+
+
+def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> None:
+    s3 = session.client("s3")
+    s3.create_bucket(Bucket="boot")
+    s3.put_object(Bucket="boot", Key="yarn.sh", Body=YARN.encode())
+    mine = deployment(session, ("MASTER", "m5.xlarge", 1), ("CORE", "m5.xlarge", 1), boot="s3://boot/yarn.sh")
+    there = Cluster(mine)
+    own, other = there.submit([sleeping("shoal 1: encode"), sleeping("shoal 2: encode")])
+    emr = session.client("emr")
+
+    def state(step: str) -> str:
+        return str(emr.describe_step(ClusterId=there.id, StepId=step)["Step"]["Status"]["State"])
+
+    while state(own) == "PENDING":
+        time.sleep(0.1)
+    with pytest.raises(KeyboardInterrupt), there.cancelling([own], "1"):
+        raise KeyboardInterrupt
+    assert state(own) == "CANCELLED"
+    assert state(other) in ("PENDING", "RUNNING")
+    said = Command(session, primary_of(session, there), "cat $NODE_ROOT/ended")
+    said.wait()
+    assert said.state().said == "application -kill application_1"
+
+
+def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:
+    there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    _, waiting = there.submit([sleeping("shoal 2: encode"), sleeping("shoal 1: encode")])
+    with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], "1"):
+        raise KeyboardInterrupt
+    assert list(there.going_on("shoal ")) == ["2: encode"]
+    sent = session.client("ssm").list_command_invocations(InstanceId=primary_of(session, there))
+    assert sent["CommandInvocations"] == []

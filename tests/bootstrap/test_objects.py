@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import boto3
@@ -114,7 +115,33 @@ def test_a_folder_comes_back_and_can_be_removed(client, tmp_path: Path) -> None:
     assert objects.sizes(client, Place(BUCKET, "run/")) == {}
 
 
+def test_what_is_kept_of_a_folder_stays(client) -> None:
+    for key in ("work/a", "work/b"):
+        client.put_object(Bucket=BUCKET, Key=key, Body=b"")
+    objects.remove(client, Place(BUCKET, "work/"), but=[Place(BUCKET, "work/b")])
+    assert list(objects.sizes(client, Place(BUCKET, "work/"))) == ["work/b"]
+
+
+def test_one_of_many_writes_a_new_object_and_learns_it_though_it_asks_again(client) -> None:
+    place = Place(BUCKET, "claims/one")
+    assert objects.written(client, place) is None
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda n: objects.put_new(client, place, b"%d" % n), range(8)))
+    assert sum(won) == 1
+    assert stored(client, str(place)) == b"%d" % won.index(True)
+    assert objects.put_new(client, place, b"%d" % won.index(True))
+    assert objects.written(client, place) is not None
+
+
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ShoalError, match="is no address of S3"):
         objects.parse(address)
+
+
+def test_small_objects_are_written_by_their_addresses(client) -> None:
+    contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
+    objects.put(client, contents)
+    assert {address: stored(client, address) for address in contents} == contents
+    assert objects.exists(client, Place(BUCKET, "tasks/00007"))
+    assert not objects.exists(client, Place(BUCKET, "tasks/0000"))

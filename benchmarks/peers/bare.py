@@ -1,0 +1,88 @@
+"""Shoal's jobs without a runner: `python -m benchmarks.peers.bare INPUT OUTPUT`, one process, task after task.
+
+What mrjob, Hadoop or Spark add to the jobs' own cost is the difference to this. Between map and reduce, records lie in
+a file a key, which is the least that any runner does; so memory is the jobs' own.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from struct import Struct
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+from corpus.settings import Settings
+from jobs.ranges import cut, task_line
+from jobs.sources import Inputs
+from jobs.steps import JobStep, Plan
+from jobs.understanding import understand
+
+_MAX_MALFORMED = 0.05
+_SIZE = Struct("<Q")
+
+Record = tuple[bytes, bytes]
+
+
+def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
+    """A raw file to `output`, by as many map tasks at least."""
+    understanding = understand(Inputs(files=(str(source),)))
+    with TemporaryDirectory(dir=output) as work:
+        plan = Plan(
+            tasks=[task_line(ranges) for ranges in cut(understanding.sources, tasks)],
+            work=work,
+            output=str(output),
+            settings=understanding.settings(Settings()),
+            max_malformed=_MAX_MALFORMED,
+            input_bytes=understanding.plain_bytes,
+        )
+        for address, content in plan.task_files().items():
+            Path(address).parent.mkdir(exist_ok=True)
+            Path(address).write_bytes(content)
+        for step in plan.steps():
+            if isinstance(step, JobStep):
+                run_job(step, Path(work) / "shuffle")
+            else:
+                import_module(step.module).run(step.arguments)
+
+
+def run_job(step: JobStep, shuffle: Path) -> None:
+    """One job from its input folders to `part-00000` of its output folder."""
+    job_class = getattr(import_module(step.module), step.job)
+    job = job_class([*step.arguments, *(f"{option}={path}" for option, path in step.files.items())])
+    job.sandbox(stderr=BytesIO())  # takes what only a runner wants to hear
+    lines = (line for folder in step.inputs for path in sorted(Path(folder).iterdir()) for line in path.open("rb"))
+    read, write = job.pick_protocols(0, "mapper")[0], job.pick_protocols(0, "reducer" if step.reduces else "mapper")[1]
+    mapped: Iterable[Record] = job.map_pairs((read(line.rstrip(b"\n")) for line in lines), 0)
+    Path(step.output).mkdir()
+    with (Path(step.output) / "part-00000").open("wb") as out:
+        for key, value in _reduced(job, mapped, shuffle) if step.reduces else mapped:
+            out.write(write(key, value) + b"\n")
+    Path(step.made).touch()
+
+
+def _reduced(job: Any, mapped: Iterable[Record], shuffle: Path) -> Iterator[Record]:
+    shuffle.mkdir()
+    files: dict[bytes, BinaryIO] = {}
+    for key, value in mapped:
+        if key not in files:
+            files[key] = (shuffle / str(len(files))).open("w+b")
+        files[key].write(_SIZE.pack(len(value)))
+        files[key].write(value)
+    yield from job.reduce_pairs(_in_order(files), 0)
+    for file in files.values():
+        file.close()
+        Path(file.name).unlink()
+    shuffle.rmdir()
+
+
+def _in_order(files: dict[bytes, BinaryIO]) -> Iterator[Record]:
+    for key in sorted(files):
+        files[key].seek(0)
+        while size := files[key].read(_SIZE.size):
+            yield key, files[key].read(*_SIZE.unpack(size))
+
+
+if __name__ == "__main__":
+    preprocess(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())

@@ -1,0 +1,52 @@
+"""The fastest exact way that plain Python has from a line to its rating and cleaned words, for peers without a better.
+
+`orjson`, `bytes.translate` and `split` do the work in C; html.unescape, Unicode's lower case and stripping apostrophes
+are paid for only by texts that need them. What it equals is `corpus.formats` and `corpus.text.words`.
+"""
+
+import html
+import re
+
+import orjson
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+
+_TABLE = bytes(
+    letter
+    if ord("a") <= letter <= ord("z") or letter == ord("'")
+    else letter + 32
+    if ord("A") <= letter <= ord("Z")
+    else 32
+    for letter in range(256)
+)
+
+
+def cleaned_words(text: str) -> list[bytes]:
+    """The cleaned words of a text."""
+    if "&" in text:
+        text = html.unescape(text)
+    if not text.isascii():
+        text = text.replace("\u2019", "'").lower()
+    found = text.encode("ascii", "replace").translate(_TABLE).split()
+    if "'" in text:
+        found = [stripped for word in found if (stripped := word.strip(b"'"))]
+    return found
+
+
+def review(line: bytes) -> tuple[str, int] | None:
+    """Text and rating of a line of SNAP's files of 2014 and 2018; None where it is malformed."""
+    try:
+        value = orjson.loads(line)
+        text, rating = value["reviewText"], value["overall"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if isinstance(rating, str) and _NUMBER.fullmatch(stripped := rating.strip(" \t\r\n")):
+        rating = float(stripped)
+    if not isinstance(text, str) or type(rating) not in (int, float) or rating not in (1, 2, 3, 4, 5):
+        return None
+    return text, int(rating)
+
+
+def is_blank(line: bytes) -> bool:
+    """Whether a line is none, holding only white space."""
+    return not line.strip(b" \t\r\n")

@@ -1,0 +1,10 @@
+"""Shoal as its users run it: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`, the runner being mrjob's."""
+
+import sys
+
+from jobs.pipeline import preprocess
+from jobs.sources import Inputs
+
+if __name__ == "__main__":
+    runner, source, output = sys.argv[1:]
+    preprocess(Inputs(files=(source,)), output, runner=runner)

@@ -1,0 +1,159 @@
+"""The pipeline as a cluster runs it: every step by the arguments that EMR gets, on the embedded Hadoop Streaming.
+
+From its rate clusters are predicted: what a task costs is here what it costs there, but Hadoop's own work is played
+by Python and `sort`. The easy mistake is to believe the wall time of more vCPUs than this machine has cores.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.generated import write_reviews
+from bootstrap.step_arguments import Workers, command_arguments, streaming_arguments
+from corpus.settings import Settings
+from corpus.text import load_stopwords
+from embedded.faults import Unruly
+from embedded.streaming import unruly_environment
+from jobs.merge import Merged, read_merged
+from jobs.ranges import cut, task_line
+from jobs.sources import Inputs
+from jobs.steps import CommandStep, JobStep, Plan, fingerprint
+from jobs.storage import exists, is_s3, join, write_text
+from jobs.understanding import understand
+
+WHAT = "1 GB of generated reviews to a dataset by the steps of a cluster, each on Hadoop Streaming as it is played here"
+FIGURES = ("MB", "MB / CPU s", "MB / s")
+
+_SIZE = 10**9
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+class StepError(Exception):
+    """A step failed: its name and what it said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Seconds of a step: of all its processes' CPU time, and of the clock."""
+
+    cpu: float
+    wall: float
+
+
+class Node:
+    """A machine that plays the primary node of a cluster, in a folder of its own.
+
+    Args:
+        folder: what stands for its root.
+        unruly: what Hadoop does to tasks.
+        environment: what its processes have besides this process's environment.
+    """
+
+    def __init__(
+        self, folder: Path, *, unruly: Unruly | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        commands = folder / "usr" / "local" / "bin"
+        commands.mkdir(parents=True, exist_ok=True)
+        python = commands / "shoal-python"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH="{_ROOT}" exec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
+        self.logs = folder / "var" / "log" / "hadoop-yarn" / "containers"
+        self.said = folder / "said.txt"
+        self._failure = folder / "failure.txt"
+        self._environment = {
+            **os.environ,
+            **(environment or {}),
+            **unruly_environment(unruly or Unruly()),
+            "NODE_ROOT": str(folder),
+            "PATH": os.pathsep.join([str(commands), os.environ["PATH"]]),
+            "PYTHONPATH": str(_ROOT),
+        }
+
+    def command(self, step: JobStep | CommandStep, *, reducers: int = 2, properties: Sequence[str] = ()) -> list[str]:
+        """What runs a step here; `properties` are more of Hadoop's, each `NAME=VALUE`."""
+        if isinstance(step, CommandStep):
+            return command_arguments(step, str(self._failure))
+        having = Workers(vcpus=reducers, cores=1, task_mb=1536)
+        arguments = streaming_arguments(_with_schemes(step), reducers=reducers, run="here", having=having)[1:]
+        more = [argument for each in properties for argument in ("-D", each)]
+        return [sys.executable, "-m", "embedded.streaming", *more, *arguments]
+
+    def start(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """Start a command; what it says goes to the file `said`."""
+        with self.said.open("wb") as out:
+            return subprocess.Popen(command, env=self._environment, stdout=out, stderr=out)
+
+    def run(self, plan: Plan, *, reducers: int = 2, properties: Sequence[str] = ()) -> dict[str, Cost]:
+        """Do what is still to be done of a plan; returns what each step cost. Raises StepError."""
+        for address, content in plan.task_files().items():
+            write_text(address, content.decode())
+        costs = {}
+        for step in plan.steps():
+            if exists(step.made):
+                continue
+            before, start = _cpu(), time.monotonic()
+            if self.start(self.command(step, reducers=reducers, properties=properties)).wait():
+                raise StepError(f"{step.name}: {self.said.read_text(errors='replace')}")
+            costs[step.name] = Cost(cpu=_cpu() - before, wall=time.monotonic() - start)
+        return costs
+
+
+def planned(inputs: Inputs, folder: str, *, settings: Settings | None = None, tasks: int = 4) -> Plan:
+    """The work on some input in `folder`, a path or s3://..., its results in `folder`/data."""
+    understanding = understand(inputs)
+    wanted = understanding.settings(settings or Settings())
+    run = fingerprint(understanding.sources, wanted, load_stopwords(wanted.stopwords))
+    return Plan(
+        tasks=[task_line(ranges) for ranges in cut(understanding.sources, tasks)],
+        work=join(folder, run),
+        output=join(folder, "data"),
+        settings=wanted,
+        max_malformed=0.2,
+        input_bytes=understanding.plain_bytes,
+    )
+
+
+def made(plan: Plan) -> Merged:
+    """What came of a plan."""
+    return read_merged(plan.summary)
+
+
+def measure(run: int) -> dict[str, dict[str, float]]:
+    """One run: the figures of the whole and of each step."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_reviews(folder / "reviews.json", _SIZE, seed=run)
+        plan = planned(Inputs(files=(str(folder / "reviews.json"),)), name, tasks=2 * (os.cpu_count() or 1))
+        costs = Node(folder / "node").run(plan, reducers=os.cpu_count() or 1)
+    whole = Cost(cpu=sum(cost.cpu for cost in costs.values()), wall=sum(cost.wall for cost in costs.values()))
+    size = _SIZE / 1e6
+    return {
+        case: dict(zip(FIGURES, (size, size / cost.cpu, size / cost.wall), strict=True))
+        for case, cost in {"all steps": whole, **costs}.items()
+    }
+
+
+def _with_schemes(step: JobStep) -> JobStep:
+    """A step whose addresses are Hadoop's, for which a path without a scheme would be in HDFS."""
+
+    def uri(address: str) -> str:
+        return address if is_s3(address) else Path(address).as_uri()
+
+    return replace(
+        step,
+        inputs=tuple(map(uri, step.inputs)),
+        output=uri(step.output),
+        files={option: uri(address) for option, address in step.files.items()},
+    )
+
+
+def _cpu() -> float:
+    """CPU time of all processes that ended and were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,188 @@
+"""`shoal dataset info`: what is in a dataset: shapes, settings, counts, digest, and a few rows as words.
+
+The easy mistake is to fetch gigabytes from S3 to show a page of them: only what is shown is read, unless --check has to
+see everything.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from math import prod
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.cli.figures import size
+from bootstrap.cli.output import add_json, percent, show
+from corpus.errors import DataError
+
+if TYPE_CHECKING:
+    from corpus.dataset import Dataset, Split
+
+_READ_AHEAD = 1 << 20
+_WIDTH = 118
+_LABELS = {0: "negative", 1: "positive"}
+_NAMELESS = ("<padding>", "<unknown>")
+
+
+def add(verbs: Any) -> argparse.ArgumentParser:
+    """Declare the verb."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "dataset",
+        help="show what is in a dataset",
+        description="Look into datasets that `shoal preprocess` made.",
+        epilog="Example: shoal dataset info results/data/dataset.h5",
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    info = actions.add_parser(
+        "info",
+        help="shapes, settings, counts, digest, and a few rows as words",
+        description="Show what is in a dataset, or in one of its part files: shapes, settings, counts, digest, and a "
+        "few rows as words. Of s3:// only that is read.",
+        epilog="Examples: shoal dataset info results/data/dataset.h5; "
+        "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
+    )
+    info.add_argument("file", metavar="FILE_OR_S3", help="a dataset.h5, or its address on S3")
+    info.add_argument(
+        "--sample", type=_count, default=3, metavar="N", help="rows to show of each split (default: %(default)s)"
+    )
+    info.add_argument(
+        "--check", action="store_true", help="read all of it, and compare its digest with the recorded one"
+    )
+    add_json(info)
+    return parser
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text} is no number of rows, such as 3")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it."""
+    with _opened(args.file, whole=args.check) as (dataset, stored_bytes):
+        if args.check:
+            _check(args.file, dataset)
+        content = _content(args.file, dataset, stored_bytes, args.sample)
+        content["checked"] = args.check
+    show(args, content, _page(content))
+    return 0
+
+
+@contextmanager
+def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
+    """The dataset at an address, and its bytes; of one on S3 only what is asked for travels, unless it is the whole."""
+    from corpus.dataset import open_dataset
+    from jobs.storage import is_s3, open_range, readable
+
+    if is_s3(address) and not whole:
+        with closing(open_range(address, ahead=_READ_AHEAD)) as file, open_dataset(address, file) as dataset:
+            yield dataset, file.seek(0, 2)
+        return
+    with readable(address) as path, open_dataset(path) as dataset:
+        yield dataset, path.stat().st_size
+
+
+def _check(address: str, dataset: "Dataset") -> None:
+    if (found := dataset.computed_digest()) != dataset.digest:
+        raise DataError(
+            f"{address} was changed since it was made: the digest of its arrays is {found}, but {dataset.digest} is "
+            "recorded; fetch it again, or make it again by `shoal preprocess`"
+        )
+
+
+def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -> dict[str, Any]:
+    from corpus.layout import ARRAYS, LAYOUT_VERSION
+
+    splits = (dataset.train, dataset.test)
+    arrays = {f"/{split.name}/{name}": getattr(split, name) for split in splits for name in ARRAYS}
+    words = [*_NAMELESS, *dataset.vocabulary]
+    return {
+        "dataset": address,
+        "bytes": stored_bytes,
+        "layout_version": LAYOUT_VERSION,
+        "digest": dataset.digest,
+        "arrays": {
+            path: {
+                "shape": array.shape,
+                "dtype": str(array.dtype),
+                "rows_a_chunk": array.chunk_rows,
+                "packing": array.packing,
+                "bytes": array.stored_bytes,
+                "plain_bytes": prod(array.shape) * array.dtype.itemsize,
+            }
+            for path, array in arrays.items()
+        },
+        "vocabulary": len(dataset.vocabulary),
+        "stopwords": len(dataset.stopwords),
+        "settings": asdict(dataset.settings),
+        "counts": dataset.counts,
+        "sample": [row for split in splits for row in _sample(split, words, sample)],
+    }
+
+
+def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[str, Any]]:
+    """The first rows of a split. Rows are in the order of digests, which is none: any are as good as others."""
+    rows = split.rows(0, count)
+    for number, (tokens, length, label, rating) in enumerate(zip(*rows, strict=True)):
+        known = [words[word] if word < len(words) else f"<no word {word}>" for word in tokens[:length].tolist()]
+        found = {"split": split.name, "row": number, "label": int(label), "rating": int(rating)}
+        yield {**found, "words": known}
+
+
+def _page(content: Mapping[str, Any]) -> str:
+    from tabulate import tabulate
+
+    from bootstrap.cli.made import figures
+
+    plain, packed = (sum(array[name] for array in content["arrays"].values()) for name in ("plain_bytes", "bytes"))
+    share = f", rows packed to {percent(packed / plain)}" if plain else ""
+    verdict = (
+        "right: all arrays were read" if content["checked"] else "as recorded; --check compares it with the arrays"
+    )
+    head = [
+        ("dataset", content["dataset"]),
+        ("size", f"{size(content['bytes'])}{share}"),
+        ("layout", f"version {content['layout_version']}"),
+        ("digest", f"{content['digest']} ({verdict})"),
+        ("words", f"{content['vocabulary']:,} with an id of their own, {content['stopwords']:,} left out"),
+    ]
+    arrays = [
+        (
+            path,
+            " x ".join(f"{n:,}" for n in array["shape"]),
+            array["dtype"],
+            f"{array['rows_a_chunk']:,}",
+            array["packing"],
+            size(array["bytes"]),
+        )
+        for path, array in content["arrays"].items()
+    ]
+    settings = [(name, _said(value)) for name, value in content["settings"].items()]
+    parts = [
+        tabulate(head, tablefmt="plain", disable_numparse=True),
+        tabulate(
+            arrays, ("array", "shape", "type", "rows a chunk", "packing", "stored"), "plain", disable_numparse=True
+        ),
+        tabulate(settings, ("setting", ""), "plain", disable_numparse=True),
+        figures(content["counts"]) if content["counts"] else "no counts: those of a part file are in its dataset's",
+        *(_row(row) for row in content["sample"]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, tuple):
+        return " to ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    rating = f", rated {row['rating']}" if row["rating"] else ""
+    head = (
+        f"/{row['split']} row {row['row']}: {_LABELS.get(row['label'], 'no label')}{rating}, {len(row['words'])} words"
+    )
+    return f"{head}\n{fill(' '.join(row['words']), _WIDTH, initial_indent='  ', subsequent_indent='  ')}"

@@ -1,0 +1,50 @@
+"""Figures as a person looks at them: sizes, times, histograms as small bars of text.
+
+The easy mistake is to draw with signs that a terminal or a log file may lack: ASCII is enough.
+"""
+
+from collections.abc import Mapping
+
+from tabulate import tabulate
+
+_BAR_LETTERS = 20
+
+
+def size(number: float) -> str:
+    """Bytes with a unit, in powers of 1000."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:,.0f} {unit}" if unit == "bytes" or number >= 100 else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """A time that was estimated: no more of it than is known."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+def bar(share: float) -> str:
+    """A share of the largest bar; what is not nothing shows."""
+    return "#" * (max(1, round(share * _BAR_LETTERS)) if share else 0)
+
+
+def histogram(title: str, columns: Mapping[str, Mapping[str, int]]) -> str:
+    """A table with a line for each entry, and for each column its number, share and bar; all columns have the same.
+
+    `columns` maps each column's name, which may be empty, to its counts.
+    """
+    table = []
+    for entry in next(iter(columns.values())):
+        line = [f"  {entry}"]
+        for counts in columns.values():
+            number, total, most = counts[entry], sum(counts.values()), max(counts.values())
+            line += [f"{number:,}", f"{number / total if total else 0:.1%}", bar(number / most if most else 0)]
+        table.append(line)
+    heads = [title, *(head for name in columns for head in (name, "", ""))]
+    aligned = ["left", *["right", "right", "left"] * len(columns)]
+    return tabulate(table, heads, tablefmt="plain", colalign=aligned, disable_numparse=True)

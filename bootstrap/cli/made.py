@@ -1,0 +1,114 @@
+"""What a person looks at when a dataset was made, or opened: totals, histograms, words, and what should worry them.
+
+The easy mistake is to show a dataset that teaches nothing as if all were well: one class alone is a warning.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from bootstrap.cli.figures import histogram
+from bootstrap.cli.output import percent
+from corpus.settings import Settings
+
+if TYPE_CHECKING:
+    from jobs.merge import Merged
+
+_WORDS_SHOWN = 20
+
+
+def warnings(made: "Merged", settings: Settings) -> list[str]:
+    """What a person should know of a dataset that was made by these settings: of the input first."""
+    counts = made.counts
+    noticed = [*made.warnings, *(threshold(settings) if counts["ratings"]["before"] else ())]
+    classes = {label: number for label, number in counts["labels"]["after"].items() if number}
+    if len(classes) == 1:
+        name = "positive" if "1" in classes else "negative"
+        noticed.append(f"all texts are {name}: a model can learn nothing from one class")
+    if not counts["test"]:
+        noticed.append("no text is in the test set; give more input, a larger --test-share, or --test-input")
+    noticed += [
+        f"{place['file']} is damaged: what follows its line {place['line'] - 1} is lost; download it again"
+        for place in made.malformed
+        if place["reason"] == "broken_archive"
+    ]
+    return noticed
+
+
+def threshold(settings: Settings) -> list[str]:
+    """A warning where ratings of another range are told apart as those of the usual one are."""
+    (low, high), usual = settings.rating_range, Settings()
+    if high == usual.rating_range[1] or settings.positive_from != usual.positive_from:
+        return []
+    return [
+        f"ratings go from {low} to {high}, but count as positive from {usual.positive_from} as those up to "
+        f"{usual.rating_range[1]} do; say by --positive-from where positive begins"
+    ]
+
+
+def result(made: "Merged") -> str:
+    """All that a person looks at after a run."""
+    return f"{_totals(made)}\n\n{figures(made.counts)}"
+
+
+def figures(counts: Mapping[str, Any]) -> str:
+    """Ratings, classes, lengths and words of a dataset by its published counts."""
+    before, after = counts["labels"]["before"], counts["labels"]["after"]
+    named = {"negative": "0", "positive": "1"}
+    parts = []
+    if counts["ratings"]["before"]:
+        parts.append(
+            histogram("rating", {"all texts": counts["ratings"]["before"], "distinct": counts["ratings"]["after"]})
+        )
+    parts.append(
+        histogram(
+            "class",
+            {
+                "all texts": {name: before[label] for name, label in named.items()},
+                "distinct": {name: after[label] for name, label in named.items()},
+            },
+        )
+    )
+    if lengths := _trimmed(counts["lengths"]):
+        parts.append(histogram("words kept of a text", {"distinct": lengths}))
+    words = ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN])
+    parts.append(f"most frequent words: {words}")
+    return "\n\n".join(parts)
+
+
+def _totals(made: "Merged") -> str:
+    counts = made.counts
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
+    table = [
+        ("dataset", made.dataset),
+        ("lines", f"{counts['lines']:,}"),
+        ("malformed", f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")),
+        *(
+            ("", f"{place['reason']}: {place['file']}, line {place['line']}: {place['begins']}")
+            for place in made.malformed
+        ),
+        ("empty", f"{counts['empty']:,}"),
+        ("distinct texts", f"{counts['distinct']:,} ({counts['conflicting']:,} of them with duplicates that disagree)"),
+        ("without a kept word", f"{counts['wordless']:,}"),
+        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test; {counts['cut']:,} cut at the row length"),
+        ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
+    ]
+    return tabulate([list(row) for row in table], tablefmt="plain", disable_numparse=True)
+
+
+def _trimmed(lengths: dict[str, int]) -> dict[str, int]:
+    """The bins of a histogram of lengths that hold texts, and those between, named by both of their ends."""
+    least = list(lengths)
+    held = [number for number, each in enumerate(least) if lengths[each]]
+    if not held:
+        return {}
+
+    def name(number: int) -> str:
+        low = int(least[number])
+        if number + 1 == len(least):
+            return f"{low} and more"
+        high = int(least[number + 1]) - 1
+        return f"{low}" if low == high else f"{low} to {high}"
+
+    return {name(number): lengths[least[number]] for number in range(held[0], held[-1] + 1)}

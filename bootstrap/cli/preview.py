@@ -1,0 +1,206 @@
+"""What `shoal preprocess --dry-run` shows: what was understood, a sample of it, and what the work would take and make.
+
+The easy mistake is to hide a guess: every choice that was not asked for is shown with what led to it, a text as read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tabulate import tabulate
+
+from bootstrap.cli.figures import duration, histogram, size
+from bootstrap.cli.made import threshold
+from bootstrap.cli.named import plural
+from bootstrap.cli.output import percent
+from corpus.formats import Format
+from corpus.settings import Settings
+from jobs.sources import Source
+from jobs.storage import is_s3
+from jobs.understanding import Estimate, Understanding
+
+_FILES_SHOWN = 12
+_KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "a text a line"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What would be done."""
+
+    understanding: Understanding
+    settings: Settings
+    """What the input says of them included."""
+    estimated: Estimate
+    cores: int
+    output: tuple[str, ...]
+    """Addresses of what would be written."""
+    uploads_to: str | None = None
+    """Where files of this machine would be copied first."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know."""
+        return [*self.understanding.warnings, *([] if self.settings.labelled else threshold(self.settings))]
+
+    @property
+    def uploaded(self) -> list[Source]:
+        """The files that would be."""
+        return [each for each in self.understanding.sources if self.uploads_to and not is_s3(each.address)]
+
+
+def content(preview: Preview) -> dict[str, Any]:
+    """All of it for a program."""
+    understanding = preview.understanding
+    sample = understanding.sample
+    return {
+        "dry_run": True,
+        "files": len(understanding.sources),
+        "bytes": sum(source.size for source in understanding.sources),
+        "plain_bytes": understanding.plain_bytes,
+        "rows": understanding.rows,
+        "formats": [
+            {
+                **{name: value for name, value in group[0].format.to_json().items() if name != "columns"},
+                "labelled": understanding.labelled,
+                "test": group[0].test,
+                "class": group[0].code,
+                "files": len(group),
+                "bytes": sum(source.size for source in group),
+                "first": group[0].address,
+            }
+            for group in _groups(understanding.sources)
+        ],
+        "sample": {
+            "lines": sample.lines,
+            "malformed": sample.malformed,
+            "malformed_by_reason": sample.malformed_by_reason,
+            "malformed_lines": [asdict(place) for place in sample.places],
+            "line_bytes": sample.line_bytes if sample.lines else None,
+            "words": sample.words,
+            "values": dict(sorted(sample.values.items())),
+            "example": {"value": sample.example_value, "begins": sample.example},
+        },
+        "estimate": {**asdict(preview.estimated), "cores": preview.cores},
+        "settings": asdict(preview.settings),
+        "uploaded": [source.address for source in preview.uploaded],
+        "output": list(preview.output),
+        "warnings": preview.warnings,
+    }
+
+
+def text(preview: Preview) -> str:
+    """All of it for a person."""
+    understanding, estimated = preview.understanding, preview.estimated
+    sample = understanding.sample
+    parts = [_files(understanding)]
+    if sample.lines:
+        line_bytes = f", {sample.line_bytes:,.0f} bytes each" if sample.values else ""
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in sample.malformed_by_reason.items())
+        table = [
+            ("sample", f"{sample.lines:,} records{line_bytes}; {sample.words:,.0f} words a text"),
+            (
+                "malformed",
+                f"{sample.malformed:,} ({percent(sample.malformed / sample.lines)})" + f": {reasons}" * bool(reasons),
+            ),
+            *(("", f"{place.reason}: {place.file}, line {place.line}: {place.begins}") for place in sample.places[:3]),
+        ]
+        if sample.values:
+            table.append(("a text as read", f"{sample.example_value}: {sample.example} ..."))
+        parts.append(_plain(table))
+    if sample.values:
+        title = "label" if understanding.labelled else "rating"
+        parts.append(histogram(title, {"in the sample": dict(sorted(sample.values.items()))}))
+    packed = sum(source.size for source in understanding.sources)
+    uploads = []
+    if preview.uploaded:
+        sent = size(sum(source.size for source in preview.uploaded))
+        uploads = [("would upload", f"{plural(len(preview.uploaded), 'file')}, {sent}, to {preview.uploads_to}")]
+    files = plural(len(understanding.sources), "file")
+    unpacked = f", {size(understanding.plain_bytes)} unpacked" if understanding.plain_bytes != packed else ""
+    parts.append(
+        _plain(
+            [
+                (
+                    "in all",
+                    f"about {understanding.rows:,} records in {files}, {size(packed)}{unpacked}",
+                ),
+                ("takes about", f"{duration(estimated.seconds)} on {plural(preview.cores, 'core')}"),
+                ("memory", f"up to {size(estimated.memory_bytes)}"),
+                ("work space", f"about {size(estimated.disk_bytes)}"),
+                ("settings", _settings(preview.settings)),
+                *uploads,
+                *(("would write" if not number else "", address) for number, address in enumerate(preview.output)),
+            ]
+        )
+    )
+    parts += [f"warning: {each}" for each in preview.warnings]
+    return "\n\n".join(parts)
+
+
+def reading(form: Format) -> str:
+    """How a format reads a file, for a person."""
+    if form.kind in _KINDS:
+        return _KINDS[form.kind]
+    if form.kind == "csv":
+        kind = "CSV" if form.separator == "," else f"CSV with {form.separator!r}"
+    else:
+        kind = "TSV" if form.separator == "\t" else f"columns between {form.separator!r}"
+    return f"{kind}, {'with' if form.header else 'without'} header"
+
+
+def _files(understanding: Understanding) -> str:
+    sources = understanding.sources
+    few = len(sources) <= _FILES_SHOWN
+    groups = [[source] for source in sources] if few else _groups(sources)
+    heads = [
+        "file" if few else "files",
+        "size",
+        "read as",
+        "text",
+        "label" if understanding.labelled else "rating",
+        "for",
+    ]
+    table = []
+    for group in groups:
+        first = group[0]
+        form = first.format
+        column = "" if form.header or form.kind in ("json", "parquet") else "column "
+        value = ("negative", "positive")[first.code] if first.code is not None else f"{column}{form.value}"
+        table.append(
+            [
+                first.address if len(group) == 1 else f"{len(group):,} like {first.address}",
+                size(sum(source.size for source in group)),
+                reading(form),
+                ", ".join(f"{column}{field}" for field in form.text) or "the line",
+                "the first word" if form.kind == "fasttext" else value,
+                "test" if first.test else "training" if understanding.test_input else "both",
+            ]
+        )
+    return tabulate(table, heads, tablefmt="plain", disable_numparse=True)
+
+
+def _groups(sources: Sequence[Source]) -> list[list[Source]]:
+    """The files by how they are read and what for, in the order of the first of each."""
+    groups: dict[tuple[Format, bool, int | None], list[Source]] = {}
+    for source in sources:
+        groups.setdefault((source.format, source.test, source.code), []).append(source)
+    return list(groups.values())
+
+
+def _settings(settings: Settings) -> str:
+    classes = (
+        f"positive is {settings.positive_label!r}"
+        if settings.positive_label is not None
+        else "classes by label"
+        if settings.labelled
+        else f"positive from {settings.positive_from} of {settings.rating_range[0]} to {settings.rating_range[1]}"
+    )
+    test = "own files to test" if settings.test_input else f"{percent(settings.test_share)} to test"
+    return (
+        f"rows of {settings.row_length} words, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
+        f"stopwords: {settings.stopwords}"
+    )
+
+
+def _plain(rows: Sequence[tuple[str, str]]) -> str:
+    return tabulate([list(row) for row in rows], tablefmt="plain", disable_numparse=True)

@@ -1,0 +1,70 @@
+"""The options that say which files are preprocessed and how they are read.
+
+The easy mistake is to ask for what the files say themselves: without any of these options but --input, the usual
+review files are understood, and what is not gets an error that names the option.
+"""
+
+import argparse
+
+from jobs.detect import KINDS
+from jobs.sources import Inputs, Wanted
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    files = parser.add_argument_group(
+        "input",
+        "files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz or .zst",
+    )
+    for name, text in (
+        ("input", "reviews, each with its rating or label"),
+        ("test-input", "reviews to test with, instead of a share of --input"),
+        ("positive-input", "texts of the positive class, as a rule one a line"),
+        ("negative-input", "texts of the negative class"),
+    ):
+        files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
+    reading = parser.add_argument_group(
+        "how it is read", "found out from the first lines of each file; --dry-run shows it, these options say it"
+    )
+    reading.add_argument("--format", choices=KINDS, help="what all files are")
+    reading.add_argument(
+        "--separator",
+        metavar="TEXT",
+        help="what stands between the columns of a line, such as ';' or '$LABEL$'; with , and ; values may be quoted",
+    )
+    reading.add_argument(
+        "--text-field",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FIELD",
+        help="field of the text, or several, joined by a space; names or, of columns without names, numbers from 1",
+    )
+    value = reading.add_mutually_exclusive_group()
+    value.add_argument("--rating-field", metavar="FIELD", help="field of the rating")
+    value.add_argument("--label-field", metavar="FIELD", help="field of the label, for input that says classes")
+    reading.add_argument(
+        "--positive-label",
+        metavar="LABEL",
+        help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos and "
+        "__label__1/__label__2)",
+    )
+
+
+def read_inputs(args: argparse.Namespace, rating_range: tuple[int, int]) -> Inputs:
+    """What was given by them. Raises DataError for what contradicts itself."""
+    return Inputs(
+        files=tuple(args.input),
+        test=tuple(args.test_input),
+        positive=tuple(args.positive_input),
+        negative=tuple(args.negative_input),
+        wanted=Wanted(
+            kind=args.format,
+            separator="\t" if args.separator == r"\t" else args.separator,
+            text=tuple(args.text_field),
+            rating=args.rating_field,
+            label=args.label_field,
+            positive_label=args.positive_label,
+            rating_range=rating_range,
+        ),
+    )

@@ -1,0 +1,54 @@
+"""The peers do the same work as Shoal: on a small file, all outcomes are equal."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.generated import write_reviews
+from benchmarks.peers.contract import cleaned_words, review
+from benchmarks.peers.outcome import Outcome, outcome_of
+from benchmarks.preprocess import CASES, run_case
+from corpus.formats import Codes, Format, MalformedLineError
+from corpus.parsing import line_parser
+from corpus.settings import Settings
+from corpus.text import words
+
+PARSE = line_parser(Format(kind="json", text=("reviewText",), value="overall"), Codes(Settings()))
+PIECES = st.sampled_from(
+    ["don't", "'", "''", " ", "A", "\u2019", "\u212a", "\u0130", "&#39;", "&amp;", "caf\u00e9", "\x7f", "\n", "x1y"]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=4), max_size=12).map("".join))
+def test_the_peers_clean_texts_as_the_corpus_does(text: str) -> None:
+    assert [word.decode() for word in cleaned_words(text)] == words(text)
+
+
+@given(
+    st.sampled_from(['"t"', "null", "1", '"\\ud800"']),
+    st.sampled_from(["1", "5.0", '"3"', '" 4.0 "', "6", "2.5", "true", "null", "NaN", "1e999", '"01"', "-0"]),
+    st.sampled_from(["", "}", ', "overall": 2']),
+)
+def test_the_peers_find_the_same_lines_malformed(text: str, rating: str, end: str) -> None:
+    line = f'{{"reviewText": {text}, "overall": {rating}{end}}}'.encode()
+    try:
+        expected = tuple(PARSE(line))
+    except MalformedLineError:
+        expected = None
+    assert review(line) == expected
+
+
+def outcome(case: str, folder: Path) -> Outcome:
+    write_reviews(folder / "reviews.json", 1_000_000)
+    usage, output = run_case(case, folder / "reviews.json", folder)
+    assert usage.failed is None, (folder / f"{case}.log").read_text()
+    return outcome_of(output)
+
+
+@pytest.mark.slow
+def test_all_cases_of_the_benchmark_make_the_same(tmp_path: Path) -> None:
+    outcomes = {case: outcome(case, tmp_path) for case in CASES}
+    assert len({str(each) for each in outcomes.values()}) == 1, outcomes
+    assert outcomes["polars"].counts["lines"] > 700

@@ -1,0 +1,191 @@
+"""`shoal dataset info` as a person and a program meet it."""
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import h5py
+import numpy as np
+import pytest
+
+from corpus.counts import published
+from corpus.dataset import DatasetWriter, Rows, write_dataset
+from corpus.settings import Settings
+from embedded.aws import EmbeddedAws
+
+SETTINGS = Settings(row_length=4, stopwords="none")
+WORDS = ["good", "lamp", "bad"]
+
+
+def shoal(*arguments: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = ["shoal", "dataset", "info", *map(os.fspath, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=60, check=False
+    )
+
+
+def rows(*given: tuple[list[int], int]) -> Rows:
+    tokens = np.zeros((len(given), 4), np.uint16)
+    for place, (row, _) in zip(tokens, given, strict=True):
+        place[: len(row)] = row
+    ratings = np.array([rating for _, rating in given], np.uint8)
+    lengths = np.array([len(row) for row, _ in given], np.uint16)
+    return Rows(tokens, lengths, (ratings > 3).astype(np.uint8), ratings)
+
+
+TRAIN, TEST = rows(([2, 3], 5), ([4, 1, 3, 3], 1), ([2], 5)), rows(([3, 4], 2))
+
+
+def make(path: Path, train: Rows = TRAIN) -> str:
+    every = [*train.ratings.tolist(), *TEST.ratings.tolist()]
+    count = len(every)
+    flat = Counter(dict.fromkeys(("lines", "texts", "distinct", "lengths.1"), count))
+    flat.update(f"codes.{when}.{rating}" for when in ("before", "after") for rating in every)
+    flat.update(train=len(train.labels), test=1, tokens=int(train.lengths.sum()) + 2)
+    flat.update(positive_train=int(train.labels.sum()), unknown_tokens=1)
+    counts = published(flat, settings=SETTINGS, positive_from=4, frequent_words=[("good", 2), ("lamp", 2), ("bad", 1)])
+    return write_dataset(path, train=train, test=TEST, vocabulary=WORDS, settings=SETTINGS, counts=counts)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    make(tmp_path / "dataset.h5")
+    return tmp_path / "dataset.h5"
+
+
+def test_a_person_sees_shapes_settings_counts_digest_and_rows_as_words(dataset: Path) -> None:
+    done = shoal(dataset)
+    assert done.returncode == 0, done.stderr
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "/train/tokens 3 x 4 uint16 3 shuffle and gzip" in "\n".join(said)
+    assert "rating_range 1 to 5" in said
+    assert "labelled no" in said
+    assert "layout version 2" in said
+    assert "most frequent words: good, lamp, bad" in said
+    row = said.index("/train row 1: negative, rated 1, 4 words")
+    assert said[row + 1] == "bad <unknown> lamp lamp"
+    assert "/test row 0: negative, rated 2, 2 words" in said
+
+
+def test_a_program_gets_the_same_as_json(dataset: Path, tmp_path: Path) -> None:
+    digest = make(tmp_path / "again.h5")
+    said = json.loads(shoal(dataset, "--json", "--sample", "1", "--check").stdout)
+    assert (said["digest"], said["checked"], said["layout_version"]) == (digest, True, 2)
+    assert said["bytes"] == dataset.stat().st_size
+    assert said["arrays"]["/train/tokens"]["shape"] == [3, 4]
+    assert said["settings"]["row_length"] == 4
+    assert said["counts"]["frequent_words"][0] == ["good", 2]
+    assert said["sample"] == [
+        {"split": "train", "row": 0, "label": 1, "rating": 5, "words": ["good", "lamp"]},
+        {"split": "test", "row": 0, "label": 0, "rating": 2, "words": ["lamp", "bad"]},
+    ]
+
+
+def test_no_sample_and_a_part_file(tmp_path: Path) -> None:
+    path = tmp_path / "part-0000.h5"
+    with DatasetWriter(path, SETTINGS, packed=False) as writer:
+        writer.append("train", TRAIN)
+        writer.finish(vocabulary=WORDS, stopwords=frozenset(), counts={})
+    done = shoal(path, "--sample", "0")
+    assert done.returncode == 0
+    assert "no counts" in done.stdout
+    assert "row 0" not in done.stdout
+
+
+def absent(path: Path) -> None:
+    path.unlink()
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def text(path: Path) -> None:
+    path.write_text("no dataset")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-500])
+
+
+def older(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file.attrs["layout_version"] = 1
+
+
+def broken(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file["train/tokens"].id.write_direct_chunk((0, 0), b"no deflate stream")
+
+
+def changed(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file["test/labels"][0] = 1
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        (absent, "dataset.h5: no such file; `shoal preprocess` makes a dataset"),
+        (folder, "dataset.h5 is a folder; name the dataset in it"),
+        (text, "dataset.h5 is no HDF5 file, or a damaged one"),
+        (cut, "dataset.h5 is no HDF5 file, or a damaged one"),
+        (older, "dataset.h5 has layout version 1, and this Shoal reads 2; make it again"),
+        (broken, "dataset.h5 is damaged: /train/tokens cannot be read"),
+        (changed, "dataset.h5 was changed since it was made: the digest of its arrays is"),
+    ],
+)
+def test_a_file_that_is_no_sound_dataset_is_one_sentence(dataset: Path, harm, sentence: str) -> None:
+    harm(dataset)
+    done = shoal(dataset, "--check")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("shoal: ")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_wrong_use_is_said(dataset: Path) -> None:
+    for wrong in ("-1", "few", "1.5"):
+        done = shoal(dataset, f"--sample={wrong}")
+        assert done.returncode == 2
+        assert f"{wrong} is no number of rows" in done.stderr
+    assert shoal().returncode == 2
+
+
+def test_help_teaches_by_an_example() -> None:
+    said = subprocess.run(["shoal", "dataset", "--help"], capture_output=True, text=True, check=True).stdout
+    assert "Example: shoal dataset info" in said
+    assert "s3://bucket" in shoal("--help").stdout
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
+        yield running
+
+
+def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path, tmp_path: Path, aws: EmbeddedAws) -> None:
+    environment = aws.environment
+    client = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket="pile")
+    client.upload_file(str(dataset), "pile", "d/dataset.h5")
+    here = json.loads(shoal(dataset, "--json").stdout)
+    for flags in ([], ["--check"]):
+        there = json.loads(shoal("s3://pile/d/dataset.h5", "--json", *flags, **environment).stdout)
+        assert {**there, "dataset": here["dataset"], "checked": False} == here
+    missing = shoal("s3://pile/d/other.h5", **environment)
+    assert missing.returncode == 1
+    assert "there is nothing at s3://pile/d/other.h5" in missing.stderr
+    assert "Traceback" not in missing.stderr

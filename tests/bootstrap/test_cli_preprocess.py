@@ -1,0 +1,352 @@
+"""`shoal preprocess` as a person types it: what it shows before the work, after it, and when something is wrong."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from bootstrap.cli.figures import bar, duration, histogram, size
+from bootstrap.cli.made import figures, threshold, warnings
+from bootstrap.cli.main import main
+from corpus.settings import Settings
+from embedded.aws import EmbeddedAws
+from jobs.merge import Merged
+
+REVIEWS = b"".join(
+    json.dumps({"reviewText": f"a fine lamp number word{chr(97 + n)}", "overall": 1 + n % 5}).encode() + b"\n"
+    for n in range(20)
+)
+CSV = b"label,title,text\n" + b"2,Fine,a bright lamp\n1,Bad,broke at once\n" * 10
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with some files, in which commands are typed."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in (
+        ("a.json", REVIEWS),
+        ("b.json.gz", gzip.compress(REVIEWS)),
+        ("c.csv", CSV),
+        ("good.txt", b"a bright lamp\nit shines\n"),
+        ("bad.txt", b"broke at once\n"),
+        ("odd.json", b'{"body": "a", "score": 3, "mood": "glad"}\n{"body": "b", "score": 1, "mood": "sad"}\n'),
+        ("p.dat", b"fine lamp$LABEL$1\nbroke$LABEL$0\n"),
+    ):
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["preprocess", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def preview(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    shown_here = shown(capsys, "--local", *arguments, "--dry-run", "--json")
+    return dict(json.loads(shown_here))
+
+
+@pytest.mark.usefixtures("folder")
+def test_help_teaches_every_way_to_give_input(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["preprocess", "--help"])
+    assert end.value.code == 0
+    examples = capsys.readouterr().out.partition("Examples:")[2]
+    for option in (
+        *("--test-input", "--positive-input", "--separator '$LABEL$'", "--label-field", "--text-field", "--dry-run"),
+        *("s3://", "--deployment", "--local"),
+    ):
+        assert option in examples
+
+
+def test_a_dry_run_shows_what_was_understood_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.rglob("*"))
+    said = shown(capsys, "--local", "--input", "a.json", "b.json.gz", "--output", "out", "--dry-run")
+    for part in (
+        "JSON lines",
+        "reviewText",
+        "overall",
+        "1: a fine lamp",
+        "about 40 records in 2 files",
+        "out/dataset.h5",
+        "memory",
+    ):
+        assert part in said
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_dry_run_needs_no_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "would write" not in shown(capsys, "--local", "--input", "a.json", "--dry-run")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_dry_run_tells_a_program_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    said = preview(capsys, "--input", "c.csv", "--output", "out", "--row-length", "7")
+    assert said["formats"] == [
+        {
+            "kind": "csv",
+            "text": ["title", "text"],
+            "value": "label",
+            "header": True,
+            "separator": ",",
+            "labelled": True,
+            "test": False,
+            "class": None,
+            "files": 1,
+            "bytes": len(CSV),
+            "first": os.path.realpath("c.csv"),
+        }
+    ]
+    assert (said["rows"], said["output"]) == (20, ["out/dataset.h5", "out/counts.json"])
+    sample, settings, estimate = said["sample"], said["settings"], said["estimate"]
+    assert isinstance(sample, dict)
+    assert isinstance(settings, dict)
+    assert isinstance(estimate, dict)
+    assert sample["values"] == {"1": 10, "2": 10}
+    assert sample["example"] == {"value": "2", "begins": "Fine a bright lamp"}
+    assert (settings["labelled"], settings["row_length"]) == (True, 7)
+    assert estimate["seconds"] > 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--input", "p.dat", "--separator", "$LABEL$"), "columns between '$LABEL$', without header"),
+        (("--positive-input", "good.txt", "--negative-input", "bad.txt"), "a text a line"),
+        (("--input", "odd.json", "--text-field", "body", "--rating-field", "score"), "score"),
+        (
+            ("--input", "odd.json", "--text-field", "body", "--label-field", "mood", "--positive-label", "glad"),
+            "positive is 'glad'",
+        ),
+        (("--input", "*.json", "--text-field", "reviewText", "--rating-field", "overall"), "has no field"),
+        (("--input", "a.json", "--test-input", "b.json.gz"), "own files to test"),
+        (("--input", "a.json", "--format", "json"), "JSON lines"),
+    ],
+)
+def test_options_say_how_input_is_read(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], part: str
+) -> None:
+    main(["preprocess", "--local", "--dry-run", *arguments])
+    said = capsys.readouterr()
+    assert part in said.out + said.err
+
+
+def test_many_files_are_shown_by_how_they_are_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "many").mkdir()
+    for number in range(30):
+        (folder / "many" / f"{number:02}.json").write_bytes(REVIEWS)
+    (folder / "many" / "x.csv").write_bytes(b"rating,text\n5,a lamp\n")
+    said = shown(capsys, "--local", "--input", "many", "--dry-run")
+    assert "30 like " in said
+    assert said.count(".json") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_warnings_and_malformed_lines_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "empty.json").write_bytes(b"")
+    (folder / "a.json").write_bytes(REVIEWS + b"{oops\n")
+    said = shown(capsys, "--local", "--input", "a.json", "empty.json", "--dry-run")
+    assert "empty.json is empty and left out" in said
+    assert "a.json, line 21: {oops" in said
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (("--local", "--input", "a.json"), 2, "--local needs --output"),
+        (("--local", "--output", "out"), 2, "no input is given"),
+        (("--local", "--test-input", "a.json", "--output", "out"), 2, "no input is given"),
+        (("--local", "--positive-input", "good.txt", "--output", "out"), 2, "go together"),
+        (
+            ("--local", "--input", "a.json", "--positive-input", "b", "--negative-input", "c", "--output", "o"),
+            2,
+            "or the",
+        ),
+        (
+            ("--local", "--input", "a.json", "--output", "out", "--runner", "streaming"),
+            2,
+            "choose auto or local or inline",
+        ),
+        (
+            ("--local", "--input", "a.json", "--output", "out", "--runner", "spark"),
+            2,
+            "choose auto or local or inline",
+        ),
+        (("--deployment", "d", "--input", "a.json", "--runner", "inline"), 2, "choose streaming or spark"),
+        (("--deployment", "d", "--input", "a.json", "--output", "out"), 2, "--output goes with --local"),
+        (("--local", "--region", "x", "--input", "a.json", "--output", "out"), 2, "--region goes with --deployment"),
+        (
+            ("--local", "--input", "a", "--output", "o", "--format", "json", "--separator", ";"),
+            2,
+            "--separator goes with",
+        ),
+        (("--local", "--input", "a", "--output", "o", "--positive-from", "9"), 2, "leaves one class"),
+        (("--local", "--input", "absent.json", "--output", "out"), 1, "absent.json: no such file"),
+        (("--local", "--input", "odd.json", "--dry-run"), 1, "say it by --text-field"),
+        (("--local", "--input", "*.parquet", "--dry-run"), 1, "no file matches *.parquet"),
+        (
+            ("--local", "--input", "a.json", "--dry-run", "--stopwords", "absent.txt"),
+            1,
+            "cannot read the stopword file",
+        ),
+        (("--local", "--input", ".", "--output", ".", "--dry-run"), 1, "choose another --output"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], status: int, sentence: str
+) -> None:
+    assert main(["preprocess", *arguments]) == status
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert said.out == ""
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_fields_of_two_kinds_of_value_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["preprocess", "--local", "--input", "a", "--rating-field", "b", "--label-field", "c"])
+    assert end.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_the_command_itself_previews(folder: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "bootstrap.cli.main",
+        "preprocess",
+        "--local",
+        "--input",
+        "*.csv",
+        "--dry-run",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["rows"] == 20
+
+
+@pytest.fixture(scope="module")
+def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="pile")
+        client.put_object(Bucket="pile", Key="reviews/a.json", Body=REVIEWS)
+        yield
+
+
+@pytest.mark.usefixtures("folder", "_s3")
+def test_input_and_results_may_be_on_s3(capsys: pytest.CaptureFixture[str]) -> None:
+    said = preview(capsys, "--input", "s3://pile/reviews/", "--output", "s3://pile/made")
+    assert said["rows"] == 20
+    assert said["output"] == ["s3://pile/made/DIGEST/dataset.h5", "s3://pile/made/DIGEST/counts.json"]
+
+
+def test_after_a_run_the_figures_that_a_person_looks_at_are_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = shown(capsys, "--local", "--input", "a.json", "b.json.gz", "--output", "out", "--runner", "inline")
+    for part in ("distinct texts", "rating", "class", "words kept of a text", "most frequent words: ", "lamp", "####"):
+        assert part in said
+    assert (folder / "out" / "dataset.h5").exists()
+
+
+@pytest.mark.parametrize("how", [("--dry-run",), ("--output", "out", "--runner", "inline")])
+def test_what_to_know_of_the_input_is_said_by_a_dry_run_and_by_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
+) -> None:
+    (folder / "empty.json").write_bytes(b"")
+    command = ["preprocess", "--local", "--input", "a.json", "empty.json", "--rating-range", "1", "10", *how]
+    for form in ((), ("--json",)):
+        assert main([*command, *form]) == 0
+        said = capsys.readouterr()
+        told = json.loads(said.out)["warnings"] if form else (said.out + said.err).splitlines()
+        assert [each for each in told if "empty.json is empty and left out" in each]
+        assert [each for each in told if "say by --positive-from where positive begins" in each]
+
+
+def test_a_threshold_that_was_chosen_is_no_warning() -> None:
+    assert threshold(Settings()) == []
+    assert threshold(Settings(rating_range=(0, 5))) == []
+    assert threshold(Settings(rating_range=(1, 10), positive_from=7)) == []
+    assert threshold(Settings(rating_range=(1, 10))) != []
+
+
+def test_after_a_run_a_program_is_told_counts_and_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.json").write_bytes(REVIEWS + b"{oops\n")
+    said = json.loads(shown(capsys, "--local", "--input", "a.json", "--output", "out", "--runner", "inline", "--json"))
+    assert (said["lines"], said["malformed"], said["distinct"]) == (21, 1, 20)
+    assert said["malformed_lines"] == [
+        {"reason": "not_json", "file": os.path.realpath("a.json"), "line": 21, "begins": "{oops"}
+    ]
+
+
+COUNTS = {
+    "ratings": {"before": {"1": 10, "5": 30}, "after": {"1": 5, "5": 20}},
+    "labels": {"before": {"0": 10, "1": 30}, "after": {"0": 5, "1": 20}},
+    "lengths": {"1": 0, "2": 3, "4": 0, "8": 22, "16": 0, "32": 0},
+    "frequent_words": [["lamp", 9], ["fine", 8]],
+    "test": 3,
+}
+
+
+def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -> Merged:
+    return Merged(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
+
+
+def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:
+    said = figures(COUNTS)
+    assert [line.split()[:3] for line in said.splitlines() if " to " in line] == [
+        ["2", "to", "3"],
+        ["4", "to", "7"],
+        ["8", "to", "15"],
+    ]
+    assert said.endswith("most frequent words: lamp, fine")
+
+
+def test_labelled_input_shows_classes_alone() -> None:
+    said = figures({**COUNTS, "ratings": {"before": {}, "after": {}}})
+    assert "rating" not in said
+    assert "positive" in said
+
+
+def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
+    def said(**counts: object) -> str:
+        return "\n".join(warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
+
+    assert said() == ""
+    assert "all texts are positive" in said(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
+    assert "all texts are negative" in said(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
+    assert "no text is in the test set" in said(test=0)
+
+
+def test_a_damaged_archive_is_a_warning_with_its_place() -> None:
+    place: dict[str, object] = {"reason": "broken_archive", "file": "/x.gz", "line": 7, "begins": ""}
+    said = warnings(merged([place]), Settings())
+    assert said == ["/x.gz is damaged: what follows its line 6 is lost; download it again"]
+
+
+def test_figures_are_round() -> None:
+    assert [size(each) for each in (0, 999, 1_500, 234_567, 92.45e9, 5e12)] == [
+        *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB"),
+    ]
+    assert [duration(each) for each in (8.4, 600, 7_200)] == ["8 seconds", "10 minutes", "2.0 hours"]
+
+
+def test_what_is_not_nothing_shows_in_a_bar() -> None:
+    assert [bar(share) for share in (0, 1e-9, 1)] == ["", "#", "#" * 20]
+    assert histogram("x", {"": {"a": 0, "b": 0}}).count("0.0%") == 2
