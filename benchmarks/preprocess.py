@@ -26,7 +26,7 @@ from benchmarks.record import FIGURES, Log, figures
 
 CASES = {
     "shoal-bare": ("Shoal's jobs, no runner", ("bare",)),
-    "shoal-inline": ("Shoal, -r inline", ("shoal", "inline")),
+    "shoal-auto": ("Shoal, by default", ("shoal", "auto")),
     "shoal-local": ("Shoal, -r local", ("shoal", "local")),
     "mrjob": ("plain mrjob, -r local", ("plain_mrjob",)),
     "spark": ("PySpark, local[2]", ("spark",)),

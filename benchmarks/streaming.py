@@ -91,6 +91,8 @@ class Node:
 
     def run(self, plan: Plan, *, reducers: int = 2, properties: Sequence[str] = ()) -> dict[str, Cost]:
         """Do what is still to be done of a plan; returns what each step cost. Raises StepError."""
+        if not is_s3(plan.work):
+            Path(plan.work).mkdir(parents=True, exist_ok=True)
         for address, content in plan.task_files().items():
             write_text(address, content.decode())
         costs = {}

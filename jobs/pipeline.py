@@ -23,12 +23,12 @@ import psutil
 
 from corpus.errors import DataError, is_full_disk
 from corpus.settings import Settings
-from corpus.text import load_stopwords
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
 from jobs.job import COUNTER
 from jobs.merge import Merged, read_merged
 from jobs.ranges import cut, task_line
+from jobs.settings import read_stopwords
 from jobs.sources import Inputs
 from jobs.steps import CommandStep, JobStep, Plan, fingerprint
 from jobs.storage import check_writable, exists, is_s3, write_text
@@ -39,7 +39,7 @@ from jobs.workplace import work_folder
 RUNNERS = ("auto", "local", "inline")
 
 # Starting the tasks of a job takes longer than to do this much here.
-_SMALL_BYTES = 32 << 20
+_SMALL_BYTES = 64 << 20
 
 # What mrjob has to say about a failure becomes the text of a JobError.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
@@ -88,8 +88,8 @@ def preprocess(
     check_writable(output)
     understanding = understand(inputs, leave_out=output)
     settings = understanding.settings(settings or Settings())
-    stopwords = load_stopwords(settings.stopwords)
-    if settings.stopwords not in ("nltk", "none"):
+    stopwords = read_stopwords(settings.stopwords)
+    if settings.stopwords not in ("nltk", "none") and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
     name = fingerprint(understanding.sources, settings, stopwords)
     with (

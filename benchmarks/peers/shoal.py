@@ -1,4 +1,4 @@
-"""Shoal as its users run it: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`, the runner being mrjob's."""
+"""Shoal as its users run it: `python -m benchmarks.peers.shoal RUNNER INPUT OUTPUT`."""
 
 import sys
 

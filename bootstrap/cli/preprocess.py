@@ -136,11 +136,11 @@ def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> 
 def _preview(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> None:
     """Show what would be done."""
     from bootstrap.cli.preview import Preview, content, text
-    from corpus.text import load_stopwords
+    from jobs.settings import read_stopwords
     from jobs.storage import is_s3, join
     from jobs.understanding import estimate, understand
 
-    load_stopwords(settings.stopwords)
+    read_stopwords(settings.stopwords)
     uploads_to = None
     if args.local:
         cores = len(os.sched_getaffinity(0)) if args.runner != "inline" else 1

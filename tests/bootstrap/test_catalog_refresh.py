@@ -14,6 +14,7 @@ import pytest
 from botocore.stub import Stubber
 
 from bootstrap import prices
+from bootstrap.cli import verbs  # noqa: F401  (annotations name the Session that is replaced here)
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
 from infra import catalog

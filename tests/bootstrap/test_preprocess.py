@@ -174,8 +174,7 @@ def test_the_same_command_follows_steps_that_still_go_on(there, reviews) -> None
     submitted = list(there.steps())
     assert there.preprocess(reviews).counts["lines"]
     assert list(there.steps()) == submitted
-    (said,) = there.said
-    assert "following run " in said
+    assert "following run " in there.said[0]
     # What another command that follows too would still read.
     assert [key.rpartition("/")[2] for key in there.work()] == ["followed", "merged.json"]
 
@@ -232,8 +231,6 @@ def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, 
 @pytest.mark.slow
 def test_work_of_which_a_part_was_lost_is_not_gone_on_with(there, reviews) -> None:
     class Losing(Bars):
-        """Loses a part just before it is read."""
-
         def stage(self, name: str, total: int, unit: str | None = None) -> None:
             super().stage(name, total, unit)
             if name == "encode":
