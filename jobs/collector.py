@@ -19,12 +19,12 @@ from jobs.storage import part_name
 from jobs.stretches import gather, renumber
 from jobs.tokenise import Tokeniser
 
-# About 100 MB of raw reviews; 4 bytes each.
-_MOST_IDS = 8 << 20
+# About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
+_MOST_IDS = 7 << 20
+_ROOM_IDS = 1 << 20
 _MOST_TEXTS = 1 << 18
 # A dictionary beyond this is mostly of words that never come again.
 _MOST_WORDS = 1 << 18
-
 
 Halves = npt.NDArray[np.uint64]
 
@@ -36,7 +36,7 @@ class Collector:
         self.counts: Counter[str] = Counter()
         self._tokeniser = Tokeniser(stopwords)
         self._part_bits = part_bits
-        self._ids = np.empty(_MOST_IDS, np.uint32)
+        self._ids = np.empty(_MOST_IDS + _ROOM_IDS, np.uint32)
         self._start()
 
     def _start(self) -> None:
@@ -49,9 +49,7 @@ class Collector:
     @property
     def full(self) -> bool:
         """Whether it is time to empty it."""
-        return (
-            len(self._codes) > _MOST_TEXTS or len(self._tokeniser) > _MOST_WORDS or self._filled > len(self._ids) // 2
-        )
+        return len(self._codes) > _MOST_TEXTS or len(self._tokeniser) > _MOST_WORDS or self._filled > _MOST_IDS
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
         """Take some texts with their ratings (or classes); `test` says that they are of the test set's own files."""

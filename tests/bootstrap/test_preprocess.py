@@ -189,6 +189,7 @@ def test_of_two_commands_that_begin_at_once_one_submits_and_both_tell_the_result
     assert sum("following run " in out for out, _ in said) == 1
 
 
+@pytest.mark.slow
 def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a_while_only(
     there, reviews, monkeypatch
 ) -> None:
@@ -218,6 +219,7 @@ def test_what_a_failed_run_finished_is_not_done_again(there, reviews) -> None:
     assert made.counts["malformed"] >= 1
 
 
+@pytest.mark.slow
 def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, monkeypatch) -> None:
     reviews.write_bytes(b"no review\n" + reviews.read_bytes())
     with pytest.raises(DataError, match="lines are malformed"):
@@ -274,6 +276,7 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     assert there.work() == kept
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())

@@ -120,7 +120,7 @@ def test_a_range_that_ends_within_a_line_loses_nothing(tmp_path: Path) -> None:
     content = reviews(*((f"{'long text ' * 3_000} {n * 'x'}", 1 + n % 5) for n in range(150)))
     (tmp_path / "reviews.json").write_bytes(content)
     assert len(content) > 4 << 20
-    preprocess([tmp_path / "reviews.json"], tmp_path / "out", runner="local")
+    preprocess([tmp_path / "reviews.json"], tmp_path / "out", runner="inline")
     assert_equals_oracle(tmp_path / "out", [content])
 
 
@@ -184,7 +184,7 @@ def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     assert_equals_oracle(tmp_path / "out", files, rules=RULES)
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
+@pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
 def test_a_test_set_of_its_own_keeps_its_texts_from_training(tmp_path: Path, runner: str) -> None:
     other = reviews(("another lamp", 5), ("this lamp number worda is bright", 1))
     (tmp_path / "train.json").write_bytes(PLAIN)
@@ -262,7 +262,7 @@ def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, make,
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
+@pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
 def test_a_truncated_archive_among_others_is_read_as_far_as_it_goes(tmp_path: Path, runner: str) -> None:
     whole = reviews(*((f"{n} packed {chr(97 + n % 26)} lamps", 1 + n % 5) for n in range(400)))
     packed = gzip.compress(whole)[:-400]
@@ -315,7 +315,7 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     """A run in a process of its own, with tasks that will take a while."""
     letters = str.maketrans("0123456789", "abcdefghij")
     texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
-    path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 60)
+    path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 40)
     code = (
         "import sys; from jobs.pipeline import preprocess; from jobs.sources import Inputs;"
         "preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
@@ -344,7 +344,7 @@ def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: P
     running = started(path, output)
     running.kill()
     running.wait(60)
-    preprocess([path], output, runner="local")
+    preprocess([path], output, runner="inline")
     assert_equals_oracle(output, [path.read_bytes()])
     assert_group_ends(running.pid)
 
@@ -413,7 +413,7 @@ def test_a_run_with_fewer_tasks_than_the_killed_one_reads_nothing_twice(
         preprocess([path], output, progress=Stages("deduplicate"))
     os.waitpid(child, 0)
     assert len(list(output.glob(".shoal-work-*/to-read/*"))) > 2
-    preprocess([path], output, runner="local")
+    preprocess([path], output, runner="inline")
     assert_equals_oracle(output, [content])
 
 
