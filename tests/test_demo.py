@@ -63,6 +63,7 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert left_behind(mark) == []
 
 
+@pytest.mark.slow
 def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_TEXTS", 500)  # what they teach does not matter here
 
@@ -102,7 +103,7 @@ def one_class(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (wordless, r"300 texts hold only stopwords"),
+        pytest.param(wordless, r"300 texts hold only stopwords", marks=pytest.mark.slow),
         pytest.param(one_class, r"s3://\S*dataset\.h5: there is no negative training row", marks=pytest.mark.slow),
     ],
 )

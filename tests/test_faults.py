@@ -54,6 +54,7 @@ def destroys(person: Person) -> str:
     return person.types("destroy", "whole", "--yes")[0]
 
 
+@pytest.mark.slow
 def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> None:
     before = inventory()
     with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
@@ -87,6 +88,7 @@ def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> No
         assert "nothing that costs money is left" in destroys(person)
 
 
+@pytest.mark.slow
 def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
     deploys(person)
     ids = {name.rstrip("0123456789ABCDEF"): each for name, each in person.resources("whole").items()}

@@ -91,6 +91,7 @@ def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset
     assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
 
 
+@pytest.mark.slow
 def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(undisturbed, tmp_path) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
     for address, content in plan.task_files().items():
