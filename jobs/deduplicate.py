@@ -87,11 +87,12 @@ def _by_bucket(words: Sequence[bytes], frequencies: npt.NDArray[np.int64], bucke
     order = np.argsort(bucket_of, kind="stable")
     bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1)).tolist()
     for bucket, (begin, end) in enumerate(pairwise(bounds)):
+        if begin == end:
+            continue
         chosen = order[begin:end]
         joined = b" ".join([words[number] for number in chosen.tolist()])
         block: Arrays = {"words": np.frombuffer(joined, np.uint8), "counts": frequencies[chosen].astype(np.uint32)}
-        if end > begin:
-            yield b"w%04x" % bucket, b64encode(b"".join(pack(block)))
+        yield b"w%04x" % bucket, b64encode(b"".join(pack(block)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -39,14 +39,17 @@ def work_folder(home: Path, name: str, has_finished: Callable[[Path], bool]) -> 
         raise DataError(f"{home} is a file; choose another --output, a folder")
     was_there = home.exists()
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(home, folder)
-        with _claimed(folder) as free:
+        with ExitStack() as claim:
+            with _written(home):
+                home.mkdir(parents=True, exist_ok=True)
+                _remove_leftovers(home, folder)
+                free = claim.enter_context(_claimed(folder))
             if not free:
                 raise DataError(
                     f"another run works on the same input in {home}; wait for it, or choose another --output"
                 )
-            folder.mkdir(exist_ok=True)
+            with _written(home):
+                folder.mkdir(exist_ok=True)
             try:
                 yield folder
             except (DataError, JobError) as error:
@@ -61,12 +64,18 @@ def work_folder(home: Path, name: str, has_finished: Callable[[Path], bool]) -> 
                 _remove(folder)
                 raise
             _remove(folder)
-    except OSError as error:
-        raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --output") from error
     finally:
         if not was_there:
             with suppress(OSError):  # it is not empty
                 home.rmdir()
+
+
+@contextmanager
+def _written(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write to {home}: {error.strerror or error}; choose another --output") from error
 
 
 def _remove_leftovers(home: Path, but: Path) -> None:

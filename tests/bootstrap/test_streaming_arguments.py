@@ -15,7 +15,7 @@ from infra import catalog
 from jobs.steps import CommandStep, JobStep, Plan
 
 MASTER = "yarn.app.mapreduce.am.resource"
-WORK = "s3://data/work/1"
+WORK = "s3://data/pile/1"
 NODES = workers({catalog.find("m5.xlarge"): 2})
 EMR_TYPES = [name for name, kind in catalog.catalog().types.items() if kind.runs_emr]
 YARN_STEP_MB = 32
@@ -185,9 +185,9 @@ def test_jobs_are_found_on_yarn_by_the_name_of_the_work() -> None:
 def test_a_step_of_one_process_says_what_is_wrong_with_the_data_at_an_address() -> None:
     merge = plan().steps()[-1]
     assert isinstance(merge, CommandStep)
-    arguments = command_arguments(merge, "s3://data/work/1/failure.txt")
+    arguments = command_arguments(merge, "s3://data/pile/1/failure.txt")
     assert arguments[:3] == ["shoal-python", "-m", "jobs.merge"]
-    assert arguments[-1] == "--failure=s3://data/work/1/failure.txt"
+    assert arguments[-1] == "--failure=s3://data/pile/1/failure.txt"
 
 
 def test_the_number_of_parts_grows_with_the_input() -> None:

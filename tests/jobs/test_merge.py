@@ -317,12 +317,12 @@ def test_on_s3_the_result_has_a_folder_by_its_digest(
     client.create_bucket(Bucket="pile")
     for path in work.folder.rglob("*"):
         if path.is_file():
-            client.upload_file(str(path), "pile", f"work/{path.relative_to(work.folder)}")
-    merged = run(work.arguments("s3://pile/datasets", "s3://pile/work"))
+            client.upload_file(str(path), "pile", f"made/{path.relative_to(work.folder)}")
+    merged = run(work.arguments("s3://pile/datasets", "s3://pile/made"))
     assert merged.dataset == f"s3://pile/datasets/{work.digest()}/dataset.h5"
     keys = {found["Key"] for found in client.list_objects_v2(Bucket="pile", Prefix="datasets/")["Contents"]}
     assert keys == {f"datasets/{merged.digest}/{name}" for name in ("counts.json", "dataset.h5")}
-    assert read_merged("s3://pile/work/merged.json") == merged
+    assert read_merged("s3://pile/made/merged.json") == merged
     client.download_file("pile", f"datasets/{merged.digest}/dataset.h5", str(tmp_path / "d.h5"))
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert dataset.computed_digest() == merged.digest

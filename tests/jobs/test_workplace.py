@@ -1,0 +1,24 @@
+"""The folder of a run's work: who has it, and which errors are its own."""
+
+from pathlib import Path
+
+import pytest
+
+from corpus.errors import DataError
+from jobs.workplace import work_folder
+
+NAME = "0123456789ab"
+
+
+def test_an_error_of_the_work_is_not_taken_for_one_of_its_folder(tmp_path: Path) -> None:
+    home = tmp_path / "out"
+    with pytest.raises(FileNotFoundError, match="a file of the work"), work_folder(home, NAME, lambda _: False):
+        raise FileNotFoundError("a file of the work")
+    assert not home.exists()
+
+
+def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(DataError, match="is a file; choose another"), work_folder(tmp_path / "out", NAME, bool):
+        pass
+    assert (tmp_path / "out").read_text() == "mine"
