@@ -26,8 +26,8 @@ _BYTES = 200_000_000
 _STAGES = {
     "read and parse lines": ["jobs.deduplicate:read_batches"],
     "join texts, entities, not ASCII": ["jobs.tokenise:_joined"],
-    "clean and look up words": ["jobs.tokenise:scan"],
-    "drop stopwords": ["jobs.tokenise:keep"],
+    "find words": ["jobs.tokenise:bounds"],
+    "look up words": ["jobs.tokenise:look_up"],
     "rest of the tokeniser": ["jobs.tokenise:Tokeniser.__call__", "jobs.tokenise:Tokeniser.add"],
     "digest": ["jobs.collector:Collector.add"],
     "deduplicate and cut to blocks": ["jobs.collector:Collector.blocks"],
@@ -40,7 +40,7 @@ _STAGES = {
     "unite a part": ["jobs.part:Part.unite"],
     "modal ratings": ["jobs.part:Part._modes"],
     "rows of a part": ["jobs.part:Part._rows"],
-    "word counts of a part": ["jobs.part:Part._frequencies", "jobs.deduplicate:_by_bucket"],
+    "word counts of a part": ["jobs.part:Part._frequencies", "jobs.deduplicate:_word_counts"],
     "count words": ["jobs.vocabulary:CountWords.reducer"],
     "choose vocabulary": ["jobs.choose:run"],
     "encode": ["jobs.encode:Encode.mapper"],
@@ -49,7 +49,7 @@ _STAGES = {
 }
 
 
-_SCAN = jobs.tokenise.scan
+_BOUNDS = jobs.tokenise.bounds
 
 
 class _Clock:
@@ -83,8 +83,8 @@ class _Clock:
                 made = function(*args, **options)
             finally:
                 self.leave()
-            if function is _SCAN and made[0] == args[2]:
-                self.words += made[1]
+            if function is _BOUNDS:
+                self.words += made
             return self._followed(stage, made) if isinstance(made, Iterator) else made
 
         return call

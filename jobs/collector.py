@@ -5,13 +5,13 @@ are counted, and each part (a prefix of the digest) gets one block that explains
 for. So a text repeated ten million times costs the shuffle a few bytes a block.
 """
 
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
+from pybase64 import b64encode
 
 from corpus.text import DIGEST_BYTES
 from jobs.arrays import Arrays, pack

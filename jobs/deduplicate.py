@@ -8,21 +8,19 @@ The easy mistake is to let a reducer of the runner's choice name the file: a ret
 write the same bytes to the same place.
 """
 
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 from mrjob.protocol import BytesValueProtocol
+from pybase64 import b64encode
 
 from corpus.formats import Codes
 from jobs.arrays import Arrays, pack
 from jobs.collector import Collector
 from jobs.job import Job
-from jobs.part import Part
+from jobs.part import Distinct, Part
 from jobs.ranges import read_batches, read_task
 from jobs.records import Record
 from jobs.settings import read_stopwords
@@ -68,7 +66,7 @@ class Deduplicate(Job):
             distinct = part.unite()
             with writable(side_url(self.options.distinct, key.decode())) as path:
                 _write(path, distinct.rows)
-            yield from _by_bucket(distinct.words, distinct.frequencies, 1 << self.options.part_bits)
+            yield from _word_counts(distinct, 1 << self.options.part_bits)
             tally.counts.update(distinct.counts)
         yield from tally.records()
 
@@ -78,20 +76,23 @@ def _write(path: Path, arrays: Arrays) -> None:
         file.writelines(pack(arrays))
 
 
-def _by_bucket(words: Sequence[bytes], frequencies: npt.NDArray[np.int64], buckets: int) -> Iterator[Record]:
+def _word_counts(distinct: Distinct, buckets: int) -> Iterator[Record]:
     """The counts of words as blocks: `words` (letters, with a space between) and `counts`.
 
-    All counts of a word meet in the bucket that its checksum names.
+    All counts of a word meet in the bucket that its letters name.
     """
-    bucket_of = np.fromiter((crc32(word) % buckets for word in words), np.int64, len(words))
+    bucket_of = distinct.dictionary.hashes_of(distinct.words) % np.uint64(buckets)
     order = np.argsort(bucket_of, kind="stable")
     bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1)).tolist()
     for bucket, (begin, end) in enumerate(pairwise(bounds)):
         if begin == end:
             continue
         chosen = order[begin:end]
-        joined = b" ".join([words[number] for number in chosen.tolist()])
-        block: Arrays = {"words": np.frombuffer(joined, np.uint8), "counts": frequencies[chosen].astype(np.uint32)}
+        letters = distinct.dictionary.letters_of(distinct.words[chosen])
+        block: Arrays = {
+            "words": np.frombuffer(letters, np.uint8),
+            "counts": distinct.frequencies[chosen].astype(np.uint32),
+        }
         yield b"w%04x" % bucket, b64encode(b"".join(pack(block)))
 
 

@@ -5,13 +5,13 @@ What comes out depends on the texts alone, never on the order of the blocks: ids
 the rows, sorted by digest, show them first.
 """
 
-from base64 import b64decode
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pybase64 import b64decode
 
 from corpus.settings import Settings
 from jobs.arrays import Arrays, unpack
@@ -30,11 +30,13 @@ class Distinct:
     rows: of n texts that keep a word, in the order of their digests: `lengths` (n,) in kept words, at most the row
         length; `codes` (n,) the modal rating or class; `test` (n,); `ids` of the kept words, text after text, which
         count `words` (letters, with a space between) from 0.
-    words, frequencies: the kept words of the training texts, and how often each is in them before they are cut.
+    words, frequencies: the kept words of the training texts, as ids of `dictionary`, and how often each is in them
+        before they are cut.
     """
 
     rows: Arrays
-    words: list[bytes]
+    dictionary: Tokeniser
+    words: npt.NDArray[np.int64]
     frequencies: npt.NDArray[np.int64]
     counts: Counter[str]
 
@@ -49,7 +51,7 @@ class Part:
 
     def add(self, value: bytes) -> None:
         """Take a block as `Collector.blocks` made it."""
-        block = unpack(b64decode(value))
+        block = unpack(b64decode(value, validate=True))
         block["mapping"] = self._tokeniser.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)
         block["starts"] = np.cumsum(block["lengths"]) - block["lengths"]
@@ -95,7 +97,8 @@ class Part:
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
                 "words": np.frombuffer(self._tokeniser.letters_of(words[:known]), np.uint8),
             },
-            words=self._tokeniser.letters_of(used).split(b" ") if len(used) else [],
+            dictionary=self._tokeniser,
+            words=used,
             frequencies=frequencies[used],
             counts=counts,
         )

@@ -1,23 +1,10 @@
 """Loops over stretches of ids, one text after the other, compiled by numba: what NumPy would do in several passes.
 
-The easy mistake is to hand over arrays of ever other types: each combination is compiled anew.
+The easy mistake is to hand over arrays of ever other types: each combination is compiled anew. Inner loops take
+unsigned integers as places, for which numba does not have to look whether they count from the end.
 """
 
-from numba import njit
-
-
-@njit(cache=True, nogil=True)
-def keep(ids, ends, first_kept):  # type: ignore[no-untyped-def]
-    """Drop ids below `first_kept`, in place, and move the `ends` of the texts with them; returns how many are left."""
-    kept = start = 0
-    for text in range(len(ends)):
-        end = ends[text]
-        for at in range(start, end):
-            ids[kept] = ids[at]
-            kept += ids[at] >= first_kept
-        start = end
-        ends[text] = kept
-    return kept
+from numba import njit, uint64
 
 
 @njit(cache=True, nogil=True)
@@ -26,7 +13,7 @@ def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-de
     for stretch in range(len(starts)):
         start, target = starts[stretch], targets[stretch]
         for at in range(lengths[stretch]):
-            out[target + at] = values[start + at]
+            out[uint64(target + at)] = values[uint64(start + at)]
 
 
 @njit(cache=True, nogil=True)
@@ -37,7 +24,7 @@ def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
     """
     known = 0
     for at in range(len(ids)):
-        number = numbers[ids[at]]
+        number = numbers[uint64(ids[at])]
         if number < 0:
             number = known
             numbers[ids[at]] = known
@@ -54,7 +41,7 @@ def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-d
     """Write the new ids of the stretch of `lengths[i]` ids at `starts[i]` to the beginning of row i of `rows`."""
     for row in range(len(rows)):
         for at in range(lengths[row]):
-            rows[row, at] = new_ids[ids[starts[row] + at]]
+            rows[row, at] = new_ids[uint64(ids[uint64(starts[row] + at)])]
 
 
 @njit(cache=True, nogil=True)
@@ -62,4 +49,4 @@ def add_counts(ids, starts, lengths, counts):  # type: ignore[no-untyped-def]
     """Add up how often each id occurs in the stretches of `lengths[i]` ids at `starts[i]`."""
     for stretch in range(len(starts)):
         for at in range(starts[stretch], starts[stretch] + lengths[stretch]):
-            counts[ids[at]] += 1
+            counts[uint64(ids[at])] += 1

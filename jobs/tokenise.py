@@ -1,15 +1,15 @@
 """Texts to the ids of their words, a block of texts at a time: rule 1 of docs/dataset.md, fast.
 
 More than half of preprocessing would be turning words into numbers, so this is the one place where Python's objects
-are avoided. `scan` takes the letters of a word, eight at once, as an integer; that integer is the word's key in a hash
-table, so that a word is neither copied nor compared. numba compiles it; `corpus.text.words` is what it has to equal.
+are avoided. A bit a byte says what belongs to words, and `bounds` finds words in 64 of these bits at once. `look_up`
+takes the letters of a word, eight at once, as an integer; that integer is the word's key in a hash table, so that a
+word is neither copied nor compared. numba compiles both; `corpus.text.words` is what they have to equal.
 
 The easy mistake is to trust a hash: words of more than 16 letters do not fit their key, and are compared letter by
 letter.
 """
 
 import html
-import string
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,33 +18,33 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from jobs.stretches import gather, keep
+from jobs.stretches import gather
 
 Ids = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
 
-# What `scan` reads instead of a text's bytes: letters in lower case, apostrophes, the end of a text, and 0 for all
-# else. So bit 6 says that a byte is a letter, and bit 5 that it is anything but 0.
-_APOSTROPHE = ord("'")
-_END = ord(" ")
 _SEPARATOR = "\x7f"
-_CLASSES = bytearray(256)
-_CLASSES[ord("a") : ord("z") + 1] = _CLASSES[ord("A") : ord("Z") + 1] = string.ascii_lowercase.encode()
-_CLASSES[_APOSTROPHE] = _APOSTROPHE
-_CLASSES[ord(_SEPARATOR)] = _END
-_LETTER_BITS, _ANY_BITS = np.uint64(0x4040404040404040), np.uint64(0x2020202020202020)
+_END = ord(_SEPARATOR)
+_APOSTROPHE = ord("'")
+_A, _LETTERS = ord("a"), 26
+_LOWER = 0x20  # the bit that tells small letters from capital ones; an apostrophe has it, too
 
 _SPACE = ord(" ")
 # The letters of a word that are in its first and in its second integer, by the word's length.
-_FIRST = np.array([2 ** (8 * n) - 1 for n in range(9)], np.uint64)
+_FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
 _SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
 _TOP_BIT = np.uint64(1 << 63)  # letters are ASCII, so no letter sets it
 # Odd numbers without pattern, as multiplicative hashing needs them (Knuth, volume 3, 6.4), and those of FNV-1a.
 _SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+# What most entities are; a `"` is in no other one's name.
+_QUOTES = ("&quot;", "&#34;")
+# The letters outside ASCII that are in ASCII, in lower case, and the apostrophe.
+_NEARLY_ASCII = (("\u2019", "'"), ("\u0130", "i?"), ("\u212a", "k"))
+_ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
-# Integers are read at a word's last letter, and two at its first.
-_SLACK = 16
+# Behind the texts, so that they are a whole number of integers of bits, and eight bytes can be read from any place.
+_SLACK = 64
 _FIRST_BITS = 15
 
 
@@ -80,10 +80,8 @@ class Tokeniser:
     def clear(self) -> None:
         """Forget all words but the stopwords."""
         self._bits = _FIRST_BITS
-        # Two tables of open addressing with linear probing: words of up to 7 letters as (key, id), longer ones as
-        # (key, second key, id, -). A key of 0 is a free slot.
-        self._short = np.zeros(2 << self._bits, np.uint64)
-        self._long = np.zeros(4 << self._bits, np.uint64)
+        # Of open addressing with linear probing: (key, second key, id) a slot. A key of 0 is a free slot.
+        self._table = np.zeros((1 << self._bits, 3), np.uint64)
         self._letters = np.zeros(1 << 16, np.uint8)
         self._word_ends = np.zeros(1 << 12, np.int64)  # of word i at i + 1
         self._known = self._first_kept = 0
@@ -92,11 +90,11 @@ class Tokeniser:
 
     def __call__(self, texts: Sequence[str]) -> Words:
         """The words of some texts; those never seen before get ids."""
-        return self._scan(_joined(texts), len(texts))
+        return self._scan(_joined(texts))
 
     def add(self, words: bytes) -> Ids:
         """The ids of some words, cleaned ones with a space between, in order; new words get ids."""
-        return self._scan(words.replace(b" ", b"\0") + b" ", 1).ids if words else np.empty(0, np.uint32)
+        return self._scan(words + _SEPARATOR.encode()).ids if words else np.empty(0, np.uint32)
 
     def letters_of(self, ids: npt.NDArray[Any]) -> bytes:
         """The words of some ids in order, with a space between."""
@@ -107,54 +105,68 @@ class Tokeniser:
         gather(self._letters, starts, lengths, ends - lengths - 1, out)
         return out[:-1].tobytes()
 
-    def _scan(self, classes: bytes, texts: int) -> Words:
-        """The words of texts whose bytes are classes, each followed by an end."""
-        source = classes + bytes(_SLACK)
-        if len(self._cleaned) < len(source) + _SLACK:
-            self._cleaned = np.zeros(2 * len(source) + _SLACK, np.uint8)
-        ids = np.empty(len(source) // 2, np.uint32)
-        ends, cleaned_ends = np.empty(texts, np.int64), np.empty(texts, np.int64)
+    def hashes_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """A number for each of some words, which its letters alone decide."""
+        hashes = np.empty(len(ids), np.uint64)
+        hash_words(self._letters, self._word_ends, ids, hashes)
+        return hashes
+
+    def _scan(self, texts: bytes) -> Words:
+        """The words of texts in ASCII, each followed by an end."""
+        source = np.frombuffer(texts + bytes(_SLACK + -len(texts) % 64), np.uint8)
+        lower = source | _LOWER
+        bits = np.packbits((lower - _A < _LETTERS) | (source == _APOSTROPHE), bitorder="little")
+        text_ends = np.flatnonzero(source == _END)
+        most = len(texts) // 2 + 2
+        starts, stops = np.empty(most, np.uint32), np.empty(most, np.uint32)
+        words = bounds(bits.view("<u8"), starts, stops)
+        if len(self._cleaned) < 2 * len(source):
+            self._cleaned = np.zeros(4 * len(source), np.uint8)
+        ids = np.empty(words, np.uint32)
+        ends, cleaned_ends = np.empty(len(text_ends), np.int64), np.empty(len(text_ends), np.int64)
         at, word, out, text = 0, 0, 0, 0
         while True:
-            at, word, out, text, self._known = scan(
-                *(np.frombuffer(source, np.uint8), _integers(source), len(classes)),
+            at, word, out, text, self._known = look_up(
+                *(lower, _integers(lower.data), starts, stops, text_ends),
                 *(at, word, out, text),
-                *(self._cleaned, _integers(self._cleaned.data), ids, ends, cleaned_ends),
-                *(self._short, self._long, np.uint64(64 - self._bits), self._letters, self._word_ends, self._known),
+                *(self._cleaned, _integers(self._cleaned.data), ids, ends, cleaned_ends, self._first_kept),
+                *(self._table, np.uint64(64 - self._bits), self._letters, self._word_ends, self._known),
             )
-            if at == len(classes):
-                break
+            if text == len(text_ends):
+                return Words(ids[:word], ends, self._cleaned[:out], cleaned_ends)
             self._grow(len(source))
-        kept = keep(ids, ends, self._first_kept)
-        return Words(ids[:kept], ends, self._cleaned[:out], cleaned_ends)
 
     def _grow(self, letters: int) -> None:
-        """Room for twice the words, and for so many letters: whatever stopped `scan`."""
+        """Room for twice the words, and for so many letters: whatever stopped `look_up`."""
         if self._word_ends[self._known] + letters > len(self._letters):
             self._letters = np.concatenate((self._letters, np.zeros(len(self._letters) + letters, np.uint8)))
         if self._known + 1 == len(self._word_ends):
             self._word_ends = np.concatenate((self._word_ends, np.zeros(len(self._word_ends), np.int64)))
-        if 4 * self._known > 3 * (len(self._short) // 2 - 1):
+        if 2 * self._known > len(self._table) - 1:
             self._bits += 1
-            shift = np.uint64(64 - self._bits)
-            self._short, self._long = _doubled(self._short, 2, shift), _doubled(self._long, 4, shift)
+            self._table = _doubled(self._table, np.uint64(64 - self._bits))
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """The classes of the texts' bytes, each text followed by its end."""
+    """The texts in ASCII, with the same words, each followed by its end."""
     plain = [text if text.isascii() and "&" not in text else _plain(text) for text in texts]
     joined = _SEPARATOR.join([*plain, ""])
     if joined.count(_SEPARATOR) != len(texts):
         joined = _SEPARATOR.join([*(text.replace(_SEPARATOR, " ") for text in plain), ""])
-    return joined.encode("ascii").translate(_CLASSES)
+    return joined.encode("ascii")
 
 
 def _plain(text: str) -> str:
     """A text in ASCII that has the same words: what is not ASCII becomes a `?`, which parts words like it."""
     if "&" in text:
-        text = html.unescape(text)
+        for quote in _QUOTES:
+            text = text.replace(quote, '"')
+        if "&" in text:
+            text = html.unescape(text)
     if not text.isascii():
-        text = text.replace("\u2019", "'").lower().encode("ascii", "replace").decode("ascii")
+        for letter, plain in _NEARLY_ASCII:
+            text = text.replace(letter, plain)
+        text = text.encode("ascii", "replace").decode("ascii")
     return text
 
 
@@ -164,88 +176,116 @@ def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
 
 
 @njit(cache=True, nogil=True)
-def scan(  # type: ignore[no-untyped-def]
-    source, source8, size, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
-    short, long, to_slot, letters, word_ends, known,
-):  # fmt: skip
-    """Write the cleaned words of texts to `cleaned`, each followed by a space, and their ids to `ids`.
+def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
+    """Write where runs of set bits start, and where they stop, each in order; returns how many there are.
 
-    `source` (size,) holds the classes of the texts' bytes, and the names with an 8 are the same bytes as overlapping
-    integers. `ends` and `cleaned_ends` say where each text ends, in words and in bytes. Stops before a new word for
-    which there is no room. Returns how far it came: the values of `at` to `text`, and of `known`, to go on with.
+    `bits` are integers, the lowest bit first, and the last of them is 0.
     """
-    mask = len(short) // 2 - 1
-    while at < size:
-        eight = source8[at]
-        length = _bytes_before((~eight & _LETTER_BITS) >> uint64(6))
-        after = source[at + length]
-        if length == 0:
-            if after == 0:
-                at += _bytes_before((eight & _ANY_BITS) >> uint64(5))
-            else:
-                at += 1
-                if after == _END:
-                    ends[text], cleaned_ends[text] = word, out
-                    text += 1
-            continue
-        end = at + length
-        if length < 8 and after != _APOSTROPHE:
-            key = eight & _FIRST[length]
-            cleaned8[out] = key
-        else:
-            while length == 8 or source[end] == _APOSTROPHE:
-                end += length != 8
-                length = _bytes_before((~source8[end] & _LETTER_BITS) >> uint64(6))
-                end += length
-            length = end - at
-            while source[at + length - 1] == _APOSTROPHE:
-                length -= 1
-            for place in range(0, length, 8):
-                cleaned8[out + place] = source8[at + place]
-            key = eight & _FIRST[min(length, 8)]
-        if length < 8:
-            slot = int64((key * _SPREAD_FIRST) >> to_slot)
-            while short[2 * slot] != key and short[2 * slot] != 0:
-                slot = (slot + 1) & mask
-            known_as = int64(short[2 * slot + 1]) if short[2 * slot] != 0 else -1
-        else:
-            second = _second_key(cleaned, cleaned8, out, length)
-            slot = int64(((key * _SPREAD_FIRST) ^ (second * _SPREAD_SECOND)) >> to_slot)
-            known_as = _find_long(long, slot, mask, key, second, cleaned, out, length, letters, word_ends)
-            if known_as < 0:
-                slot = -1 - known_as
-        if known_as < 0:
-            begin = word_ends[known]
-            if 4 * known > 3 * mask or known + 1 == len(word_ends) or begin + length > len(letters):
-                break
-            if length < 8:
-                short[2 * slot], short[2 * slot + 1] = key, known
-            else:
-                long[4 * slot], long[4 * slot + 1], long[4 * slot + 2] = key, second, known
-            letters[begin : begin + length] = cleaned[out : out + length]
-            word_ends[known + 1] = begin + length
-            known_as = known
-            known += 1
-        ids[word] = known_as
-        word += 1
-        out += length
-        cleaned[out] = _SPACE
-        out += 1
-        at = end + (source[end] == 0)  # mostly one byte parts words, and then the next begins here
-    return at, word, out, text, known
-
-
-@njit(inline="always")
-def _bytes_before(bits):  # type: ignore[no-untyped-def]
-    """How many bytes of an integer come before the first whose lowest bit is set; 8 when none is."""
-    return int64(trailing_zeros(bits) >> 3)  # type: ignore[call-arg]
+    started = stopped = 0
+    carry = uint64(0)
+    for number in range(len(bits)):
+        here = bits[number]
+        before = (here << _ONE) | carry
+        carry = here >> uint64(63)
+        rises, falls = here & ~before, before & ~here
+        while rises != 0:
+            starts[uint64(started)] = 64 * number + _lowest(rises)
+            started += 1
+            rises &= rises - _ONE
+        while falls != 0:
+            stops[uint64(stopped)] = 64 * number + _lowest(falls)
+            stopped += 1
+            falls &= falls - _ONE
+    starts[started] = 64 * len(bits)  # beyond the last text
+    return started
 
 
 @njit(cache=True, nogil=True)
-def _second_key(cleaned, cleaned8, start, length):  # type: ignore[no-untyped-def]
-    """The letters of a word from the ninth on, or a hash of all where they are too many."""
-    if length <= 16:
-        return cleaned8[start + 8] & _SECOND[length]
+def look_up(  # type: ignore[no-untyped-def]
+    lower, lower8, starts, stops, text_ends, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
+    first_kept, table, to_slot, letters, word_ends, known,
+):  # fmt: skip
+    """Write the words of texts to `cleaned`, each followed by a space, and the ids of those to keep to `ids`.
+
+    `lower` holds the texts in lower case, and the names with an 8 are the same bytes as overlapping integers. Words
+    are from `starts` to `stops`, but for apostrophes at their ends; texts end at `text_ends`. `ends` and
+    `cleaned_ends` say where each text ends, in kept words and in bytes. Stops before a new word for which there is no
+    room. Returns how far it came: the values of `at` to `text`, and of `known`, to go on with.
+    """
+    mask = uint64(len(table) - 1)
+    while text < len(text_ends):
+        text_end = text_ends[text]
+        while starts[uint64(at)] < text_end:
+            start = uint64(starts[uint64(at)])
+            length = stops[uint64(at)] - start
+            if lower[start] == _APOSTROPHE or lower[start + length - _ONE] == _APOSTROPHE:
+                start, length = _stripped(lower, start, length)
+                if length == 0:
+                    at += 1
+                    continue
+            if length <= 16:
+                key, second = lower8[start] & _FIRST[length], lower8[start + _EIGHT] & _SECOND[length]
+                cleaned8[uint64(out)] = key
+                cleaned8[uint64(out + 8)] = second
+            else:
+                cleaned[out : out + length] = lower[start : start + length]
+                key, second = lower8[start], _hashed(cleaned, out, length)
+            slot = ((key * _SPREAD_FIRST) ^ (second * _SPREAD_SECOND)) >> to_slot
+            while table[slot, 0] != 0 and not (
+                table[slot, 0] == key
+                and table[slot, 1] == second
+                and (length <= 16 or _is(table[slot, 2], cleaned, out, length, letters, word_ends))
+            ):
+                slot = (slot + _ONE) & mask
+            if table[slot, 0] == 0:
+                begin = word_ends[known]
+                if 2 * known > mask or known + 1 == len(word_ends) or begin + length > len(letters):
+                    return at, word, out, text, known
+                table[slot, 0], table[slot, 1], table[slot, 2] = key, second, known
+                for place in range(length):  # a slice would take ten times as long
+                    letters[uint64(begin) + place] = cleaned[uint64(out) + place]
+                word_ends[known + 1] = begin + length
+                known += 1
+            known_as = table[slot, 2]
+            ids[uint64(word)] = known_as
+            word += known_as >= first_kept
+            out += int64(length)
+            cleaned[uint64(out)] = _SPACE
+            out += 1
+            at += 1
+        ends[text], cleaned_ends[text] = word, out
+        text += 1
+    return at, word, out, text, known
+
+
+@njit(cache=True, nogil=True)
+def _stripped(lower, start, length):  # type: ignore[no-untyped-def]
+    """Start and length of a word without the apostrophes at its ends."""
+    while length > 0 and lower[start] == _APOSTROPHE:
+        start += _ONE
+        length -= _ONE
+    while length > 0 and lower[start + length - _ONE] == _APOSTROPHE:
+        length -= _ONE
+    return start, length
+
+
+@njit(inline="always")
+def _lowest(bits):  # type: ignore[no-untyped-def]
+    """The number of the lowest bit that is set."""
+    return int64(trailing_zeros(bits))  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True)
+def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of each word of `ids` to `hashes`."""
+    for number in range(len(ids)):
+        begin = word_ends[ids[number]]
+        hashes[number] = _hashed(letters, begin, word_ends[ids[number] + 1] - begin)
+
+
+@njit(cache=True, nogil=True)
+def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
+    """The FNV-1a hash of a word, and a bit that no letter sets: the second key of words too long for their letters."""
     key = _FNV_START
     for place in range(start, start + length):
         key = (key ^ uint64(cleaned[place])) * _FNV_FACTOR
@@ -253,36 +293,20 @@ def _second_key(cleaned, cleaned8, start, length):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def _find_long(long, slot, mask, key, second, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
-    """The id of a word of 8 letters or more, looked for from `slot` on; -1 - the free slot where it is new."""
-    while long[4 * slot] != 0:
-        if long[4 * slot] == key and long[4 * slot + 1] == second:
-            found = int64(long[4 * slot + 2])
-            begin = word_ends[found]
-            same = length <= 16 or word_ends[found + 1] - begin == length
-            place = 0
-            while length > 16 and same and place < length:
-                same = letters[begin + place] == cleaned[start + place]
-                place += 1
-            if same:
-                return found
-        slot = (slot + 1) & mask
-    return -1 - slot
+def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
+    """Whether a known word is the one of so many letters at `start`."""
+    return np.array_equal(letters[word_ends[known_as] : word_ends[known_as + 1]], cleaned[start : start + length])
 
 
 @njit(cache=True, nogil=True)
-def _doubled(table, width, to_slot):  # type: ignore[no-untyped-def]
-    """A table of twice the slots with the same words; `width` integers a slot."""
-    doubled = np.zeros(2 * len(table), np.uint64)
-    mask = len(doubled) // width - 1
-    for old in range(0, len(table), width):
-        if table[old] == 0:
-            continue
-        hashed = table[old] * _SPREAD_FIRST
-        if width == 4:
-            hashed ^= table[old + 1] * _SPREAD_SECOND
-        slot = int64(hashed >> to_slot)
-        while doubled[width * slot] != 0:
-            slot = (slot + 1) & mask
-        doubled[width * slot : width * slot + width] = table[old : old + width]
+def _doubled(table, to_slot):  # type: ignore[no-untyped-def]
+    """A table of twice the slots with the same words."""
+    doubled = np.zeros((2 * len(table), 3), np.uint64)
+    mask = uint64(len(doubled) - 1)
+    for old in range(len(table)):
+        if table[old, 0] != 0:
+            slot = ((table[old, 0] * _SPREAD_FIRST) ^ (table[old, 1] * _SPREAD_SECOND)) >> to_slot
+            while doubled[slot, 0] != 0:
+                slot = (slot + _ONE) & mask
+            doubled[slot] = table[old]
     return doubled

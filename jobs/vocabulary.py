@@ -4,11 +4,11 @@ In: the records of `deduplicate`. Out: the most frequent words of each reducer, 
 As a reducer sees all of a word's counts, the overall choice (`choose`) needs no more than these.
 """
 
-from base64 import b64decode
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
+from pybase64 import b64decode
 
 from jobs.arrays import unpack
 from jobs.job import Job
@@ -39,7 +39,8 @@ class CountWords(Job):
             yield from tally.records()
             return
         words, counts = _sums(values)
-        self.best += _most_frequent(words, counts, self.size)
+        least = self.best[-1][1] if len(self.best) == self.size else 0
+        self.best += _most_frequent(words, counts, self.size, least)
         self.best = sorted(self.best, key=lambda item: (-item[1], item[0]))[: self.size]
 
     def reducer_final(self) -> Iterator[Record]:
@@ -52,7 +53,7 @@ def _sums(values: Iterable[bytes]) -> tuple[Tokeniser, npt.NDArray[np.int64]]:
     words = Tokeniser()
     counts = np.zeros(0, np.int64)
     for value in values:
-        block = unpack(b64decode(value))
+        block = unpack(b64decode(value, validate=True))
         ids = words.add(block["words"].tobytes())
         if len(counts) < len(words):
             counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))
@@ -60,11 +61,16 @@ def _sums(values: Iterable[bytes]) -> tuple[Tokeniser, npt.NDArray[np.int64]]:
     return words, counts[: len(words)]
 
 
-def _most_frequent(words: Tokeniser, counts: npt.NDArray[np.int64], size: int) -> list[tuple[bytes, int]]:
-    """The words of the `size` largest counts, and all those with the smallest of these: of them order decides."""
-    least = np.partition(counts, -size)[-size] if len(counts) > size else 0
-    chosen = np.flatnonzero(counts >= least)
-    return list(zip(words.letters_of(chosen).split(b" "), counts[chosen].tolist(), strict=True))
+def _most_frequent(words: Tokeniser, counts: npt.NDArray[np.int64], size: int, least: int) -> list[tuple[bytes, int]]:
+    """The words of the `size` largest counts that are at least `least`; of equal counts, those first in order."""
+    if len(counts) > size:
+        least = max(least, int(np.partition(counts, -size)[-size]))
+    more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
+    ties = sorted(words.letters_of(same).split()) if least else []
+    return [
+        *zip(words.letters_of(more).split(), counts[more].tolist(), strict=True),
+        *((word, least) for word in ties[: size - len(more)]),
+    ]
 
 
 if __name__ == "__main__":

@@ -350,14 +350,15 @@ def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: P
 
 
 class Stages:
-    """Which stages were done, and a way to die in one of them."""
+    """Which steps were done, and a way to die in one of them."""
 
     def __init__(self, fatal: str = "") -> None:
         self.seen: list[str] = []
         self.fatal = fatal
 
     def stage(self, name: str, _: int) -> None:
-        self.seen.append(name)
+        if not name.endswith("sort and reduce"):  # which may pass unseen
+            self.seen.append(name)
         if name == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 

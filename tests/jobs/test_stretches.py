@@ -6,19 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.stretches import add_counts, fill_rows, gather, keep, renumber
+from jobs.stretches import add_counts, fill_rows, gather, renumber
 
 STRETCHES = st.lists(st.lists(st.integers(0, 30), max_size=8), min_size=1, max_size=8)
-
-
-@given(STRETCHES, st.integers(0, 31))
-def test_keeping_drops_the_small_ids_of_each_text(texts: list[list[int]], first_kept: int) -> None:
-    ids = np.array([number for text in texts for number in text], np.uint32)
-    ends = np.cumsum([len(text) for text in texts])
-    kept = keep(ids, ends, first_kept)
-    expected = [[number for number in text if number >= first_kept] for text in texts]
-    assert ids[:kept].tolist() == [number for text in expected for number in text]
-    assert ends.tolist() == np.cumsum([len(text) for text in expected]).tolist()
 
 
 @given(STRETCHES, st.randoms(use_true_random=False))
