@@ -40,6 +40,8 @@ RUNNERS = ("auto", "local", "inline")
 
 # Starting the tasks of a job takes longer than to do this much here.
 _SMALL_BYTES = 64 << 20
+# Tasks of less than this are not worth a core of their own.
+_CORE_BYTES = 32 << 20
 
 # What mrjob has to say about a failure becomes the text of a JobError.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
@@ -120,7 +122,7 @@ def preprocess(
                 read = understanding.plain_bytes if step.reads is None else _size_of(step.reads)
                 progress.stage(step.name, read)
                 runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
-                _run_job(step, runs, work / "tasks", progress)
+                _run_job(step, runs, max(1, min(cores, read // _CORE_BYTES)), work / "tasks", progress)
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
@@ -141,7 +143,7 @@ def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
     return exists(step.made)
 
 
-def _run_job(step: JobStep, runner: str, tasks: Path, progress: Progress) -> None:
+def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Progress) -> None:
     """One MRJob on this machine; what its tasks say on standard error is the progress."""
     job_class = getattr(import_module(step.module), step.job)
     shutil.rmtree(step.output, ignore_errors=True)
@@ -155,7 +157,7 @@ def _run_job(step: JobStep, runner: str, tasks: Path, progress: Progress) -> Non
             "--no-conf",
             # Its set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
             "--no-bootstrap-mrjob",
-            *([f"--sort-bin={_SORT}"] if runner == "local" else []),
+            *([f"--sort-bin={_SORT}", f"--num-cores={cores}"] if runner == "local" else []),
             *step.arguments,
             *(f"{option}={path}" for option, path in step.files.items()),
             *step.inputs,

@@ -21,7 +21,7 @@ from jobs.settings import settings_arguments
 from jobs.sources import Source
 from jobs.storage import join, part_name
 
-_PART_BYTES = 192 << 20
+_PART_BYTES = 128 << 20
 _MIN_PART_BITS, _MAX_PART_BITS = 3, 16
 
 

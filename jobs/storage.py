@@ -201,11 +201,15 @@ def readable(address: str) -> Iterator[Path]:
     if not is_s3(address):
         yield Path(address)
         return
+    from boto3.s3.transfer import TransferConfig
+
     bucket, key = place(address)
+    # The client's own attempts end where an answer begins; those that break off later are counted here.
+    attempts = TransferConfig(num_download_attempts=_ATTEMPTS)
     with TemporaryDirectory(prefix="shoal-") as folder:
         path = Path(folder) / Path(key).name
         with s3_errors(address, "read"):
-            s3_client().download_file(bucket, key, str(path))
+            s3_client().download_file(bucket, key, str(path), Config=attempts)
         yield path
 
 
