@@ -51,8 +51,11 @@ def main(arguments: Sequence[str]) -> None:
         log.say(f"{figure} seconds = {line.start:.2f} + {line.slope:.3f} x GB, residuals {line.scatter}")
     peaks = [median(usage.peak_process for usage in usages[size]) / 1e6 for size in sizes]
     log.say(f"peak of the largest process: {min(peaks):.0f} to {max(peaks):.0f} MB")
-    here = lines["wall"].at(REFERENCE_GB)
-    log.say(f"\n{REFERENCE_GB} GB on this machine: {here / 60:.1f} minutes")
+    walls = [median(usage.wall for usage in usages[size]) for size in sizes]
+    slope = (walls[-1] - walls[-2]) / (sizes[-1] - sizes[-2])
+    here = max(lines["wall"].at(REFERENCE_GB), walls[-1] + slope * (REFERENCE_GB - sizes[-1]))
+    log.say(f"from {sizes[-2]:g} to {sizes[-1]:g} GB: {slope:.2f} seconds a GB")
+    log.say(f"\n{REFERENCE_GB} GB on this machine, by the slower of the two: {here / 60:.1f} minutes")
     log.keep(
         {
             "runs": {f"{size:g} GB": [asdict(usage) for usage in usages[size]] for size in sizes},

@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.errors import ShoalError
+from bootstrap.objects import TRANSFER
 from bootstrap.progress import Bars
 from infra import topology
 
@@ -109,7 +110,7 @@ def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: in
         bars.at(done)
 
     try:
-        s3.download_file(bucket, file.key, os.fspath(partial), Callback=count)
+        s3.download_file(bucket, file.key, os.fspath(partial), Callback=count, Config=TRANSFER)
         os.utime(partial, (file.changed, file.changed))
         partial.replace(path)
     finally:

@@ -22,7 +22,7 @@ _CHANGED = "changed"
 """In an object's metadata: when its file was changed, in nanoseconds since 1970."""
 
 _AT_ONCE = 16
-_TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20)
+TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20, num_download_attempts=10)
 
 
 class Place(NamedTuple):
@@ -82,7 +82,7 @@ def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> 
                 key,
                 ExtraArgs={"Metadata": {_CHANGED: changed}},
                 Callback=count,
-                Config=_TRANSFER,
+                Config=TRANSFER,
             )
         done += size
         bars.at(done)
@@ -118,7 +118,7 @@ def download(client: "S3Client", place: Place, folder: Path) -> list[Path]:
     for key in sizes(client, place):
         path = folder / key.removeprefix(place.key).lstrip("/") if key != place.key else folder
         path.parent.mkdir(parents=True, exist_ok=True)
-        client.download_file(place.bucket, key, os.fspath(path), Config=_TRANSFER)
+        client.download_file(place.bucket, key, os.fspath(path), Config=TRANSFER)
         files.append(path)
     return files
 

@@ -16,11 +16,11 @@ def is_full_disk(error: BaseException) -> bool:
 
 
 @contextmanager
-def full_disk_said(path: Path) -> Iterator[None]:
-    """Turn "no space left" while `path` is written, however it is worded, into a sentence for the user."""
+def full_disk_said(path: Path, option: str = "--output") -> Iterator[None]:
+    """Turn "no space left" while `path` is written, however it is worded, into a sentence that names the option."""
     try:
         yield
     except (OSError, RuntimeError) as error:
         if not is_full_disk(error):
             raise
-        raise DataError(f"no space left on the device of {path}; free some, or choose another --output") from error
+        raise DataError(f"no space left on the device of {path}; free some, or choose another {option}") from error

@@ -21,12 +21,20 @@ DIGEST_BYTES = 16
 EXTRA_STOPWORDS = ("product", "would", "get")
 
 _CANDIDATE = re.compile(r"[a-z']+")
+# Python refuses to read a number of more digits, and all of them are beyond the last letter.
+_LONG = 4300
+_LONG_NUMBER = re.compile(r"&#[0-9]{4301,};?")
 
 
 def words(text: str) -> list[str]:
     """The cleaned words of a text: HTML entities undone once, lower case, runs of a-z and inner apostrophes."""
-    lowered = html.unescape(text).replace("\u2019", "'").lower()
+    lowered = unescape(text).replace("\u2019", "'").lower()
     return [word for run in _CANDIDATE.findall(lowered) if (word := run.strip("'"))]
+
+
+def unescape(text: str) -> str:
+    """A text with its HTML entities undone; a number of more than 4,300 digits is no letter (U+FFFD)."""
+    return html.unescape(_LONG_NUMBER.sub("\ufffd", text) if len(text) > _LONG else text)
 
 
 def digest(cleaned: Sequence[str]) -> bytes:

@@ -28,6 +28,9 @@ from jobs.storage import side_url, writable
 from jobs.tally import Tally, is_tally
 from jobs.task import run_as_script
 
+# Every part has a record for every bucket of words.
+_MAX_BUCKET_BITS = 8
+
 
 class Deduplicate(Job):
     """Map: read, clean, digest, combine. Reduce: a part's distinct texts and the counts of their words."""
@@ -66,7 +69,7 @@ class Deduplicate(Job):
             distinct = part.unite()
             with writable(side_url(self.options.distinct, key.decode())) as path:
                 _write(path, distinct.rows)
-            yield from _word_counts(distinct, 1 << self.options.part_bits)
+            yield from _word_counts(distinct, 1 << min(self.options.part_bits, _MAX_BUCKET_BITS))
             tally.counts.update(distinct.counts)
         yield from tally.records()
 
@@ -83,7 +86,7 @@ def _word_counts(distinct: Distinct, buckets: int) -> Iterator[Record]:
     """
     bucket_of = distinct.dictionary.hashes_of(distinct.words) % np.uint64(buckets)
     order = np.argsort(bucket_of, kind="stable")
-    bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1)).tolist()
+    bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1, dtype=np.uint64)).tolist()
     for bucket, (begin, end) in enumerate(pairwise(bounds)):
         if begin == end:
             continue

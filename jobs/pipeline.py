@@ -80,8 +80,8 @@ def preprocess(
 ) -> Merged:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
 
-    `runner` is mrjob's: `local` (a process a task, all cores) or `inline` (this process); `auto` is `local`, but for
-    jobs with so little input that starting tasks takes longer.
+    `runner` is mrjob's: `local` (a process a task, as many at once as there are cores, or work for cores) or `inline`
+    (this process); `auto` is `local`, but for jobs with so little input that starting tasks takes longer.
     What was in `output` under these names stays until the new dataset is whole. Raises DataError for input that cannot
     be used or a full disk, and JobError when a job fails otherwise.
     """
@@ -100,9 +100,9 @@ def preprocess(
     ):
         _end_tasks(work / "tasks")  # of a run that was killed
         _check_space(folder, understanding.plain_bytes)
-        cores = 1 if runner == "inline" else len(os.sched_getaffinity(0))
+        tasks = _cores(understanding.plain_bytes, runner)
         plan = Plan(
-            tasks=[task_line(ranges) for ranges in cut(understanding.sources, cores)],
+            tasks=[task_line(ranges) for ranges in cut(understanding.sources, tasks)],
             work=str(work),
             output=output,
             settings=settings,
@@ -122,11 +122,16 @@ def preprocess(
                 read = understanding.plain_bytes if step.reads is None else _size_of(step.reads)
                 progress.stage(step.name, read)
                 runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
-                _run_job(step, runs, max(1, min(cores, read // _CORE_BYTES)), work / "tasks", progress)
+                _run_job(step, runs, _cores(read, runs), work / "tasks", progress)
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
         return replace(read_merged(plan.summary), warnings=list(understanding.warnings))
+
+
+def _cores(read: int, runner: str) -> int:
+    """How many cores a job with so many bytes to read is worth."""
+    return 1 if runner == "inline" else max(1, min(len(os.sched_getaffinity(0)), read // _CORE_BYTES))
 
 
 def _home(output: str) -> Path:

@@ -9,7 +9,6 @@ The easy mistake is to trust a hash: words of more than 16 letters do not fit th
 letter.
 """
 
-import html
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
+from corpus.text import unescape
 from jobs.stretches import gather
 
 Ids = npt.NDArray[np.uint32]
@@ -162,7 +162,7 @@ def _plain(text: str) -> str:
         for quote in _QUOTES:
             text = text.replace(quote, '"')
         if "&" in text:
-            text = html.unescape(text)
+            text = unescape(text)
     if not text.isascii():
         for letter, plain in _NEARLY_ASCII:
             text = text.replace(letter, plain)

@@ -66,7 +66,7 @@ def _most_frequent(words: Tokeniser, counts: npt.NDArray[np.int64], size: int, l
     if len(counts) > size:
         least = max(least, int(np.partition(counts, -size)[-size]))
     more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
-    ties = sorted(words.letters_of(same).split()) if least else []
+    ties = sorted(words.letters_of(same).split())
     return [
         *zip(words.letters_of(more).split(), counts[more].tolist(), strict=True),
         *((word, least) for word in ties[: size - len(more)]),

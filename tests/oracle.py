@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -303,7 +304,11 @@ def review(line: bytes):
 
 
 def cleaned_words(text: str) -> list[str]:
-    text = html.unescape(text).replace("\u2019", "'").lower()
+    try:
+        text = html.unescape(text)
+    except ValueError:  # of a number with more digits than Python reads
+        text = html.unescape(re.sub("&#[0-9]{4301,}", "&#xfffd;", text))
+    text = text.replace("\u2019", "'").lower()
     spaced = "".join(letter if letter in "abcdefghijklmnopqrstuvwxyz'" else " " for letter in text)
     return [word.strip("'") for word in spaced.split() if word.strip("'")]
 

@@ -48,5 +48,6 @@ import jobs.choose, jobs.encode, jobs.merge, jobs.vocabulary
 from jobs.deduplicate import Deduplicate
 from jobs.tokenise import Tokeniser
 words = Tokeniser()
-words.letters_of(words(["compiled"]).ids)'
+ids = words(["compiled"]).ids.astype("int64")
+words.letters_of(ids), words.hashes_of(ids)'
 chmod -R a+rwX "$home/compiled"

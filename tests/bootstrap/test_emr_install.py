@@ -89,7 +89,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def test_tasks_find_the_tokeniser_compiled(node: Node) -> None:
     said = node.says(
         "NUMBA_DEBUG_CACHE=1 shoal-python -c '"
-        'from jobs.tokenise import Tokeniser; words = Tokeniser(); words.letters_of(words(["compiled"]).ids)\''
+        'from jobs.tokenise import Tokeniser; words = Tokeniser(); ids = words(["compiled"]).ids.astype("int64"); '
+        "words.letters_of(ids), words.hashes_of(ids)'"
     )
     assert "data loaded from" in said
     assert "data saved to" not in said

@@ -194,4 +194,4 @@ def test_the_number_of_parts_grows_with_the_input() -> None:
     def bits(size: int) -> int:
         return Plan(tasks=[], work="w", output="o", input_bytes=size).part_bits
 
-    assert [bits(size) for size in (0, 1, 10**9, 10**10, 10**11, 10**15)] == [3, 3, 3, 6, 9, 16]
+    assert [bits(size) for size in (0, 1, 10**9, 10**10, 10**11, 10**15)] == [3, 3, 3, 7, 10, 16]

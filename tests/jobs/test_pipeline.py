@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -29,6 +30,14 @@ from tests import oracle
 from tests.data import ABSENT, REVIEWS
 
 NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_core_is_worth_it() -> Iterator[None]:
+    """Small files, too, are read by several tasks at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jobs.pipeline._CORE_BYTES", 1)
+        yield
 
 
 def preprocess(paths: list[Path], output: Path, **options):

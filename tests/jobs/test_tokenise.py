@@ -29,6 +29,9 @@ PIECES = st.sampled_from(
             "#3",
             "4;",
             ";",
+            "\x07",
+            "@[`{",
+            "&#" + "1" * 4301,
             "\u2019",
             "\u0130",
             "\u212a",
@@ -95,6 +98,14 @@ def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(length: int) -> N
     unknown = [word for word in listed if word not in STOPWORDS]
     assert len(set(first.ids.tolist())) == len(unknown)
     assert tokeniser.letters_of(first.ids).decode().split() == unknown
+
+
+@pytest.mark.parametrize("before", [0, 1, 61, 62, 63, 64, 65, 126, 127, 128])
+@pytest.mark.parametrize("length", [1, 2, 8, 17, 64, 65, 130])
+def test_words_may_begin_and_end_at_any_bit(before: int, length: int) -> None:
+    for filling in (" ", "a", "'"):
+        texts = [filling * before + " " + "x" * length, "x" * length + "'", filling * before, "y" * length]
+        assert_equals_plain(Tokeniser(), PlainTokeniser([]), texts)
 
 
 def test_words_that_differ_in_one_late_letter_differ() -> None:

@@ -1,0 +1,35 @@
+"""The candidates for the vocabulary: exactly the most frequent words, in order, however buckets cut them."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pybase64 import b64encode
+
+from jobs.arrays import pack
+from jobs.vocabulary import CountWords
+
+WORDS = st.text("abc", min_size=1, max_size=4)
+BLOCKS = st.lists(st.tuples(st.integers(0, 3), st.dictionaries(WORDS, st.integers(1, 5), min_size=1)), max_size=8)
+
+
+def packed(counts: dict[str, int]) -> bytes:
+    words, numbers = np.frombuffer(" ".join(counts).encode(), np.uint8), np.array(list(counts.values()), np.uint32)
+    return b64encode(b"".join(pack({"words": words, "counts": numbers})))
+
+
+@given(BLOCKS, st.integers(1, 12))
+def test_a_reducer_keeps_the_most_frequent_words_of_all_its_buckets(blocks, size: int) -> None:
+    job = CountWords([f"--vocabulary-size={size}"])
+    job.reducer_init()
+    total: Counter[bytes] = Counter()
+    for bucket in range(4):
+        found = [
+            {word + "wxyz"[bucket]: count for word, count in counts.items()} for of, counts in blocks if of == bucket
+        ]
+        for counts in found:
+            total.update({word.encode(): count for word, count in counts.items()})
+        assert not list(job.reducer(b"w%04x" % bucket, map(packed, found)))
+    kept = [(word, int(count)) for word, count in job.reducer_final()]
+    assert kept == sorted(total.items(), key=lambda item: (-item[1], item[0]))[:size]
