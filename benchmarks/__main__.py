@@ -10,12 +10,18 @@ from collections.abc import Sequence
 from statistics import median
 from types import ModuleType
 
-from benchmarks import balance, growth, hdf5, prediction, preprocess, streaming
+from benchmarks import balance, growth, hdf5, prediction, preprocess, quality, streaming
 from benchmarks.record import Log
 
-TABLES = {"balance": balance, "hdf5": hdf5, "streaming": streaming}
+TABLES = {"hdf5": hdf5, "streaming": streaming}
 """Each a module with WHAT, FIGURES and measure(run), which returns the figures of every case."""
-PROGRAMS = {"preprocess": preprocess, "growth": growth, "prediction": prediction}
+PROGRAMS = {
+    "balance": balance,
+    "quality": quality,
+    "preprocess": preprocess,
+    "growth": growth,
+    "prediction": prediction,
+}
 """Each a module with main(arguments), which has options of its own."""
 
 

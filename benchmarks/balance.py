@@ -1,39 +1,160 @@
-"""The balancer: two ranks, a core each, one of them slowed; the split that follows their speed against equal ones."""
+"""How much of the sum of its ranks' rates a run reaches, by balancer: ranks of unlike speed, and one that changes it.
 
+    python -m benchmarks balance [--runs 3]
+
+Speeds are 1 and .56 (an M60 and a K80). One fast and one slow rank train for real, a core each; the slow one sleeps
+after its share. Three fast ones and a slow one sleep their computing, and sum as many bytes as gradients have by gloo,
+as this takes more cores than there may be. The global batch decides what the all-reduce is of a step: about 1, 5, 20%.
+
+The easy mistakes: to hold a run whose rank slows down against that rank's first rate, where its ideal is a sum of two;
+and to hold each balancer against rates of its own runs. All runs of a batch are held against the same: the medians of
+the own rates in all runs in which no speed changed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
-from bootstrap.generator import write_reviews
+import numpy as np
+
+from benchmarks.record import Log
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from jobs.pipeline import preprocess
-from jobs.sources import Inputs
-from trainer.config import TrainConfig
+from corpus.dataset import Rows, write_dataset
+from corpus.settings import Settings
+from trainer.config import RANK_ENVIRONMENT, Slowed, TrainConfig
 
-WHAT = "two ranks on one machine, the second slowed by a factor, epochs 1 to 8 of 8,000 generated texts"
-FIGURES = ("share of ideal", "rows / s", "accuracy")
+HOWS = ("off", "epoch:1", "steps")
+EPOCHS, STEPS_PER_EPOCH = 4, 25
+SLOW = 0.56
 
-_SLOWNESS = (1.0, 2.0, 4.0)
+_ROW_LENGTH, _VOCABULARY = 100, 10_000
+_BATCHES = {1: 12_000, 5: 2_000, 20: 384}
+"""Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
+_CHANGES = {"as they are": False, "one halves its speed midway": True}
+
+_COMPUTING = "1 + 1, computing"
+
+Figures = dict[str, float]
+_Case = tuple[str, str, int, str]
 
 
-def measure(run: int) -> dict[str, dict[str, float]]:
-    """One run of every case: the figures by name."""
-    found = {}
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks balance", description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    log = Log("balance")
+    found: dict[_Case, list[Figures]] = {}
+    own_rates: dict[int, list[list[float]]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write_reviews(folder / "reviews.json", texts=8_000, seed=run)
-        made = preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder / "data"), runner="inline")
-        for factor in _SLOWNESS:
-            for balance in ("off", "steps"):
-                config = TrainConfig(
-                    data=Path(made.dataset),
-                    output=folder / "model",
-                    balance=balance,
-                    slow={1: factor} if factor > 1 else {},
-                    seed=run,
-                )
-                with Bars() as bars:
-                    summary = train_here(config, ranks=2, bars=bars)
-                figures = (summary["share_of_ideal"], summary["samples_per_second"], summary["accuracy"])
-                found[f"x{factor:g} slower, {balance}"] = dict(zip(FIGURES, figures, strict=True))
-    return found
+        for percent, batch in _BATCHES.items():
+            _write_rows(folder / f"{percent}.h5", batch)
+        for run in range(options.runs):
+            for change, halves in _CHANGES.items():
+                for percent, batch in _BATCHES.items():
+                    for how in HOWS:
+                        trained, rates = _trained(folder, percent, batch, how, halves, run)
+                        if not halves:
+                            own_rates.setdefault(percent, []).append(rates)
+                        slept = _slept(percent, how, halves, run)
+                        for ranks, figures in ((_COMPUTING, trained), ("3 + 1, sleeping", slept)):
+                            found.setdefault((ranks, change, percent, how), []).append(figures)
+                            log.say(f"{ranks}, {change}, {percent}%, {how}: {figures}")
+    for (ranks, change, percent, _), runs in found.items():
+        if ranks == _COMPUTING:
+            rates = [median(rank) for rank in zip(*own_rates[percent], strict=True)]
+            for run in runs:
+                run["share"] = ideal_seconds(run["rows"], rates, _CHANGES[change]) / run["seconds"]
+    rows = []
+    for (ranks, change, percent, how), runs in found.items():
+        share, reducing = (median(run[figure] for run in runs) for figure in ("share", "communication"))
+        without = median(run["share"] + run["communication"] for run in runs)
+        rows.append(
+            [ranks, change, f"{percent}", how, f"{share:.1%}", f"{reducing:.1%}", f"{without:.1%}", str(len(runs))]
+        )
+    log.table(
+        ["ranks", "speeds", "all-reduce, about %", "balance", "share of ideal", "all-reduce", "sum", "runs"], rows
+    )
+    log.keep({"own_rates": own_rates, "runs": [[*case, runs] for case, runs in found.items()]})
+
+
+def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
+    """The least that `rows` can take ranks of these rates (rows/s); with `halves`, of which the last loses half of its
+    own after half of the rows."""
+    if not halves:
+        return rows / sum(rates)
+    return rows / 2 / sum(rates) + rows / 2 / (sum(rates) - rates[-1] / 2)
+
+
+def _trained(folder: Path, percent: int, batch: int, how: str, halves: bool, seed: int) -> tuple[Figures, list[float]]:
+    """Two ranks, a core each, by the trainer itself; and their own rates."""
+    slowness = 1 / SLOW
+    config = TrainConfig(
+        data=folder / f"{percent}.h5",
+        output=folder / "model",
+        epochs=EPOCHS,
+        global_batch=batch,
+        balance=how,
+        slow={1: Slowed(slowness, 2 * slowness, EPOCHS * STEPS_PER_EPOCH // 2) if halves else Slowed(slowness)},
+        threads=1,
+        seed=seed,
+    )
+    with Bars() as bars:
+        summary = train_here(config, ranks=2, bars=bars)
+    figures = {"rows": summary["rows_seen"], "seconds": summary["seconds"], **summary["lost"]}
+    return figures, summary["own_rates"]
+
+
+def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
+    """Four ranks by `benchmarks.slept`."""
+    asked = {
+        "speeds": [1.0, 1.0, 1.0, SLOW],
+        "how": how,
+        "reducing": percent / 100,
+        "epochs": EPOCHS,
+        "steps_per_epoch": STEPS_PER_EPOCH,
+        "halves": halves,
+        "seed": seed,
+    }
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4"]
+    done = subprocess.run(
+        [sys.executable, *torchrun, "-m", "benchmarks.slept", json.dumps(asked)],
+        env={**os.environ, **RANK_ENVIRONMENT},
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _write_rows(path: Path, batch: int) -> None:
+    """A dataset of as many training rows as an epoch needs, of lengths like those of reviews, and random words."""
+    generator = np.random.default_rng(0)
+
+    def rows(count: int) -> Rows:
+        lengths = np.minimum(1 + generator.lognormal(3.4, 0.9, count), _ROW_LENGTH).astype(np.uint16)
+        tokens = generator.zipf(1.3, (count, _ROW_LENGTH)) % _VOCABULARY + 2
+        tokens = np.where(np.arange(_ROW_LENGTH) < lengths[:, None], tokens, 0).astype(np.uint16)
+        labels = generator.integers(0, 2, count).astype(np.uint8)
+        return Rows(tokens, lengths, labels, 4 * labels + 1)
+
+    write_dataset(
+        path,
+        train=rows(batch * STEPS_PER_EPOCH * 20 // 19),  # a twentieth is for validation
+        test=rows(100),
+        vocabulary=[f"w{number}" for number in range(_VOCABULARY)],
+        settings=Settings(row_length=_ROW_LENGTH, vocabulary_size=_VOCABULARY),
+        stopwords=frozenset(),
+    )

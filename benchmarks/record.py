@@ -22,7 +22,7 @@ from benchmarks.meter import Usage
 
 RESULTS = Path(__file__).parent / "results"
 
-_PACKAGES = ("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow")
+_PACKAGES = ("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "fasttext-community")
 
 
 def machine() -> dict[str, Any]:

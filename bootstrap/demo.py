@@ -32,12 +32,12 @@ from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.merge import Merged
 from jobs.sources import Inputs
 from jobs.sources import find as find_files
-from trainer.config import TrainConfig
+from trainer.config import Slowed, TrainConfig
 
 TOPOLOGY = "demo"
 _TEXTS = 8_000
 # The second node plays an older GPU: the balancer has to find that out.
-_SLOW = {1: 2.0}
+_SLOW = {1: Slowed(2.0)}
 # Always saying one label has a balanced accuracy of one half.
 _MARGIN = 0.05
 _SENTENCES = (

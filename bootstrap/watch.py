@@ -18,7 +18,7 @@ class RunView:
         self.offset = 0
         """Bytes of the record that were fed."""
         self._rest = b""
-        self._batch = 0
+        self._batch, self._ideal = 0, 0.0
         self._figures: dict[str, str] = {}
 
     def feed(self, more: bytes) -> None:
@@ -30,12 +30,14 @@ class RunView:
 
     def _show(self, line: dict[str, Any]) -> None:
         if line["kind"] == "start":
-            self._batch = line["global_batch"]
+            self._batch, self._ideal = line["global_batch"], sum(line["own_rates"])
             self._bars.stage("train", line["steps"] * self._batch)
             self._bars.at(line["from_step"] * self._batch)
         elif line["kind"] == "step":
             self._figures |= {"epoch": str(line["epoch"]), "loss": f"{line['loss']:.3f}"}
             self._figures["split"] = "+".join(map(str, line["split"]))
+            if line["rows_per_second"]:
+                self._figures["of ideal"] = f"{line['rows_per_second'] / self._ideal:.0%}"
             self._bars.say(**self._figures)
             self._bars.at(line["step"] * self._batch)
         elif line["kind"] == "epoch":

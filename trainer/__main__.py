@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from corpus.errors import DataError
 from trainer.config import parse
-from trainer.errors import TrainingError
+from trainer.errors import RankError, TrainingError
 
 
 class _SaidError(Exception):
@@ -25,8 +25,10 @@ def _said(*, here: bool) -> Iterator[None]:
     try:
         yield
     except (TrainingError, DataError) as error:
-        if here:
-            sys.stderr.write(f"trainer: {error}\n")
+        own = isinstance(error, RankError)
+        if here or own:
+            which = f"rank {os.environ.get('RANK', '0')}: " if own else ""
+            sys.stderr.write(f"trainer: {which}{error}\n")
             sys.stderr.flush()
         raise _SaidError from error
 

@@ -7,6 +7,7 @@ speed. It wants each rank's own compute time.
 """
 
 from collections import deque
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -78,27 +79,123 @@ def fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
     return float(a * time_unit), float(b * time_unit / row_unit)
 
 
-class Balancer:
-    """Follows the ranks' speeds and says how to split a global batch.
+class Balancer(Protocol):
+    """Says how to split a global batch over the ranks.
 
-    Deterministic: ranks that feed it the same observations in the same order get the same splits.
-
-    A rank is left without rows only after it was seen to be too slow for a single one. It then has no more times to
-    show, so now and then it is given one row: what held it up may have passed.
+    Deterministic: ranks that feed theirs the same observations in the same order get the same splits.
     """
 
-    def __init__(self, *, ranks: int, every: int, enabled: bool = True) -> None:
-        """`every`: observations between rebalances. Not `enabled`: the split stays equal."""
+    def split(self, total: int) -> IntArray:
+        """(ranks,): rows of each rank for a global batch of `total` rows."""
+        ...
+
+    def observe(self, rows: IntArray, seconds: FloatArray) -> None:
+        """Take in one step's rows and own compute seconds, (ranks,) each; 0 seconds where they are not known."""
+        ...
+
+
+def balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: int) -> Balancer:
+    """The balancer that `--balance` names; `rates` (ranks,) are the ranks' own, in rows a second.
+
+    `steps` starts from them, and looks again after `every` steps. Raises ValueError, with a sentence, for what cannot
+    be.
+    """
+    shares, epochs = parse(how)
+    if shares and len(shares) != len(rates):
+        raise ValueError(f"there are {len(shares)} shares for {len(rates)} ranks")
+    if how == "off" or len(rates) == 1:
+        return FixedShares(np.ones(len(rates)))
+    if shares:
+        return FixedShares(np.array(shares))
+    if epochs:
+        return ByEpoch(ranks=len(rates), every=max(1, round(epochs * steps_per_epoch)))
+    return BySteps(rates=rates, every=every)
+
+
+def parse(how: str) -> tuple[list[float], float | None]:
+    """What `--balance` says: fixed shares (else none), and the number of epochs of `epoch:X` (else None).
+
+    Raises ValueError, with a sentence, for text that says nothing.
+    """
+    if how in ("steps", "off"):
+        return [], None
+    kind, _, number = how.partition(":")
+    try:
+        if kind == "epoch":
+            if not 0 < float(number) < np.inf:
+                raise ValueError
+            return [], float(number)
+        shares = [float(share) for share in how.split(",")]
+        if min(shares) >= 0 and 0 < sum(shares) < np.inf:
+            return shares, None
+    except ValueError:
+        pass
+    raise ValueError("it must be steps, off, epoch:X (every X epochs), or a share for each rank, such as 3,1,1")
+
+
+class FixedShares:
+    """Splits in the same proportions at every step."""
+
+    def __init__(self, shares: FloatArray) -> None:
+        """`shares` (ranks,), not all of them 0."""
+        self._shares = shares
+
+    def split(self, total: int) -> IntArray:
+        """(ranks,): rows of each rank for a global batch of `total` rows."""
+        return proportional(total, self._shares)
+
+    def observe(self, rows: IntArray, seconds: FloatArray) -> None:
+        """Ignored."""
+
+
+class ByEpoch:
+    """The reference's balancer: every so many steps, shares in proportion to 1 / (time / previous share).
+
+    The first splits are equal; times are sums over the steps since the last look.
+    """
+
+    def __init__(self, *, ranks: int, every: int) -> None:
+        """`every`: steps between two looks."""
         self._every = every
-        self._enabled = enabled and ranks > 1
+        self._shares = np.ones(ranks)
+        self._rows, self._seconds, self._steps = np.zeros(ranks), np.zeros(ranks), 0
+
+    def split(self, total: int) -> IntArray:
+        """(ranks,): rows of each rank for a global batch of `total` rows."""
+        return proportional(total, self._shares)
+
+    def observe(self, rows: IntArray, seconds: FloatArray) -> None:
+        """Take in one step's rows and own compute seconds, (ranks,) each."""
+        self._rows += np.where(seconds > 0, rows, 0)
+        self._seconds += seconds
+        self._steps += 1
+        if self._steps < self._every:
+            return
+        timed = self._rows > 0  # others keep what they had
+        self._shares = np.where(timed, self._rows / np.where(timed, self._seconds, 1.0), self._shares)
+        self._rows[:], self._seconds[:], self._steps = 0, 0, 0
+
+
+class BySteps:
+    """Follows the ranks' speeds from step to step.
+
+    It starts from the ranks' own rates. After that a rank is left without rows only when it was seen to be too slow for
+    a single one. It then has no more times to show, so now and then it is given one row: what held it up may have
+    passed.
+    """
+
+    def __init__(self, *, rates: FloatArray, every: int) -> None:
+        """`rates` (ranks,): rows a second, above 0. `every`: observations between rebalances."""
+        ranks = len(rates)
+        self._every = every
         self._fixed = np.zeros(ranks)
-        self._per_row = np.ones(ranks)
+        self._per_row = 1.0 / rates
         self._least = np.zeros(ranks, dtype=np.int64)
         self._without = [0] * ranks  # rebalances in a row
         self._patience = [_PATIENCE] * ranks
         self._observations = 0
         self._history = [deque[tuple[int, float]](maxlen=2 * max(every, _RECENT)) for _ in range(ranks)]
-        self._fits = [(0.0, 0.0)] * ranks
+        self._fits = [(0.0, float(seconds)) for seconds in self._per_row]
 
     def split(self, total: int) -> IntArray:
         """(ranks,): rows of each rank for a global batch of `total` rows."""
@@ -111,9 +208,9 @@ class Balancer:
         return split
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
-        """Take in one step's rows and own compute seconds, (ranks,) each."""
-        if not self._enabled:
-            return
+        """Take in one step's rows and own compute seconds, (ranks,) each; 0 seconds where they are not known."""
+        if not seconds.any():
+            return  # a GPU's first steps
         for history, count, duration in zip(self._history, rows.tolist(), seconds.tolist(), strict=True):
             if count > 0 and duration > 0:
                 history.append((count, duration))
@@ -126,8 +223,6 @@ class Balancer:
         for rank, history in enumerate(self._history):
             if history:
                 self._fits[rank] = _follow(history, *self._fits[rank])
-        if any(per_row == 0 for _, per_row in self._fits):
-            return  # nothing is known yet of some rank
         fixed, per_row = np.array(self._fits).T  # (ranks,) each
         best, present = equalise(total, fixed, per_row), self.split(total)
         tried = self._tried()

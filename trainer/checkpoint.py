@@ -16,6 +16,8 @@ from trainer.errors import TrainingError
 from trainer.files import write_whole
 
 KEPT = 2
+FORMAT = 2
+"""Of the states: it grows when their names or what they hold change."""
 
 _MAY_CHANGE = frozenset(
     (
@@ -29,6 +31,8 @@ _MAY_CHANGE = frozenset(
         "record_every",
         "checkpoint_minutes",
         "resume",
+        "rows_in",
+        "cache",
         "threads",
     )
 )
@@ -75,6 +79,8 @@ def damaged(folder: Path, used: Path | None) -> list[Path]:
 
 def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: Path) -> None:
     """Raise TrainingError when a run with this configuration on this dataset cannot go on from this state."""
+    if state.get("format") != FORMAT:
+        raise TrainingError(f"the checkpoints in {where} are of another version of Shoal; start in another --output")
     otherwise = "resume with what it was made with, or start in another --output"
     if state["digest"] != digest:
         raise TrainingError(

@@ -9,8 +9,9 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from trainer.balance import parse as parse_balance
 from trainer.errors import TrainingError
 from trainer.models import MODULES
 
@@ -42,6 +43,23 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Settings under one name; options given beside a preset win over it."""
+
+
+class Slowed(NamedTuple):
+    """How many times slower a rank is made."""
+
+    factor: float
+    later: float | None = None
+    """The factor after some steps, where it changes."""
+    step: int = 0
+    """How many steps of the run that is."""
+
+    def at(self, step: int) -> float:
+        """The factor for a step of the run, from 0."""
+        return self.factor if self.later is None or step < self.step else self.later
+
+    def __str__(self) -> str:
+        return f"{self.factor}" if self.later is None else f"{self.factor}@{self.step}:{self.later}"
 
 
 def _option(text: str, **how: Any) -> Any:
@@ -92,13 +110,15 @@ class TrainConfig:
     )
     seed: int = _option("where initial weights, the order of rows, and dropout come from", default=0)
     balance: str = _option(
-        "split each step's rows by the ranks' measured speeds, or (off) equally",
+        "split each step's rows by the ranks' measured speeds (steps), as the reference did, every X epochs (epoch:X), "
+        "equally (off), or in fixed shares, one a rank (such as 3,1,1)",
         default="steps",
-        choices=("steps", "off"),
+        metavar="HOW",
     )
     rebalance_every: int = _option("steps between two looks at the speeds", default=10)
-    slow: Mapping[int, float] = _option(
-        "make a rank FACTOR times slower by letting it sleep: how to try the balancer on equal hardware",
+    slow: Mapping[int, Slowed] = _option(
+        "make a rank FACTOR times slower by letting it sleep: how to try the balancer on equal hardware; "
+        "RANK:FACTOR@STEP:LATER changes to another factor after so many steps",
         default=dict,
         nargs="+",
         metavar="RANK:FACTOR",
@@ -110,6 +130,20 @@ class TrainConfig:
     checkpoint_minutes: float = _option("minutes between two checkpoints", default=5.0)
     resume: bool = _option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
+    )
+    rows_in: str = _option(
+        "where ranks have the rows: in memory, unpacked on the disk of each machine, or (auto) on disk when all ranks' "
+        "rows would fill half of a machine's free memory",
+        default="auto",
+        choices=("auto", "memory", "disk"),
+    )
+    cache: Path | None = field(
+        default=None,
+        metadata={
+            "help": "folder for unpacked rows, which the next run on the same dataset finds there (default: one of the "
+            "user's own under the temporary files')",
+            "metavar": "DIR",
+        },
     )
     threads: int | None = _option(
         "CPU threads of a rank (default: the machine's cores, shared among its ranks)", default=None
@@ -131,12 +165,17 @@ class TrainConfig:
             allowed = entry.metadata.get("choices")
             if allowed:
                 self._require(entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(allowed)}")
-        for rank, factor in self.slow.items():
-            self._require("slow", rank >= 0 and factor >= 1, "a rank from 0 and a factor of at least 1")
+        try:
+            parse_balance(self.balance)
+        except ValueError as error:
+            raise TrainingError(f"--balance is {self.balance}, but {error}") from error
+        for rank, (factor, later, step) in self.slow.items():
+            fits = rank >= 0 and factor >= 1 and (later is None or later >= 1) and step >= 0
+            self._require("slow", fits, "a rank from 0 and a factor of at least 1")
 
     def _require(self, name: str, holds: bool, rule: str) -> None:
         if not holds:
-            raise TrainingError(f"{_flag(name)} is {getattr(self, name)}, but must be {rule}")
+            raise TrainingError(f"{_flag(name)} is {self.plain()[name]}, but must be {rule}")
 
     def batch_for(self, world_size: int) -> int:
         """Rows of a global batch."""
@@ -153,7 +192,8 @@ class TrainConfig:
             **asdict(self),
             "data": str(self.data),
             "output": str(self.output),
-            "slow": {str(rank): factor for rank, factor in self.slow.items()},
+            "cache": str(self.cache) if self.cache else None,
+            "slow": {str(rank): str(slowed) for rank, slowed in self.slow.items()},
         }
 
 
@@ -199,7 +239,7 @@ def as_arguments(config: TrainConfig) -> list[str]:
         if value is True:
             line.append(_flag(entry.name))
         elif entry.name == "slow":
-            line += [_flag("slow"), *(f"{rank}:{factor}" for rank, factor in value.items())] if value else []
+            line += [_flag("slow"), *(f"{rank}:{slowed}" for rank, slowed in value.items())] if value else []
         elif value is not None and value is not False and not (entry.name == "global_batch" and config.rank_batch):
             line += [_flag(entry.name), str(value)]
     return line
@@ -226,13 +266,19 @@ def _flag(name: str) -> str:
 
 def _parser_of(annotation: Any) -> Any:
     parsers: dict[Any, Any] = {Path: Path, str: str, int: int, float: float}
-    parsers |= {int | None: int, float | None: float, Mapping[int, float]: _slowed}
+    parsers |= {Path | None: Path, int | None: int, float | None: float, Mapping[int, Slowed]: _slowed}
     return parsers[annotation]
 
 
-def _slowed(text: str) -> tuple[int, float]:
-    rank, _, factor = text.partition(":")
+def _slowed(text: str) -> tuple[int, Slowed]:
+    rank, _, factors = text.partition(":")
+    factor, _, change = factors.partition("@")
+    step, _, later = change.partition(":")
     try:
-        return int(rank), float(factor)
+        if change:
+            return int(rank), Slowed(float(factor), float(later), int(step))
+        return int(rank), Slowed(float(factor))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not RANK:FACTOR, such as 1:2.0") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not RANK:FACTOR, such as 1:2.0, or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"
+        ) from None

@@ -1,11 +1,15 @@
-"""The dataset as the ranks use it: training, validation and test rows in memory, and batches of them.
+"""The dataset as the ranks use it: training, validation and test rows, and batches of them.
 
-Every rank holds all training rows: any rank can then take any part of any global batch. The first twentieth of the
-training rows is the validation part, kept out of training, because the best epoch is chosen by it.
+Every rank has all training rows, in its memory or on its machine's disk: any rank can then take any part of any global
+batch. The first twentieth of the training rows is the validation part, kept out of training, because the best epoch is
+chosen by it.
 """
 
 import math
+import os
+import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpus.dataset import Dataset, Split, open_dataset
+from corpus.dataset import SPLITS, Dataset, Split, open_dataset
+from corpus.dataset import Rows as Block
 from corpus.text import FIRST_WORD
 from trainer.errors import TrainingError
+from trainer.mapped import map_rows
 from trainer.order import IntArray
 
 VALIDATION_SHARE = 0.05
@@ -24,11 +30,12 @@ VALIDATION_SHARE = 0.05
 @dataclass(frozen=True, kw_only=True)
 class Batch:
     """Rows on their way into a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64,
-    `labels` (n,) float32."""
+    `labels` (n,) float32; and their `numbers` (n,), which stay on the host."""
 
     tokens: Tensor
     lengths: Tensor
     labels: Tensor
+    numbers: IntArray
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -36,7 +43,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """N rows in memory: `tokens` (N, L) ids padded with 0, `lengths` (N,), `labels` (N,)."""
+    """N rows: `tokens` (N, L) ids padded with 0, `lengths` (N,), `labels` (N,)."""
 
     tokens: npt.NDArray[np.uint16 | np.uint32]
     lengths: npt.NDArray[np.uint16]
@@ -58,6 +65,7 @@ class Rows:
             tokens=torch.from_numpy(tokens).to(device, non_blocking=True),
             lengths=torch.from_numpy(lengths).to(device, non_blocking=True),
             labels=torch.from_numpy(self.labels[numbers].astype(np.float32)).to(device, non_blocking=True),
+            numbers=numbers,
         )
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
@@ -86,14 +94,24 @@ class Data:
         return math.sqrt((len(self.training) - positive) / positive)
 
 
-def load(path: Path) -> Data:
-    """Read a dataset into memory.
+def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:
+    """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
-    Raises DataError for a file that is no dataset, and TrainingError for one that nothing can be learnt from: an
-    empty split, one class only, ids beyond the vocabulary.
+    `rows_in`: `memory`, `disk`, or `auto`, which takes the disk when the rows would fill more than half of `memory`,
+    the bytes that are free for this rank. Raises DataError for a file that is no dataset, and
+    TrainingError for one that nothing can be learnt from: an empty split, one class only, ids beyond the vocabulary.
     """
     with open_dataset(path) as dataset:
-        training, test = _read(dataset, dataset.train), _read(dataset, dataset.test)
+        for split in (dataset.train, dataset.test):
+            if len(split) < 2:
+                raise TrainingError(
+                    f"{path}: /{split.name} has {len(split)} rows, too few to learn from or judge by; "
+                    "preprocess more texts"
+                )
+        if rows_in == "disk" or (rows_in == "auto" and _bytes(dataset) > memory / 2):
+            training, test = _mapped(dataset, cache or default_cache())
+        else:
+            training, test = (_read(dataset, split) for split in (dataset.train, dataset.test))
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         learnt = training[held_out:]
         for label, name in enumerate(("negative", "positive")):
@@ -110,17 +128,49 @@ def load(path: Path) -> Data:
         )
 
 
+def default_cache() -> Path:
+    """Where unpacked rows are kept unless another folder is named: one for each user, where a disk is for certain:
+    /tmp is in memory on many systems."""
+    home = Path("/var/tmp")  # noqa: S108
+    return (home if home.is_dir() else Path(tempfile.gettempdir())) / f"shoal-rows-{os.getuid()}"
+
+
+def _bytes(dataset: Dataset) -> int:
+    """What the rows of a dataset take in memory."""
+    row = dataset.train.tokens.dtype.itemsize * dataset.settings.row_length + 3
+    return row * (len(dataset.train) + len(dataset.test))
+
+
+def _mapped(dataset: Dataset, folder: Path) -> tuple[Rows, Rows]:
+    try:
+        arrays = map_rows(dataset, folder, partial(_check, dataset))
+    except OSError as error:
+        raise TrainingError(
+            f"cannot write to {error.filename or folder}: {error.strerror}; choose another --cache"
+        ) from error
+    training, test = (Rows(**arrays[split]) for split in SPLITS)
+    return training, test
+
+
 def _read(dataset: Dataset, split: Split) -> Rows:
-    where = f"{dataset.path}: /{split.name}"
-    if len(split) < 2:
-        raise TrainingError(f"{where} has {len(split)} rows, too few to learn from or judge by; preprocess more texts")
     rows = Rows(tokens=split.tokens[:], lengths=split.lengths[:], labels=split.labels[:])
+    _check(dataset, split.name, rows)
+    return rows
+
+
+def _check(dataset: Dataset, split: str, rows: Rows | Block) -> None:
+    """Raise TrainingError for rows that `shoal preprocess` does not make."""
+    where = f"{dataset.path}: /{split}"
     ids = len(dataset.vocabulary) + FIRST_WORD
     if int(rows.tokens.max()) >= ids:
         raise TrainingError(
             f"{where}/tokens has an id of {int(rows.tokens.max())}, but the vocabulary ends at {ids - 1}; "
             "the file is damaged, so make it again by `shoal preprocess`"
         )
+    if int(rows.labels.max()) > 1:
+        raise TrainingError(
+            f"{where}/labels has a label of {int(rows.labels.max())}, and 0 and 1 are all there are; "
+            "make the file by `shoal preprocess`"
+        )
     if not 1 <= int(rows.lengths.min()) <= int(rows.lengths.max()) <= dataset.settings.row_length:
         raise TrainingError(f"{where}/lengths has lengths that no row can have; make the file by `shoal preprocess`")
-    return rows

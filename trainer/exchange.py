@@ -21,10 +21,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from trainer import peers
+from trainer.clock import ALL_REDUCE, PACK, Laps
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 
 _LOSS, _STOP, _SAVE, _TIMES = 0, 1, 2, 3
+_A_RANK = 3  # numbers: rows, seconds of computing, seconds of the all-reduce
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +44,28 @@ class Report:
     save: bool
     """Whether any rank wants a checkpoint."""
     rows: IntArray
-    """(ranks,): rows of the shares that `seconds` belongs to (on a GPU, those of the step before)."""
+    """(ranks,): rows of the shares that `seconds` belongs to (on a GPU, those of two steps before)."""
     seconds: npt.NDArray[np.float64]
     """(ranks,): each rank's own compute time; 0 where none is known yet."""
+    reducing: npt.NDArray[np.float64]
+    """(ranks,): the time that the all-reduce before took each rank, its wait for the others included."""
 
 
 class Exchange:
     """Sums a model's gradients over the ranks of the default process group."""
 
-    def __init__(self, model: Classifier, *, clip_norm: float = 0.0) -> None:
-        """Also gives every rank the parameters of rank 0. `clip_norm`: shorten longer gradients to this; 0: never."""
+    def __init__(self, model: Classifier, *, laps: Laps, clip_norm: float = 0.0) -> None:
+        """Also gives every rank the parameters, and the masks of dropout, of rank 0. `clip_norm`: shorten longer
+        gradients to this; 0: never. What a rank's `laps` know of its times, all ranks are told."""
+        self._laps = laps
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
         self._table = model.embedding.weight
         self._dense = [parameter for parameter in model.parameters() if parameter is not self._table]
         self._late: tuple[int, int, Tensor, peers.Arrival | None] | None = None
         with peers.needed("at the start"):
-            for parameter in model.parameters():
-                dist.broadcast(parameter.data, src=0)
+            for tensor in (*model.parameters(), *model.buffers()):
+                dist.broadcast(tensor.data, src=0)
 
     def reduce(
         self,
@@ -68,30 +74,31 @@ class Exchange:
         size: int,
         words: IntArray,
         loss: Tensor,
-        timing: tuple[int, float],
         stop: bool,
         save: bool,
     ) -> Report | None:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
         `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank. `loss`: this rank's part
-        of the mean. `timing`: rows and seconds of its compute. Raises TrainingError when other ranks are gone.
+        of the mean. Raises TrainingError when other ranks are gone.
         """
         device = self._table.device
         touched = torch.from_numpy(words).to(device, non_blocking=True)
         if self._table.grad is None:
             self._table.grad = torch.zeros_like(self._table)
-        told = np.zeros(_TIMES + 2 * self._ranks)
+        told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank], told[_TIMES + self._ranks + self._rank] = timing
+        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), self._laps.reducing())
         tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
         tail[_LOSS] = loss
         dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
         parts = [*(gradient.flatten() for gradient in dense), self._table.grad[touched].flatten(), tail]
         flat = torch.cat(parts)
+        self._laps.end_of(PACK)
         if self._ranks > 1:
             with peers.needed(f"at step {step + 1}"):
                 dist.all_reduce(flat, op=dist.ReduceOp.SUM)
+        self._laps.end_of(ALL_REDUCE)
         if self._clip_norm:
             whole = flat[: -len(tail)]  # all gradients that are not zero
             whole *= (self._clip_norm / (whole.norm() + 1e-6)).clamp(max=1.0)
@@ -101,6 +108,7 @@ class Exchange:
         self._table.grad.index_copy_(0, touched, table_rows.view(len(words), -1))
         late = self.drain()
         self._late = (step, size, *_on_its_way(tail))
+        self._laps.end_of(PACK)
         return late
 
     def drain(self) -> Report | None:
@@ -116,7 +124,7 @@ class Exchange:
             with peers.needed(f"at step {step + 1}"):
                 peers.wait(arrival, peers.health(self._table.device))
         told = tail.to(torch.float64).numpy()
-        rows, seconds = told[_TIMES:].reshape(2, self._ranks)  # (2, ranks)
+        rows, seconds, reducing = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         return Report(
             step=step,
             size=size,
@@ -125,6 +133,7 @@ class Exchange:
             save=bool(told[_SAVE] > 0),
             rows=rows.astype(np.int64),
             seconds=seconds,
+            reducing=reducing,
         )
 
 

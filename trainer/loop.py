@@ -5,10 +5,8 @@ all-reduce (exchange.py), one step of the optimiser. What ranks must agree on (t
 which epoch was best) follows from what the all-reduce brought. The easy mistake is to let one rank decide by what
 only it knows, such as its clock: the others would wait for it for ever.
 
-What a result depends on: the data, the settings, the seed. The number of ranks and the splits change it by no more
-than the order of floating-point sums, as long as there is no dropout: its masks are drawn anew for every step and
-rank, and so depend on the split. A resumed run draws the masks that an undisturbed one would have, but for those
-between LSTM layers (`layers` above 1) on a GPU: cuDNN draws them from a state of its own, which no checkpoint holds.
+What a result depends on: the data, the settings, the seed. The number of ranks, the splits, and interruptions change
+it by no more than the order of floating-point sums: dropout, too, goes by seed, step and row (dropout.py).
 """
 
 import os
@@ -21,15 +19,17 @@ import torch
 from tqdm import tqdm
 
 from trainer import checkpoint, models
-from trainer.balance import Balancer
-from trainer.clock import Clock
+from trainer.accounts import Accounts
+from trainer.balance import balancer
+from trainer.clock import ORDER, UPDATE, Clock, GPULaps, Laps, WaitingLaps
 from trainer.compute import Compute
-from trainer.config import TrainConfig
+from trainer.config import Slowed, TrainConfig
 from trainer.data import Data, load
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import Exchange, Report
 from trainer.files import prepare, write_json
+from trainer.mapped import free_memory
 from trainer.metrics import measures
 from trainer.optimise import learning_rate, optimiser
 from trainer.order import Order
@@ -41,21 +41,49 @@ from trainer.record import Record, Thinning
 
 CHECKPOINTS, RECORD, SUMMARY = "checkpoints", "record.jsonl", "summary.json"
 
+_OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
+"""In which ranks may differ: each node has paths, memory and cores of its own."""
+
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     with StopRequest() as stop:
+        free = min(ranks.gather(free_memory()))  # before any rank has filled some
         with ranks.agreement():
             if config.slow and max(config.slow) >= ranks.size:
                 raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
-            data = load(config.data)
+            data = load(config.data, rows_in=config.rows_in, cache=config.cache, memory=free // ranks.here)
             if ranks.first:
                 prepare(config.output)
+        _check_agreement(config, data, ranks)
         run = _Run(config, ranks, data, stop)
         with run.record:
             return run.train()
+
+
+def _check_agreement(config: TrainConfig, data: Data, ranks: Ranks) -> None:
+    """Raise TrainingError when this is not the run, or not the dataset, of the first rank."""
+    plain, digest = ranks.from_first((config.plain(), data.digest))
+    with ranks.agreement():
+        for name, value in config.plain().items():
+            if name not in _OWN_SETTINGS and value != plain[name]:
+                flag = "--" + name.replace("_", "-")
+                raise TrainingError(
+                    f"{flag} is {value} here and {plain[name]} on the first rank; start all ranks alike"
+                )
+        if data.digest != digest:
+            raise TrainingError(
+                f"{config.data} is another dataset than the first rank's (digest {data.digest}, not {digest}); "
+                "give every node the same file"
+            )
+
+
+def _laps(device: torch.device, *, slowed: bool) -> Laps:
+    if device.type != "cuda":
+        return Laps()
+    return WaitingLaps() if slowed else GPULaps()
 
 
 class _Run:
@@ -83,28 +111,39 @@ class _Run:
             self.progress = Progress(**saved["progress"])
             self.model.load_state_dict(saved["model"])
             self.optimiser.load_state_dict(saved["optimiser"])
-        self.slowness = config.slow.get(ranks.rank, 1.0)
+        self.slowed = config.slow.get(ranks.rank, Slowed(1.0))
+        self.laps = _laps(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = Compute(
             self.model,
             data.training,
             positive_weight=self.positive_weight,
             device=ranks.device,
-            slowness=self.slowness,
+            seed=config.seed,
+            laps=self.laps,
+            note=self._note,
         )
-        self.exchange = Exchange(self.model, clip_norm=config.clip_norm)
-        self.balancer = Balancer(ranks=ranks.size, every=config.rebalance_every, enabled=config.balance == "steps")
-        self.clock = Clock()
+        self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm)
+        self.clock, self.accounts = Clock(), Accounts(ranks.size)
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
-        self.rates = [0.0] * ranks.size
+        self.rates = self._own_rates(self.order.global_batch // ranks.size)
+        with ranks.agreement():
+            try:
+                self.balancer = balancer(
+                    config.balance,
+                    np.array(self.rates),
+                    every=config.rebalance_every,
+                    steps_per_epoch=self.order.steps,
+                )
+            except ValueError as error:
+                raise TrainingError(f"--balance {config.balance}: {error}") from error
         self.rows_of_ranks = np.zeros(ranks.size, dtype=np.int64)  # in this sitting
         self.thinning = Thinning(config.record_every)
         with ranks.agreement():
             self.record = self._open_output(fresh=not saved)
 
     def train(self) -> dict[str, Any]:
-        self._measure_own_rates()
         self._record_start()
         with self._bar() as self.bar:
             while self.progress.epoch < self.config.epochs and not self.stopped:
@@ -112,8 +151,10 @@ class _Run:
                 if not self.stopped:
                     self._evaluate_epoch()
         self._save()
+        self.laps.finish()
         if not self.stopped:
-            self._measure_own_rates()
+            share = int(self.balancer.split(self.order.global_batch)[self.ranks.rank])
+            self.rates = [max(pair) for pair in zip(self.rates, self._own_rates(share), strict=True)]
         summary = self._summary()
         if self.ranks.first:
             if not self.stopped:
@@ -149,30 +190,32 @@ class _Run:
         self.clock.pause()
 
     def _step(self) -> None:
-        epoch, step, rank = self.progress.epoch, self.progress.step, self.ranks.rank
-        rows = self.order.batch(epoch, step)  # (global batch,)
-        split = self.balancer.split(len(rows))  # (ranks,)
+        rank, size = self.ranks.rank, self.order.size(self.progress.step)
+        split = self.balancer.split(size)  # (ranks,)
         self.rows_of_ranks += split
-        ends = np.cumsum(split)  # (ranks,)
-        own = rows[ends[rank - 1] if rank else 0 : ends[rank]]  # (local batch,)
-        self.ranks.seed(self.config.seed, epoch, step, rank)
+        end = int(split[: rank + 1].sum())
+        self.laps.begin(int(split[rank]))
+        rows = self.order.batch(self.progress.epoch, self.progress.step)  # (global batch,)
+        own = rows[end - int(split[rank]) : end]  # (local batch,)
+        words = self.data.training.ids(rows, self.model.embedding.num_embeddings)
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.steps_done, self.steps)
         self.optimiser.zero_grad()
-        loss = self.compute(own, len(rows))
+        self.laps.end_of(ORDER)
+        loss = self.compute(own, size, self.steps_done, self.slowed.at(self.steps_done))
         report = self.exchange.reduce(
             step=self.steps_done,
-            size=len(rows),
-            words=self.data.training.ids(rows, self.model.embedding.num_embeddings),
+            size=size,
+            words=words,
             loss=loss,
-            timing=self.compute.timing(),
             stop=self.stop.made,
             save=self.ranks.first and time.monotonic() - self.saved_at > 60 * self.config.checkpoint_minutes,
         )
         self.optimiser.step()
+        self.laps.end_of(UPDATE)
         self.progress.step += 1
-        self.progress.rows_seen += len(rows)
-        self.bar.update(len(rows))
+        self.progress.rows_seen += size
+        self.bar.update(size)
         self._heed(report)
 
     def _heed(self, report: Report | None) -> None:
@@ -185,6 +228,7 @@ class _Run:
             )
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
+        self.accounts.add(report.seconds, report.reducing)
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
         last = self.stopped or report.step + 1 == self.steps
@@ -234,6 +278,7 @@ class _Run:
         if not self.ranks.first:
             return
         state = {
+            "format": checkpoint.FORMAT,
             "config": self.config.plain(),
             "digest": self.data.digest,
             "global_batch": self.order.global_batch,
@@ -244,9 +289,7 @@ class _Run:
         try:
             path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
         except TrainingError as error:
-            text = f"no checkpoint at step {self.steps_done}: {error}"
-            tqdm.write(text, file=sys.stderr)
-            self.record.write("note", text=text)
+            self._note(f"no checkpoint at step {self.steps_done}: {error}")
             return
         self.record.write(
             "checkpoint",
@@ -273,17 +316,20 @@ class _Run:
         shared: dict[str, Any] | None = self.ranks.from_first(state)
         return shared
 
-    def _measure_own_rates(self) -> None:
-        split = self.balancer.split(self.order.global_batch)
-        rates = own_rates(
+    def _own_rates(self, share: int) -> list[float]:
+        return own_rates(
             self.model,
             self.data.training,
             self.config,
-            share=int(split[self.ranks.rank]),
+            share=share,
             positive_weight=self.positive_weight,
-            slowness=self.slowness,
+            slowness=self.slowed.at(self.steps_done),
         )
-        self.rates = [max(pair) for pair in zip(self.rates, rates, strict=True)]
+
+    def _note(self, text: str) -> None:
+        """Say what went wrong without ending the run; the record has it where it is the first rank's."""
+        tqdm.write(text if self.ranks.size == 1 else f"rank {self.ranks.rank}: {text}", file=sys.stderr)
+        self.record.write("note", text=text)
 
     def _record_start(self) -> None:
         names = self.ranks.gather(self.ranks.device_name)
@@ -311,6 +357,7 @@ class _Run:
         )
 
     def _summary(self) -> dict[str, Any]:
+        phases = self.ranks.gather(dict(self.laps.sums))
         best = self.progress.best if not self.stopped else None
         seconds = self.seconds_before + self.clock.seconds
         measured = best["test"] if best else dict.fromkeys(_MEASURES)
@@ -318,6 +365,8 @@ class _Run:
             **{name: measured[name] for name in _MEASURES},
             "samples_per_second": self.progress.rows_seen / seconds,
             "share_of_ideal": self._share_of_ideal(),
+            "lost": self._lost([ranks_phases.get(ORDER, 0.0) for ranks_phases in phases]),
+            "profile": phases,
             "seconds": seconds,
             "rows_seen": self.progress.rows_seen,
             "rows": self.order.rows,
@@ -334,6 +383,14 @@ class _Run:
             "positive_weight": self.positive_weight,
             "digest": self.data.digest,
         }
+
+    def _lost(self, ordering: list[float]) -> dict[str, float] | None:
+        share = self._share_of_ideal()
+        if share is None:
+            return None
+        return self.accounts.lost(
+            seconds=self.clock.seconds, share=share, rates=self.rates, ordering=sum(ordering) / len(ordering)
+        )
 
     def _save_model(self) -> None:
         best = self.progress.best

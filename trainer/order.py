@@ -36,12 +36,16 @@ class Order:
         """Global batches an epoch; the last one may be short."""
         return steps_per_epoch(self.rows, self.global_batch)
 
-    def batch(self, epoch: int, step: int) -> IntArray:
-        """The rows of global batch `step` of `epoch`, both counted from 0: (global_batch,), fewer in the last."""
-        start = step * self.global_batch
-        stop = min(start + self.global_batch, self.rows)
-        if not 0 <= start < stop:
+    def size(self, step: int) -> int:
+        """Rows of global batch `step`, counted from 0."""
+        if not 0 <= step < self.steps:
             raise IndexError(f"an epoch has {self.steps} steps, and {step} is none of them")
+        return min(self.global_batch, self.rows - step * self.global_batch)
+
+    def batch(self, epoch: int, step: int) -> IntArray:
+        """The rows of global batch `step` of `epoch`, both counted from 0: (size(step),)."""
+        start = step * self.global_batch
+        stop = start + self.size(step)
         bounds = self._bounds(epoch)  # (windows + 1,)
         first = int(np.searchsorted(bounds, start, side="right")) - 1
         last = int(np.searchsorted(bounds, stop, side="left"))

@@ -21,7 +21,7 @@ from trainer.files import write_whole
 from trainer.models.classifier import Classifier
 
 FILE_NAME = "model.pt"
-FORMAT = 1
+FORMAT = 2
 
 _BATCH = 512
 

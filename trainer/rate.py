@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch import nn
 
 from trainer import peers
+from trainer.clock import Laps, WaitingLaps
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.data import Rows
@@ -33,34 +34,35 @@ def own_rates(
 ) -> list[float]:
     """Rows a second of every rank, on steps of its own `share` rows (at least one); the same on every rank."""
     device = model.embedding.weight.device
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        twin = copy.deepcopy(model)
-        for module in twin.modules():
-            if isinstance(module, nn.RNNBase):
-                module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
-        compute = Compute(twin, rows, positive_weight=positive_weight, device=device, slowness=slowness)
-        steps = optimiser(twin.parameters(), config)
-        generator = np.random.default_rng(config.seed)
-        share = max(1, share)
+    twin = copy.deepcopy(model)
+    for module in twin.modules():
+        if isinstance(module, nn.RNNBase):
+            module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
+    laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
+    compute = Compute(twin, rows, positive_weight=positive_weight, device=device, laps=laps)
+    steps = optimiser(twin.parameters(), config)
+    generator = np.random.default_rng(config.seed)
+    share = max(1, share)
 
-        def step() -> None:
-            compute(generator.integers(len(rows), size=share), share)
-            steps.step()
-            steps.zero_grad()
+    def step() -> None:
+        laps.begin(share)
+        compute(generator.integers(len(rows), size=share), share, 0, slowness)
+        steps.step()
+        steps.zero_grad()
 
-        for _ in range(_WARM_UP):
-            step()
-        _finish(device)
-        with peers.needed("between two steps"):
-            dist.barrier()
-        count, start = 0, time.perf_counter()
-        while time.perf_counter() - start < _SECONDS:
-            step()
-            count += 1
-            if count % _QUEUE == 0:
-                _finish(device)
-        _finish(device)
-        elapsed = time.perf_counter() - start
+    for _ in range(_WARM_UP):
+        step()
+    _finish(device)
+    with peers.needed("between two steps"):
+        dist.barrier()
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < _SECONDS:
+        step()
+        count += 1
+        if count % _QUEUE == 0:
+            _finish(device)
+    _finish(device)
+    elapsed = time.perf_counter() - start
     rates: list[float] = [0.0] * dist.get_world_size()
     with peers.needed("between two steps"):
         dist.all_gather_object(rates, count * share / elapsed)

@@ -14,6 +14,10 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
 - `epoch`: `epoch`, `loss`, `validation` and `test` (each with `loss` and the measures of metrics.py), `best` (so far).
 - `end`: what summary.json says.
 
+In summary.json, `lost` says what the share of ideal was lost to, by `imbalance`, `communication`, `data` and `rest`
+(with `share_of_ideal` they add up to 1), and `profile` how many seconds each rank spent in each phase of its steps in
+this sitting (clock.py); what a rank waits for others is in `all_reduce`.
+
 A resumed run appends, beginning with another `start`; steps after its `from_step` are then told twice. The easy
 mistake is to take every line for whole: a process that is killed, or a full disk, may leave half a line. What is
 written next ends it.

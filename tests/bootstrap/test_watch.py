@@ -19,8 +19,8 @@ class Screen:
         self.figures = figures
 
 
-START = {"kind": "start", "steps": 10, "global_batch": 32, "from_step": 4}
-STEP = {"kind": "step", "epoch": 1, "step": 6, "loss": 0.5, "split": [20, 12]}
+START = {"kind": "start", "steps": 10, "global_batch": 32, "from_step": 4, "own_rates": [300.0, 100.0]}
+STEP = {"kind": "step", "epoch": 1, "step": 6, "loss": 0.5, "split": [20, 12], "rows_per_second": 340.0}
 EPOCH = {"kind": "epoch", "validation": {"balanced_accuracy": 0.75}}
 
 
@@ -51,5 +51,11 @@ def test_a_resumed_run_is_shown_from_where_it_goes_on() -> None:
     for place in range(len(more)):
         view.feed(more[place : place + 1])
     assert screen.shown[2:] == [192, 192]
-    assert screen.figures == {"epoch": "1", "loss": "0.500", "split": "20+12", "balanced accuracy": "75.0%"}
+    assert screen.figures == {
+        "epoch": "1",
+        "loss": "0.500",
+        "split": "20+12",
+        "of ideal": "85%",
+        "balanced accuracy": "75.0%",
+    }
     assert view.offset == len(record(START)) + len(more)

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from trainer import models
+from trainer.clock import Laps
 from trainer.compute import Compute
 from trainer.data import Rows
 from trainer.exchange import Exchange
@@ -25,8 +26,8 @@ SETTINGS = {
     "hidden": 8,
     "layers": 2,
     "pooling": "mean",
-    "dropout": 0.0,
-    "embedding_dropout": 0.0,
+    "dropout": 0.5,
+    "embedding_dropout": 0.5,
 }
 SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
 POSITIVE_WEIGHT = 0.3
@@ -46,25 +47,26 @@ def some_rows() -> Rows:
 
 
 def gradients(
-    model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None, clip_norm: float
+    model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None, clip_norm: float, laps: Laps
 ) -> torch.Tensor:
     model.zero_grad()
-    compute = Compute(model, rows, positive_weight=POSITIVE_WEIGHT, device=torch.device("cpu"))
+    compute = Compute(model, rows, positive_weight=POSITIVE_WEIGHT, device=torch.device("cpu"), laps=laps)
     everything = np.arange(64)
     if exchange is None:
-        compute(everything, 64)
+        laps.begin(64)
+        compute(everything, 64, 0)
         if clip_norm:
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
             assert norm > 4 * clip_norm
     else:
         rank, start = dist.get_rank(), sum(split[: dist.get_rank()])
-        loss = compute(everything[start : start + split[rank]], 64)
+        laps.begin(split[rank])
+        loss = compute(everything[start : start + split[rank]], 64, 0)
         exchange.reduce(
             step=0,
             size=64,
             words=rows.ids(everything, SETTINGS["words"]),
             loss=loss,
-            timing=compute.timing(),
             stop=rank == 1,
             save=False,
         )
@@ -79,9 +81,10 @@ def main() -> None:
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
         for split, clip_norm in itertools.product(SPLITS, (0.0, CLIP_NORM)):
-            exchange = Exchange(shared, clip_norm=clip_norm)
-            expected = gradients(alone, rows, split, None, clip_norm)
-            found_here = gradients(shared, rows, split, exchange, clip_norm)
+            laps = Laps()
+            exchange = Exchange(shared, laps=laps, clip_norm=clip_norm)
+            expected = gradients(alone, rows, split, None, clip_norm, Laps())
+            found_here = gradients(shared, rows, split, exchange, clip_norm, laps)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None

@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.balance import Balancer, FloatArray, IntArray, equalise, fit, proportional
+from trainer.balance import (
+    Balancer,
+    ByEpoch,
+    BySteps,
+    FloatArray,
+    IntArray,
+    balancer,
+    equalise,
+    fit,
+    parse,
+    proportional,
+)
 
 EVERY = 10
 
@@ -89,7 +100,7 @@ def test_every_split_sums_whatever_was_observed(
     ranks: list[tuple[float, float]], totals: list[int], every: int
 ) -> None:
     fixed, per_row = zip(*ranks, strict=True)
-    cluster, balancer = Cluster(list(fixed), list(per_row), noise=0.2), Balancer(ranks=len(ranks), every=every)
+    cluster, balancer = Cluster(list(fixed), list(per_row), noise=0.2), BySteps(rates=np.ones(len(ranks)), every=every)
     for total in totals:
         split = balancer.split(total)
         assert split.sum() == total
@@ -97,25 +108,84 @@ def test_every_split_sums_whatever_was_observed(
         balancer.observe(split, np.abs(cluster.seconds(split)))
 
 
-def test_the_first_split_is_equal() -> None:
-    assert Balancer(ranks=3, every=EVERY).split(9).tolist() == [3, 3, 3]
+def test_the_first_split_follows_the_own_rates() -> None:
+    assert BySteps(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY).split(256).tolist() == [100, 56, 100]
+
+
+def test_a_rank_too_slow_by_its_own_rate_is_tried_again() -> None:
+    cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), BySteps(rates=np.array([1e4, 1.0]), every=EVERY)
+    splits = cluster.run(balancer, 20 * EVERY)
+    assert splits[0].tolist() == [256, 0]
+    assert cluster.idle(splits[-1]) < 0.05
+
+
+def test_steps_whose_times_are_not_known_yet_count_for_nothing() -> None:
+    first = BySteps(rates=np.array([3.0, 1.0]), every=2)
+    for _ in range(7):
+        first.observe(np.zeros(2, np.int64), np.zeros(2))
+    assert first.split(8).tolist() == [6, 2]
+
+
+def made(how: str, rates: list[float], *, every: int = EVERY, steps_per_epoch: int = 20) -> Balancer:
+    return balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch)
 
 
 def test_switched_off_it_stays_equal() -> None:
-    balancer = Balancer(ranks=2, every=EVERY, enabled=False)
-    splits = Cluster([0, 0], [1e-3, 2e-3]).run(balancer, 50)
+    splits = Cluster([0, 0], [1e-3, 2e-3]).run(made("off", [2.0, 1.0]), 50)
     assert {tuple(split) for split in splits} == {(128, 128)}
+
+
+def test_fixed_shares_stay_as_they_are() -> None:
+    splits = Cluster([0, 0, 0], [1e-3, 2e-3, 1e-3]).run(made("2,1,0.2", [1.0] * 3), 50)
+    assert {tuple(split) for split in splits} == {(160, 80, 16)}
+
+
+def test_by_epochs_it_looks_once_in_so_many_steps() -> None:
+    cluster = Cluster([0, 0], [1e-3, 3e-3], noise=0)
+    for how, steps in (("epoch:1", 20), ("epoch:0.5", 10), ("epoch:2", 40)):
+        splits = cluster.run(made(how, [3.0, 1.0]), 41)
+        assert [tuple(split) for split in splits] == [(128, 128)] * steps + [(192, 64)] * (41 - steps)
+
+
+def test_by_epochs_it_sees_time_in_proportion_to_rows_as_the_reference_did() -> None:
+    shares = ByEpoch(ranks=2, every=1)
+    shares.observe(np.array([100, 50]), np.array([2.0, 4.0]))
+    assert shares.split(500).tolist() == [400, 100]
+
+
+def test_by_epochs_a_rank_without_rows_keeps_its_share_and_holds_nobody_up() -> None:
+    shares = ByEpoch(ranks=3, every=1)
+    shares.observe(np.array([100, 100, 100]), np.array([1.0, 1.0, 1000.0]))
+    assert shares.split(64).tolist() == [32, 32, 0]
+    shares.observe(np.array([32, 32, 0]), np.array([1.0, 3.0, 0.0]))
+    assert shares.split(64).tolist() == [48, 16, 0]
+
+
+def test_a_rank_alone_takes_all() -> None:
+    for how in ("steps", "off", "epoch:1", "1"):
+        assert made(how, [3.0]).split(7).tolist() == [7]
+
+
+def test_what_balancing_can_be_told() -> None:
+    assert parse("steps") == parse("off") == ([], None)
+    assert parse("epoch:0.5") == ([], 0.5)
+    assert parse("3,1,.5") == ([3.0, 1.0, 0.5], None)
+    for text in ("", "epoch", "epoch:", "epoch:0", "epoch:-1", "epoch:x", "epoch:nan", "3,x", "0,0", "-1,2", "inf,1"):
+        with pytest.raises(ValueError, match=r"it must be steps, off, epoch:X \(every X epochs\), or a share"):
+            parse(text)
+    with pytest.raises(ValueError, match="there are 2 shares for 3 ranks"):
+        made("1,2", [1.0] * 3)
 
 
 def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
     cluster = Cluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
-    splits = cluster.run(Balancer(ranks=4, every=EVERY), 40, total=512)
+    splits = cluster.run(BySteps(rates=np.ones(4), every=EVERY), 40, total=512)
     assert cluster.idle(splits[1]) < 0.06
     assert max(cluster.idle(split) for split in splits[10:]) < 0.04
 
 
 def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:
-    cluster, balancer = Cluster([0.002] * 3, [0.0005] * 3), Balancer(ranks=3, every=EVERY)
+    cluster, balancer = Cluster([0.002] * 3, [0.0005] * 3), BySteps(rates=np.ones(3), every=EVERY)
     before = cluster.run(balancer, 44)[-1]
     assert cluster.idle(before) < 0.04
     cluster.per_row[1] *= 2
@@ -125,7 +195,7 @@ def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:
 
 
 def test_a_rank_that_recovers_is_given_its_rows_back() -> None:
-    cluster, balancer = Cluster([0.002] * 3, [0.0005, 0.001, 0.0005]), Balancer(ranks=3, every=EVERY)
+    cluster, balancer = Cluster([0.002] * 3, [0.0005, 0.001, 0.0005]), BySteps(rates=np.ones(3), every=EVERY)
     cluster.run(balancer, 44)
     cluster.per_row[1] /= 2
     assert cluster.idle(cluster.run(balancer, 4 * EVERY)[-1]) < 0.05
@@ -133,25 +203,25 @@ def test_a_rank_that_recovers_is_given_its_rows_back() -> None:
 
 def test_noise_hardly_moves_a_split() -> None:
     cluster = Cluster([0.005] * 2, [0.001] * 2, noise=0.05)
-    rows_of_first = [int(split[0]) for split in cluster.run(Balancer(ranks=2, every=EVERY), 300)[20:]]
+    rows_of_first = [int(split[0]) for split in cluster.run(BySteps(rates=np.ones(2), every=EVERY), 300)[20:]]
     assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
 
 
 def test_a_rank_is_left_out_only_after_it_was_tried_with_one_row() -> None:
-    splits = Cluster([0.0, 0.0], [1e-4, 0.5]).run(Balancer(ranks=2, every=EVERY), 60)
+    splits = Cluster([0.0, 0.0], [1e-4, 0.5]).run(BySteps(rates=np.ones(2), every=EVERY), 60)
     assert splits[-1].tolist() == [256, 0]
     assert [255, 1] in [split.tolist() for split in splits]
 
 
 def test_a_rank_misjudged_at_first_comes_back() -> None:
-    cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), Balancer(ranks=2, every=EVERY)
+    cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), BySteps(rates=np.ones(2), every=EVERY)
     split = balancer.split(256)
     balancer.observe(split, np.array([0.01, 100.0]))
     assert cluster.idle(cluster.run(balancer, 5 * EVERY)[-1]) < 0.05
 
 
 def test_ranks_that_observe_the_same_split_the_same() -> None:
-    first, second = Balancer(ranks=2, every=3), Balancer(ranks=2, every=3)
+    first, second = BySteps(rates=np.ones(2), every=3), BySteps(rates=np.ones(2), every=3)
     cluster = Cluster([0.001, 0.002], [1e-4, 3e-4], noise=0.2)
     for _ in range(40):
         split = first.split(100)
@@ -164,7 +234,7 @@ def test_ranks_that_observe_the_same_split_the_same() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 200), st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
 def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, every: int) -> None:
-    cluster, balancer = Cluster([0.0, 0.0], [1e-3, 1e-3]), Balancer(ranks=2, every=every)
+    cluster, balancer = Cluster([0.0, 0.0], [1e-3, 1e-3]), BySteps(rates=np.ones(2), every=every)
     cluster.run(balancer, 40, total=64)
     cluster.fixed[1] = stall
     cluster.run(balancer, steps, total=64)
@@ -174,7 +244,7 @@ def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, eve
 
 
 def test_a_rank_without_rows_is_tried_again_ever_more_rarely() -> None:
-    splits = Cluster([0.0, 0.0], [1e-3, 0.5]).run(Balancer(ranks=2, every=EVERY), 2000, total=64)
+    splits = Cluster([0.0, 0.0], [1e-3, 0.5]).run(BySteps(rates=np.ones(2), every=EVERY), 2000, total=64)
     tried = [step for step, split in enumerate(splits) if split[1] > 0]
     assert len([step for step in tried if step >= 100]) <= 5 * 4
     assert any(step >= 1000 for step in tried)

@@ -64,9 +64,11 @@ def test_what_cannot_be_written_is_an_error_and_leaves_what_was_there(tmp_path: 
 
 def test_another_dataset_or_setting_is_refused(tmp_path: Path) -> None:
     config = {"data": "d.h5", "seed": 0, "threads": 1}
-    saved = {"digest": "a", "config": config}
+    saved = {"format": checkpoint.FORMAT, "digest": "a", "config": config}
     checkpoint.check(saved, {**config, "threads": 8}, "a", where=tmp_path)
     with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5"):
         checkpoint.check(saved, config, "b", where=tmp_path)
     with pytest.raises(TrainingError, match="made with --seed 0, not 1"):
         checkpoint.check(saved, {**config, "seed": 1}, "a", where=tmp_path)
+    with pytest.raises(TrainingError, match="of another version of Shoal; start in another --output"):
+        checkpoint.check({**saved, "format": 1}, config, "a", where=tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config import TrainConfig, add_arguments, as_arguments, from_args, parse
+from trainer.config import Slowed, TrainConfig, add_arguments, as_arguments, from_args, parse
 from trainer.errors import TrainingError
 
 FILES = ["--data", "d.h5", "--output", "out"]
@@ -25,7 +25,13 @@ FILES = ["--data", "d.h5", "--output", "out"]
         learning_rate=st.floats(1e-6, 10),
         optimiser=st.sampled_from(["adam", "sgd"]),
         positive_weight=st.none() | st.floats(0.01, 10),
-        slow=st.dictionaries(st.integers(0, 9), st.floats(1, 9), max_size=3),
+        slow=st.dictionaries(
+            st.integers(0, 9),
+            st.tuples(st.floats(1, 9)).map(lambda made: Slowed(*made))
+            | st.tuples(st.floats(1, 9), st.floats(1, 9), st.integers(0, 99)).map(lambda made: Slowed(*made)),
+            max_size=3,
+        ),
+        balance=st.sampled_from(["steps", "off", "epoch:1", "epoch:0.25", "3,1,1", "0.5,0"]),
         resume=st.booleans(),
         threads=st.none() | st.integers(1, 8),
     )
@@ -48,8 +54,10 @@ def test_options_beside_a_preset_win() -> None:
 
 
 def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
-    config = parse([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3"])
-    assert config.slow == {0: 1.5, 1: 2.0, 2: 3.0}
+    config = parse([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3@40:1"])
+    assert config.slow == {0: Slowed(1.5), 1: Slowed(2.0), 2: Slowed(3.0, 1.0, 40)}
+    assert [config.slow[2].at(step) for step in (0, 39, 40, 99)] == [3.0, 3.0, 1.0, 1.0]
+    assert config.slow[1].at(10**6) == 2.0
 
 
 def test_the_options_fit_into_another_parser() -> None:
@@ -66,6 +74,9 @@ def test_the_options_fit_into_another_parser() -> None:
         (["--dropout", "1"], "--dropout is 1.0, but must be at least 0 and below 1"),
         (["--slow", "1:0.5"], "a factor of at least 1"),
         (["--slow", "1"], "'1' is not RANK:FACTOR, such as 1:2.0"),
+        (["--slow", "1:2@9"], "or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"),
+        (["--slow", "1:2@9:0.5"], "a factor of at least 1"),
+        (["--balance", "epoch"], "--balance is epoch, but it must be steps, off, epoch:X"),
         (["--model", "gpt"], "invalid choice: 'gpt'"),
         (["--positive-weight", "0"], "--positive-weight is 0.0, but must be above 0"),
     ],

@@ -1,5 +1,6 @@
 """What a run reads from a dataset, and what it refuses to learn from."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +68,58 @@ def test_datasets_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path) ->
         "no negative training row": (written(9, labels=np.ones(9, np.uint8)), written(9)),
         "no positive training row": (written(9, labels=np.zeros(9, np.uint8)), written(9)),
         "an id of 4, but the vocabulary ends at 3": (written(9, tokens=np.full((9, 4), 4, np.uint16)), written(9)),
+        "/train/labels has a label of 2": (written(9, labels=np.arange(9, dtype=np.uint8) % 3), written(9)),
         "/test/lengths has lengths": (written(9), written(9, lengths=np.zeros(9, np.uint16))),
     }
     for sentence, (train, test) in cases.items():
-        with pytest.raises(TrainingError, match=sentence):
-            load(put(tmp_path / "d.h5", train, test))
+        path = put(tmp_path / "d.h5", train, test)
+        for rows_in in ("memory", "disk"):
+            with pytest.raises(TrainingError, match=sentence):
+                load(path, rows_in=rows_in, cache=tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob(".*"))
+
+
+def test_rows_on_disk_are_those_in_memory_and_written_once(dataset: Path, tmp_path: Path) -> None:
+    in_memory = load(dataset)
+    written = set()
+    for _ in range(2):
+        on_disk = load(dataset, rows_in="disk", cache=tmp_path)
+        for one, other in ((in_memory.training, on_disk.training), (in_memory.test, on_disk.test)):
+            assert isinstance(other.tokens, np.memmap)
+            for name in ("tokens", "lengths", "labels"):
+                assert np.array_equal(getattr(one, name), getattr(other, name))
+        (home,) = (found for found in tmp_path.iterdir() if found.is_dir())
+        assert home.name == in_memory.digest
+        written.add(frozenset((file.name, file.stat().st_ino) for file in home.iterdir()))
+    assert len(written) == 1
+
+
+def test_what_a_killed_run_left_of_its_rows_is_written_again(dataset: Path, tmp_path: Path) -> None:
+    digest = load(dataset).digest
+    half = tmp_path / f".{digest}.partial"
+    half.mkdir()
+    (half / "train.tokens.npy").write_bytes(b"half")
+    assert len(load(dataset, rows_in="disk", cache=tmp_path).training) == 1900
+    assert not half.exists()
+
+
+def test_what_a_cleaner_of_old_files_has_left_is_written_again(dataset: Path, tmp_path: Path) -> None:
+    expected = load(dataset).training
+    load(dataset, rows_in="disk", cache=tmp_path)
+    home = tmp_path / load(dataset).digest
+    for spoil in (lambda: (home / "test.labels.npy").unlink(), lambda: os.truncate(home / "train.tokens.npy", 999)):
+        spoil()
+        assert np.array_equal(load(dataset, rows_in="disk", cache=tmp_path).training.tokens, expected.tokens)
+
+
+def test_rows_go_to_disk_where_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:
+    needed = 2400 * 43  # bytes
+    for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
+        rows = load(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
+        assert isinstance(rows.tokens, np.memmap) == on_disk
+
+
+def test_a_cache_that_cannot_be_written(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    with pytest.raises(TrainingError, match="cache: File exists; choose another --cache"):
+        load(dataset, rows_in="disk", cache=tmp_path / "cache")

@@ -6,6 +6,8 @@ from pathlib import Path
 import h5py
 import pytest
 
+from corpus.dataset import write_dataset
+from corpus.settings import Settings
 from trainer.__main__ import main
 
 
@@ -57,6 +59,35 @@ def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.count("2 ranks cannot share a global batch of 1 rows; raise --global-batch to at least 2") == 1
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "sentence"),
+    [
+        (
+            ("--learning-rate", "0.5"),
+            "rank 1: --learning-rate is 0.5 here and 0.008 on the first rank; start all ranks",
+        ),
+        (("--data", "other.h5"), "other.h5 is another dataset than the first rank's (digest "),
+    ],
+)
+def test_ranks_that_were_told_other_things(
+    launch, dataset: Path, rows_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, otherwise, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_dataset(
+        Path("other.h5"),
+        train=rows_of(99, seed=5),
+        test=rows_of(9, seed=6),
+        vocabulary=[f"word{number}" for number in range(60)],
+        settings=Settings(row_length=20, vocabulary_size=60),
+    )
+    program = Path(__file__).with_name("differing.py")
+    process = launch(2, program, "--data", dataset, "--output", "out", "--threads", "1", "--", *otherwise)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count(sentence) == 1
+    assert not Path("out/record.jsonl").exists()
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import models
+from trainer import dropout, models
 from trainer.config import TrainConfig
 from trainer.models.lstm import LSTMClassifier
 
@@ -42,9 +42,11 @@ def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
 
 def test_last_takes_the_state_after_the_last_real_word() -> None:
     model, (tokens, lengths) = build("last"), some_texts(20)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(model.embedding(tokens.t()), lengths)
-    _, (hidden, _) = model.lstm(packed)
-    assert torch.allclose(model(tokens, lengths), model.head(hidden[-1])[:, 0], atol=1e-5)
+    states = torch.nn.utils.rnn.pack_padded_sequence(model.embedding(tokens.t()), lengths)
+    for layer in model.lstm:
+        states, (hidden, _) = layer(states)
+    inner, last = model.head
+    assert torch.allclose(model(tokens, lengths), last(inner(hidden[-1]).relu())[:, 0], atol=1e-5)
 
 
 def test_the_padding_vector_is_zero_and_has_no_gradient() -> None:
@@ -55,11 +57,18 @@ def test_the_padding_vector_is_zero_and_has_no_gradient() -> None:
     assert model.embedding.weight.grad[0].abs().max() == 0
 
 
-def test_dropout_is_off_when_it_is_not_training() -> None:
-    model, (tokens, lengths) = build(), some_texts(5)
-    assert torch.equal(model(tokens, lengths), model(tokens, lengths))
-    model.train()
-    assert not torch.equal(model(tokens, lengths), model(tokens, lengths))
+def keys_of(step: int, count: int) -> torch.Tensor:
+    return torch.from_numpy(dropout.keys(7, step, np.arange(count)))
+
+
+def test_what_a_row_drops_depends_on_its_key_alone() -> None:
+    model, (tokens, lengths) = build(), some_texts(150)
+    keys = keys_of(3, 150)
+    together = model(tokens, lengths, keys)
+    assert not torch.equal(together, model(tokens, lengths))
+    assert not torch.equal(together, model(tokens, lengths, keys_of(4, 150)))
+    for some in (slice(0, 1), slice(20, 149), slice(7, 40)):
+        assert torch.allclose(together[some], model(tokens[some], lengths[some], keys[some]), atol=1e-5)
 
 
 def test_the_reference_model_has_the_parameters_of_the_reference(tmp_path) -> None:

@@ -23,7 +23,7 @@ class Sleepy(Classifier):
         super().__init__()
         self.embedding = nn.Embedding(5, 1)
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, lengths: Tensor, _keys: Tensor | None = None) -> Tensor:
         time.sleep(SECONDS_A_ROW * len(tokens))
         return self.embedding(tokens).sum((1, 2)) / lengths
 

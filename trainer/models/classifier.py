@@ -13,8 +13,9 @@ class Classifier(nn.Module, ABC):
     when they exchange no others (exchange.py), so nothing else may touch this table."""
 
     @abstractmethod
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
         """(rows,) log-odds of `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
 
-        Widths may exceed the longest length; padding must not change the result.
+        Widths may exceed the longest length; padding must not change the result. `keys` (rows,) name the rows' masks
+        of dropout (dropout.py); without them nothing is dropped.
         """

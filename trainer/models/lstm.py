@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from corpus.text import PADDING
+from trainer.dropout import Dropout
 from trainer.models.classifier import Classifier
 
 _GROUPS = 4
@@ -45,30 +45,30 @@ class LSTMClassifier(Classifier):
         self.embedding = nn.Embedding(words, embedding, padding_idx=PADDING)
         with torch.no_grad():
             self.embedding.weight.mul_(_WORD_SCALE)
-        self.embedding_dropout = embedding_dropout
-        self.lstm = nn.LSTM(embedding, hidden, layers, dropout=dropout if layers > 1 else 0.0)
+        self.lstm = nn.ModuleList(nn.LSTM(hidden if layer else embedding, hidden) for layer in range(layers))
         self.pool = {"last": _last, "mean": _mean}[pooling]
-        self.head = nn.Sequential(nn.Linear(hidden, _HEAD), nn.ReLU(), nn.Dropout(dropout), nn.Linear(_HEAD, 1))
+        self.head = nn.ModuleList([nn.Linear(hidden, _HEAD), nn.Linear(_HEAD, 1)])
+        self.embedding_dropout = Dropout(embedding_dropout, embedding)
+        self.dropout_between = Dropout(dropout, hidden)
+        self.dropout = Dropout(dropout, _HEAD)
 
-    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
         if tokens.is_cuda:
-            return self._classify(tokens, lengths)
-        groups = min(_GROUPS, len(tokens) // _GROUP_ROWS)
-        if groups < 2:
-            return self._classify(tokens[:, : int(lengths.max())], lengths)
-        return torch.cat(
-            [
-                self._classify(some[:, : int(their_lengths.max())], their_lengths)
-                for some, their_lengths in zip(tokens.chunk(groups), lengths.chunk(groups), strict=True)
-            ]
-        )
+            return self._classify(tokens, lengths, keys)
+        groups = max(1, min(_GROUPS, len(tokens) // _GROUP_ROWS))
+        some_keys = keys.chunk(groups) if keys is not None else [None] * groups
+        each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
+        return torch.cat([self._classify(some[:, : int(long.max())], long, key) for some, long, key in each])
 
-    def _classify(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        vectors = self.embedding(tokens.t())  # (width, rows, embedding)
-        if self.training and self.embedding_dropout:
-            vectors = vectors * F.dropout(torch.ones_like(vectors[:1]), self.embedding_dropout)
-        states, _ = self.lstm(vectors)  # (width, rows, hidden)
-        logits: Tensor = self.head(self.pool(states, lengths))  # (rows, 1)
+    def _classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
+        for number, layer in enumerate(self.lstm):
+            if number:
+                states = self.dropout_between.at_each_time(states, keys)
+            states, _ = layer(states)  # (width, rows, hidden)
+        inner, last = self.head
+        features = self.dropout(inner(self.pool(states, lengths)).relu(), keys)  # (rows, _HEAD)
+        logits: Tensor = last(features)  # (rows, 1)
         return logits[:, 0]
 
 

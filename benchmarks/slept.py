@@ -1,0 +1,92 @@
+"""One rank of several whose computing is sleep, with the real balancer and a real all-reduce by gloo.
+
+Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, what share of a step the all-reduce
+shall be (`reducing`), `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed midway, `seed` of the
+noise. Rank 0 prints the share of ideal, and the share of the time that the all-reduce took.
+
+A rank takes a + b * rows / speed seconds, a being a twentieth of a step, with 3% of noise.
+"""
+
+import json
+import sys
+import time
+from statistics import median
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trainer.accounts import Accounts
+from trainer.balance import balancer
+
+_BATCH = 512
+_FLOATS = 250_000  # about what the embedding rows of a batch and the other weights are
+_FIXED, _NOISE = 0.05, 0.03
+_TRIALS = 40
+_EARLY = 0.0004
+"""The kernel wakes sleepers late by less than this, so the rest of the time is spent looking at the clock."""
+
+
+def main() -> None:
+    """Take part in the run that the command line describes."""
+    asked = json.loads(sys.argv[1])
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    rank, speeds = dist.get_rank(), np.array(asked["speeds"])
+    gradients = torch.zeros(_FLOATS)
+    step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
+    fixed, per_row = _FIXED * step_seconds, (1 - _FIXED) * step_seconds * speeds.sum() / _BATCH
+    steps = asked["epochs"] * asked["steps_per_epoch"]
+    change = steps // 2 if asked["halves"] else steps
+    noise = np.random.default_rng((asked["seed"], rank)).normal(1.0, _NOISE, steps)
+    equal = _BATCH / len(speeds)
+    rates = equal / (fixed + per_row * equal / speeds)  # as the trainer measures them
+    splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"])
+    accounts, reducing = Accounts(len(speeds)), 0.0
+    dist.barrier()
+    start = time.perf_counter()
+    for step in range(steps):
+        split = splitting.split(_BATCH)
+        rows, begun = int(split[rank]), time.perf_counter()
+        speed = speeds[rank] / (2 if step >= change and rank == len(speeds) - 1 else 1)
+        if rows:
+            _sleep_until(begun + (fixed + per_row * rows / speed) * noise[step])
+        computing = time.perf_counter() - begun if rows else 0.0
+        told = torch.zeros(2, len(speeds), dtype=torch.float64)
+        told[:, rank] = torch.tensor([computing, reducing])
+        begun = time.perf_counter()
+        dist.all_reduce(gradients)
+        reducing = time.perf_counter() - begun
+        dist.all_reduce(told)
+        splitting.observe(split, told[0].numpy())
+        accounts.add(told[0].numpy(), told[1].numpy())
+    seconds = time.perf_counter() - start
+    if rank == 0:
+        slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
+        ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
+        lost = accounts.lost(seconds=seconds, share=ideal / seconds, rates=rates.tolist(), ordering=0.0)
+        print(json.dumps({"share": ideal / seconds, "communication": lost["communication"]}))  # noqa: T201
+    dist.destroy_process_group()
+
+
+def _reduce_seconds(gradients: torch.Tensor) -> float:
+    """What an all-reduce takes when all ranks come to it together; the same on every rank."""
+    found = []
+    for _ in range(_TRIALS):
+        dist.barrier()
+        start = time.perf_counter()
+        dist.all_reduce(gradients)
+        found.append(time.perf_counter() - start)
+    agreed = torch.tensor([median(found)], dtype=torch.float64)
+    dist.broadcast(agreed, src=0)
+    return float(agreed)
+
+
+def _sleep_until(end: float) -> None:
+    time.sleep(max(0.0, end - time.perf_counter() - _EARLY))
+    while time.perf_counter() < end:
+        pass
+
+
+if __name__ == "__main__":
+    main()

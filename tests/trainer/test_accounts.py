@@ -1,0 +1,29 @@
+"""What the share of ideal was lost to adds up, and tells the wait for a slow rank from the all-reduce."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.accounts import Accounts
+
+SECONDS = st.floats(0, 10)
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.tuples(*[SECONDS] * (2 * n)), min_size=1, max_size=10)))
+def test_reasons_and_share_add_up_to_one(steps: list[tuple[float, ...]]) -> None:
+    ranks = len(steps[0]) // 2
+    accounts = Accounts(ranks)
+    for step in steps:
+        accounts.add(np.array(step[:ranks]), np.array(step[ranks:]))
+    lost = accounts.lost(seconds=100.0, share=0.6, rates=[10.0] * ranks, ordering=1.0)
+    assert 0.6 + sum(lost.values()) == pytest.approx(1.0)
+    assert min(lost["imbalance"], lost["communication"]) >= 0
+
+
+def test_the_wait_for_the_last_rank_is_imbalance_and_what_the_last_one_waits_is_communication() -> None:
+    accounts = Accounts(2)
+    for _ in range(10):
+        accounts.add(np.array([4.0, 8.0]), np.array([5.0, 1.0]))
+    lost = accounts.lost(seconds=100.0, share=0.5, rates=[30.0, 10.0], ordering=2.0)
+    assert lost == pytest.approx({"imbalance": 0.3, "communication": 0.1, "data": 0.02, "rest": 0.08})

@@ -1,0 +1,80 @@
+"""A share that does not fit into memory is computed in pieces, to the same gradients."""
+
+import numpy as np
+import pytest
+import torch
+
+from trainer import models
+from trainer.clock import COMPUTE, Laps
+from trainer.compute import Compute
+from trainer.data import Rows
+from trainer.errors import RankError
+
+SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean"}
+ROWS = 60
+
+
+class Full(torch.nn.Module):
+    """A model on a device whose memory holds so many rows in one step: it runs out of it in forward, or in backward
+    when the last layers have their gradients already."""
+
+    def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
+        super().__init__()
+        self.inside, self.embedding, self.holds, self.fails_in = inside, inside.embedding, holds, fails_in
+
+    def forward(self, tokens, lengths, keys):
+        if len(tokens) > self.holds:
+            if self.fails_in == "forward":
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            self.inside.embedding.register_forward_hook(self.fail_behind)
+        return self.inside(tokens, lengths, keys)
+
+    def fail_behind(self, _module, _inputs, vectors):
+        self.inside.embedding._forward_hooks.clear()
+        vectors.register_hook(self.fail)
+
+    @staticmethod
+    def fail(_gradient):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def gradients(rows_of, holds: int, fails_in: str = "forward") -> tuple[list[torch.Tensor], list[str]]:
+    torch.manual_seed(0)
+    model = models.build("lstm", {**SETTINGS, "dropout": 0.5, "embedding_dropout": 0.5}).double()
+    notes: list[str] = []
+    laps = Laps()
+    made = rows_of(ROWS, seed=3)
+    compute = Compute(
+        Full(model, holds, fails_in),
+        Rows(tokens=made.tokens, lengths=made.lengths, labels=made.labels),
+        positive_weight=0.5,
+        device=torch.device("cpu"),
+        laps=laps,
+        note=notes.append,
+    )
+    for step in range(2):
+        model.zero_grad()
+        laps.begin(ROWS)
+        compute(np.arange(ROWS), ROWS, step)
+    assert laps.computing()[0] == ROWS
+    assert laps.computing()[1] > 0
+    laps.finish()
+    assert set(laps.sums) <= set(COMPUTE)
+    return [parameter.grad for parameter in model.parameters()], notes
+
+
+@pytest.mark.parametrize(("holds", "halvings"), [(30, 1), (29, 2), (7, 4), (1, 6)])
+@pytest.mark.parametrize("fails_in", ["forward", "backward"])
+def test_pieces_add_up_and_are_said_once(rows_of, holds: int, halvings: int, fails_in: str) -> None:
+    expected, silent = gradients(rows_of, ROWS)
+    assert not silent
+    found, notes = gradients(rows_of, holds, fails_in)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+    assert len(notes) == halvings
+    assert notes[0] == "60 rows do not fit into the memory of cpu; going on in pieces of 30"
+
+
+def test_not_even_one_row_fits(rows_of) -> None:
+    with pytest.raises(RankError, match="not one row fits into the memory of cpu"):
+        gradients(rows_of, 0)

@@ -1,0 +1,97 @@
+"""A run that is killed again and again, and goes on at other numbers of ranks, learns what an undisturbed one does."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from trainer.config import RANK_ENVIRONMENT
+
+KILLS = 20
+EPOCHS, STEPS = 8, 30
+LEARNING = (
+    "--epochs", EPOCHS, "--global-batch", 64, "--dropout", 0.2, "--embedding-dropout", 0.2, "--layers", 2,
+    "--learning-rate", 1e-3, "--threads", 1, "--record-every", 1, "--checkpoint-minutes", 0.004,
+)  # fmt: skip
+
+
+def step_losses(output: Path) -> dict[int, float]:
+    found = {}
+    for line in (output / "record.jsonl").read_text().splitlines():
+        try:
+            told = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # a killed run's half line
+        if told["kind"] == "step":
+            found[told["step"]] = told["loss"]
+    return found
+
+
+def said(output: Path, kind: str) -> int:
+    record = output / "record.jsonl"
+    return record.read_text().count(f'"kind": "{kind}"') if record.exists() else 0
+
+
+def kill_all(process: "subprocess.Popen[str]") -> None:
+    """As a machine that is lost: torchrun and all ranks at once."""
+    for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+        each.kill()
+    process.communicate()
+
+
+@pytest.mark.slow
+def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, dataset: Path, tmp_path: Path) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    assert launch(1, "-m", "trainer", "--data", dataset, "--output", undisturbed, *LEARNING).wait(100) == 0
+    chance = random.Random(0)
+    worlds = set()
+    for kill in range(KILLS):
+        ranks = chance.choice([1, 2, 3])
+        slow = [f"{rank}:{chance.choice([8, 12, 20])}" for rank in range(ranks)]
+        starts, steps = said(killed, "start"), said(killed, "step") + chance.randint(0, 12)
+        running = launch(
+            ranks, "-m", "trainer", "--data", dataset, "--output", killed, *LEARNING, "--slow", *slow, "--resume"
+        )
+        while running.poll() is None and (said(killed, "start") == starts or said(killed, "step") < steps):
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, 0.1))
+        assert running.poll() is None, f"it ended before kill {kill}: {running.communicate()[1]}"
+        worlds.add(ranks)
+        kill_all(running)
+    assert worlds == {1, 2, 3}
+    assert 1 < len(step_losses(killed)) < EPOCHS * STEPS
+    end = launch(2, "-m", "trainer", "--data", dataset, "--output", killed, *LEARNING, "--resume")
+    assert end.wait(100) == 0
+    assert sorted(step_losses(killed)) == list(range(1, EPOCHS * STEPS + 1))
+    assert step_losses(killed) == pytest.approx(step_losses(undisturbed), rel=2e-3)
+    rows_seen = [json.loads((output / "summary.json").read_text())["rows_seen"] for output in (undisturbed, killed)]
+    assert rows_seen == [EPOCHS * 1900] * 2
+
+
+def test_under_torchrun_a_lost_rank_costs_the_steps_since_the_last_checkpoint(dataset: Path, tmp_path: Path) -> None:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
+    arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING, "--slow", "0:8", "1:8"]
+    running = subprocess.Popen(
+        [sys.executable, *torchrun, *map(str, arguments)],
+        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    record = tmp_path / "record.jsonl"
+    while running.poll() is None and not (record.exists() and record.read_text().count('"kind": "checkpoint"') > 3):
+        time.sleep(0.05)
+    second = next(child for child in psutil.Process(running.pid).children() if child.environ().get("RANK") == "1")
+    second.kill()
+    output, _ = running.communicate(timeout=120)
+    assert running.returncode == 0, output
+    beginnings = [json.loads(line)["from_step"] for line in record.read_text().splitlines() if '"start"' in line]
+    assert len(beginnings) == 2
+    assert 0 < beginnings[1] <= max(step_losses(tmp_path))
+    assert sorted(step_losses(tmp_path)) == list(range(1, EPOCHS * STEPS + 1))

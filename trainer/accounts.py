@@ -1,0 +1,40 @@
+"""What a run's share of ideal was lost to: the ranks' idle time by phase, in shares that add up.
+
+The ideal is the sum of the ranks' own rates. At each step the ranks that are done wait for the last one (imbalance),
+all of them for the sum of their gradients (communication) and for the numbers of the next rows (data). The easy mistake
+is to take a rank's time in the all-reduce for communication: most of it is the wait for slower ranks. What the last
+rank to arrive spends there, the least of all, is what the sum itself costs.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Accounts:
+    """Adds up idle time over steps."""
+
+    def __init__(self, ranks: int) -> None:
+        self._idle = np.zeros(ranks)  # seconds behind the last rank, a rank
+        self._reducing = 0.0
+
+    def add(self, computing: FloatArray, reducing: FloatArray) -> None:
+        """One step: (ranks,) seconds of own computing and in the all-reduce; 0 where they are not known yet."""
+        self._idle += computing.max() - computing
+        self._reducing += float(reducing.min())
+
+    def lost(self, *, seconds: float, share: float, rates: Sequence[float], ordering: float) -> dict[str, float]:
+        """The share of ideal that was lost in `seconds` of training, by reason; with `share` they add up to 1.
+
+        `rates` (ranks,) are the ranks' own, and `ordering` the seconds that choosing rows took.
+        """
+        weights = np.array(rates) / sum(rates)
+        lost = {
+            "imbalance": float(self._idle @ weights) / seconds,
+            "communication": self._reducing / seconds,
+            "data": ordering / seconds,
+        }
+        return {**lost, "rest": 1.0 - share - sum(lost.values())}

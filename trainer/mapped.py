@@ -1,0 +1,105 @@
+"""The rows of a dataset as plain files on this machine's disk: for one that does not fit into its memory.
+
+A dataset is packed in chunks of some thousand rows, so a batch drawn from it would unpack a chunk a row. Here each
+machine unpacks it once; its ranks map the files, and the kernel keeps of them what is in use: order.py draws from one
+window of blocks at a time. All ranks of a machine share these pages.
+
+The easy mistake is to let every rank write: the first does, the others wait for it. A folder under its final name is
+whole.
+"""
+
+import fcntl
+import io
+import math
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from corpus.dataset import ARRAYS, Dataset, Split
+from corpus.dataset import Rows as Block
+from corpus.errors import full_disk_said
+
+Arrays = dict[str, np.ndarray]
+Check = Callable[[str, Block], None]
+"""Raises TrainingError for rows (of a split that is named) that cannot be."""
+
+_HEADER_BYTES = 128
+_NAMES = tuple(name for name in ARRAYS if name != "ratings")
+
+
+def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
+    """By split and name the arrays of a dataset, mapped from `folder`, which is filled first where it is not yet.
+
+    Raises TrainingError where `check` does, DataError when the disk is full, and OSError when it cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    home = folder / dataset.digest
+    with (folder / f"{dataset.digest}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_whole(dataset, home):
+            partial = folder / f".{dataset.digest}.partial"
+            for old in (partial, home):  # of a run that was killed; and what a cleaner of old files has left
+                shutil.rmtree(old, ignore_errors=True)
+            try:
+                with full_disk_said(folder, "--cache"):
+                    _write(dataset, partial, check)
+                partial.rename(home)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+        return {
+            split.name: {name: np.load(_file(home, split, name), mmap_mode="r") for name in _NAMES}
+            for split in (dataset.train, dataset.test)
+        }
+
+
+def free_memory() -> int:
+    """Bytes of memory that are free, or would be when the kernel let go of files."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _is_whole(dataset: Dataset, home: Path) -> bool:
+    for split in (dataset.train, dataset.test):
+        for name in _NAMES:
+            file = _file(home, split, name)
+            header = file.open("rb").read(_HEADER_BYTES) if file.exists() else b""
+            array = getattr(split, name)
+            size = _HEADER_BYTES + math.prod(array.shape) * array.dtype.itemsize
+            if header != _header(split, name) or file.stat().st_size != size:
+                return False
+    return True
+
+
+def _write(dataset: Dataset, folder: Path, check: Check) -> None:
+    """By plain writes: a mapped file on a full disk would end the process without an error."""
+    folder.mkdir()
+    for split in (dataset.train, dataset.test):
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(_file(folder, split, name).open("wb")) for name in _NAMES}
+            for name, file in files.items():
+                file.write(_header(split, name))
+            for block in split.blocks():
+                check(split.name, block)
+                for name, file in files.items():
+                    file.write(np.ascontiguousarray(getattr(block, name)).data)
+
+
+def _header(split: Split, name: str) -> bytes:
+    """What NumPy's files begin with; always of _HEADER_BYTES for arrays like these."""
+    array, header = getattr(split, name), io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}
+    )
+    return header.getvalue()
+
+
+def _file(folder: Path, split: Split, name: str) -> Path:
+    return folder / f"{split.name}.{name}.npy"
