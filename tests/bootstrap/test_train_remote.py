@@ -17,7 +17,7 @@ from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet
-from trainer.config import TrainConfig
+from trainer.config import Slowed, TrainConfig
 
 ROOT = Path(__file__).parents[2]
 DATASET = f"s3://{BUCKET}/datasets/1/dataset.h5"
@@ -94,7 +94,9 @@ def checkpoints() -> list[str]:
 def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_path: Path, share: str | None) -> None:
     two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
-    slow = replace(config, slow={0: 60.0, 1: 60.0}, balance="off")  # so that it does not end before it is stopped
+    slow = replace(
+        config, slow={0: Slowed(60.0), 1: Slowed(60.0)}, balance="off"
+    )  # so that it does not end before it is stopped
 
     with Impatient() as bars:
         stopped = train_on(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from corpus.text import load_stopwords, words
 from jobs.tokenise import Tokeniser
+from tests import oracle
 
 STOPWORDS = sorted(load_stopwords())
 
@@ -98,6 +99,14 @@ def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(length: int) -> N
     unknown = [word for word in listed if word not in STOPWORDS]
     assert len(set(first.ids.tolist())) == len(unknown)
     assert tokeniser.letters_of(first.ids).decode().split() == unknown
+
+
+@pytest.mark.parametrize("digits", ["9" * 4301, "0" * 4300 + "65", "0" * 4298 + "65", "1" * 9000])
+@pytest.mark.parametrize("end", ["", ";", "e9", ";;lamp"])
+def test_a_number_of_more_digits_than_python_reads_is_no_letter(digits: str, end: str) -> None:
+    text = f"the &#{digits}{end} lamp"
+    assert words(text) == oracle.cleaned_words(text)
+    assert_equals_plain(Tokeniser(), PlainTokeniser([]), [text])
 
 
 @pytest.mark.parametrize("before", [0, 1, 61, 62, 63, 64, 65, 126, 127, 128])

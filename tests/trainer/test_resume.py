@@ -74,6 +74,7 @@ def test_a_run_killed_twenty_times_has_the_curve_of_an_undisturbed_one(launch, d
     assert rows_seen == [EPOCHS * 1900] * 2
 
 
+@pytest.mark.slow
 def test_under_torchrun_a_lost_rank_costs_the_steps_since_the_last_checkpoint(dataset: Path, tmp_path: Path) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1"]
     arguments = ["-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING, "--slow", "0:8", "1:8"]
