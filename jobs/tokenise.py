@@ -242,7 +242,7 @@ def look_up(  # type: ignore[no-untyped-def]
                 if 2 * known > mask or known + 1 == len(word_ends) or begin + length > len(letters):
                     return at, word, out, text, known
                 table[slot, 0], table[slot, 1], table[slot, 2] = key, second, known
-                for place in range(length):  # a slice would take ten times as long
+                for place in range(length):  # a slice costs more than so few letters
                     letters[uint64(begin) + place] = cleaned[uint64(out) + place]
                 word_ends[known + 1] = begin + length
                 known += 1
