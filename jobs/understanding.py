@@ -25,7 +25,7 @@ from jobs.sources import Found, Inputs, Source, Wanted
 from jobs.storage import is_s3, open_range
 
 RATE = 60.0
-"""MB of plain input a second and core, besides the start. 1 GB on two cores: 16 s; measured 9 to 15 (docs/benchmarks.md)."""
+"""MB of plain input a second and core, besides the start. 1 GB on two cores: 16 s; 9 to 15 by docs/benchmarks.md."""
 START_SECONDS = 8.0
 """What the jobs take however little there is to do."""
 PROCESS_BYTES = 300 << 20
