@@ -16,7 +16,7 @@ from trainer.errors import TrainingError
 from trainer.files import write_whole
 
 KEPT = 2
-FORMAT = 2
+FORMAT = 3
 """Of the states: it grows when their names or what they hold change."""
 
 _MAY_CHANGE = frozenset(

@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from trainer import dropout
 from trainer.clock import BACKWARD, FORWARD, ROWS, SLOWED, Laps
 from trainer.data import Rows
 from trainer.errors import RankError
+from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 
@@ -35,7 +35,7 @@ class Compute:
         model: Classifier,
         rows: Rows,
         *,
-        positive_weight: float,
+        loss: Loss,
         device: torch.device,
         seed: int = 0,
         laps: Laps,
@@ -47,8 +47,7 @@ class Compute:
         self._seed = seed
         self._note = note
         self._fitting: int | None = None  # rows of a piece; None: all that come
-        dtype = model.embedding.weight.dtype
-        self._positive_weight = torch.tensor(positive_weight, dtype=dtype, device=device)
+        self._loss = loss
         self._laps = laps
 
     def __call__(self, numbers: IntArray, of: int, step: int, slowness: float = 1.0) -> Tensor:
@@ -72,7 +71,7 @@ class Compute:
         return loss
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        loss = torch.zeros((), device=self._device, dtype=self._positive_weight.dtype)
+        loss = torch.zeros((), device=self._device, dtype=self._model.embedding.weight.dtype)
         size = self._fitting or max(1, len(numbers))
         for start in range(0, len(numbers), size):
             loss += self._piece(numbers[start : start + size], of, step)
@@ -82,13 +81,8 @@ class Compute:
         batch = self._rows.batch(numbers, self._device)
         keys = torch.from_numpy(dropout.keys(self._seed, step, batch.numbers)).to(self._device, non_blocking=True)
         self._laps.end_of(ROWS)
-        logits = self._model(batch.tokens, batch.lengths, keys)  # (n,)
-        loss = (
-            F.binary_cross_entropy_with_logits(
-                logits, batch.labels.to(logits.dtype), pos_weight=self._positive_weight, reduction="sum"
-            )
-            / of
-        )
+        outputs = self._model(batch.tokens, batch.lengths, keys)  # (n, outputs)
+        loss = self._loss.sum(outputs, batch.labels, batch.ratings) / of
         self._laps.end_of(FORWARD)
         loss.backward()  # type: ignore[no-untyped-call]
         self._laps.end_of(BACKWARD)

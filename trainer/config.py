@@ -96,6 +96,11 @@ class TrainConfig:
     )
     warm_up: float = _option("share of all steps in which the learning rate rises to its height", default=0.05)
     clip_norm: float = _option("shorten gradients longer than this; 0: never", default=1.0)
+    gradient_bits: int = _option(
+        "bits of a number in which ranks send each other gradients; 16 halves what a slow network carries",
+        default=32,
+        choices=(32, 16),
+    )
     embedding: int = _option("dimensions of a word vector", default=64)
     hidden: int = _option("dimensions of the LSTM's state", default=32)
     layers: int = _option("LSTM layers", default=1)
@@ -106,6 +111,12 @@ class TrainConfig:
     )
     dropout: float = _option("share of values dropped between LSTM layers and before the last layer", default=0.3)
     embedding_dropout: float = _option("share of dimensions dropped from a text's word vectors", default=0.5)
+    loss: str = _option(
+        "what is made small: cross-entropy of the labels (bce) or of the ratings (cross-entropy), or the squared error "
+        "of the rating (mse)",
+        default="bce",
+        choices=("bce", "cross-entropy", "mse"),
+    )
     positive_weight: float | None = _option(
         "weight of a positive row in the loss; 1: that of a negative one (default: the root of negatives / positives)",
         default=None,
@@ -166,7 +177,7 @@ class TrainConfig:
         for entry in fields(self):
             allowed = entry.metadata.get("choices")
             if allowed:
-                self._require(entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(allowed)}")
+                self._require(entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(map(str, allowed))}")
         try:
             parse_balance(self.balance)
         except ValueError as error:
@@ -183,10 +194,10 @@ class TrainConfig:
         """Rows of a global batch."""
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
-    def model_settings(self, vocabulary: int) -> dict[str, Any]:
-        """What `models.build` needs besides the name, for a dataset of so many words."""
+    def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
+        """What `models.build` needs besides the name, for so many ids and numbers a row."""
         names = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
-        return {"words": vocabulary + 2, **{name: getattr(self, name) for name in names}}
+        return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in names}}
 
     def plain(self) -> dict[str, Any]:
         """The fields in types that JSON and checkpoints can hold."""

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpus.dataset import SPLITS, Dataset, Split, open_dataset
+from corpus.dataset import ARRAYS, SPLITS, Dataset, Split, open_dataset
 from corpus.dataset import Rows as Block
 from corpus.text import FIRST_WORD
 from trainer.errors import TrainingError
+from trainer.losses import Scale
 from trainer.mapped import map_rows
 from trainer.order import IntArray
 
@@ -30,11 +31,12 @@ VALIDATION_SHARE = 0.05
 @dataclass(frozen=True, kw_only=True)
 class Batch:
     """Rows on their way into a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64,
-    `labels` (n,) float32; and their `numbers` (n,), which stay on the host."""
+    `labels` and `ratings` (n,) uint8; and their `numbers` (n,), which stay on the host."""
 
     tokens: Tensor
     lengths: Tensor
     labels: Tensor
+    ratings: Tensor
     numbers: IntArray
 
     def __len__(self) -> int:
@@ -43,17 +45,23 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """N rows: `tokens` (N, L) ids padded with 0, `lengths` (N,), `labels` (N,)."""
+    """N rows: `tokens` (N, L) ids padded with 0, `lengths`, `labels` and `ratings` (N,)."""
 
     tokens: npt.NDArray[np.uint16 | np.uint32]
     lengths: npt.NDArray[np.uint16]
     labels: npt.NDArray[np.uint8]
+    ratings: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, part: slice) -> "Rows":
-        return Rows(tokens=self.tokens[part], lengths=self.lengths[part], labels=self.labels[part])
+        return Rows(
+            tokens=self.tokens[part],
+            lengths=self.lengths[part],
+            labels=self.labels[part],
+            ratings=self.ratings[part],
+        )
 
     def batch(self, numbers: IntArray, device: torch.device) -> Batch:
         """The rows of these numbers (n,), n > 0, cut to the longest of them."""
@@ -64,7 +72,8 @@ class Rows:
         return Batch(
             tokens=torch.from_numpy(tokens).to(device, non_blocking=True),
             lengths=torch.from_numpy(lengths).to(device, non_blocking=True),
-            labels=torch.from_numpy(self.labels[numbers].astype(np.float32)).to(device, non_blocking=True),
+            labels=torch.from_numpy(self.labels[numbers]).to(device, non_blocking=True),
+            ratings=torch.from_numpy(self.ratings[numbers]).to(device, non_blocking=True),
             numbers=numbers,
         )
 
@@ -85,6 +94,7 @@ class Data:
     vocabulary: list[str]
     stopwords: frozenset[str]
     row_length: int
+    scale: Scale
     digest: str
 
     def balancing_weight(self) -> float:
@@ -124,6 +134,7 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
             vocabulary=dataset.vocabulary,
             stopwords=dataset.stopwords,
             row_length=dataset.settings.row_length,
+            scale=_scale(dataset),
             digest=dataset.digest,
         )
 
@@ -135,9 +146,14 @@ def default_cache() -> Path:
     return (home if home.is_dir() else Path(tempfile.gettempdir())) / f"shoal-rows-{os.getuid()}"
 
 
+def _scale(dataset: Dataset) -> Scale:
+    settings = dataset.settings
+    return Scale(0, 1, 1) if settings.labelled else Scale(*settings.rating_range, settings.positive_from)
+
+
 def _bytes(dataset: Dataset) -> int:
     """What the rows of a dataset take in memory."""
-    row = dataset.train.tokens.dtype.itemsize * dataset.settings.row_length + 3
+    row = dataset.train.tokens.dtype.itemsize * dataset.settings.row_length + 4
     return row * (len(dataset.train) + len(dataset.test))
 
 
@@ -148,17 +164,20 @@ def _mapped(dataset: Dataset, folder: Path) -> tuple[Rows, Rows]:
         raise TrainingError(
             f"cannot write to {error.filename or folder}: {error.strerror}; choose another --cache"
         ) from error
+    if dataset.settings.labelled:
+        for of_split in arrays.values():
+            of_split["ratings"] = of_split["labels"]
     training, test = (Rows(**arrays[split]) for split in SPLITS)
     return training, test
 
 
 def _read(dataset: Dataset, split: Split) -> Rows:
-    rows = Rows(tokens=split.tokens[:], lengths=split.lengths[:], labels=split.labels[:])
-    _check(dataset, split.name, rows)
-    return rows
+    tokens, lengths, labels, ratings = (getattr(split, name)[:] for name in ARRAYS)
+    _check(dataset, split.name, Block(tokens, lengths, labels, ratings))
+    return Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels if dataset.settings.labelled else ratings)
 
 
-def _check(dataset: Dataset, split: str, rows: Rows | Block) -> None:
+def _check(dataset: Dataset, split: str, rows: Block) -> None:
     """Raise TrainingError for rows that `shoal preprocess` does not make."""
     where = f"{dataset.path}: /{split}"
     ids = len(dataset.vocabulary) + FIRST_WORD
@@ -171,6 +190,14 @@ def _check(dataset: Dataset, split: str, rows: Rows | Block) -> None:
         raise TrainingError(
             f"{where}/labels has a label of {int(rows.labels.max())}, and 0 and 1 are all there are; "
             "make the file by `shoal preprocess`"
+        )
+    scale = _scale(dataset)
+    if (
+        not dataset.settings.labelled
+        and not scale.low <= int(rows.ratings.min()) <= int(rows.ratings.max()) <= scale.high
+    ):
+        raise TrainingError(
+            f"{where}/ratings has ratings outside {scale.low} to {scale.high}; make the file by `shoal preprocess`"
         )
     if not 1 <= int(rows.lengths.min()) <= int(rows.lengths.max()) <= dataset.settings.row_length:
         raise TrainingError(f"{where}/lengths has lengths that no row can have; make the file by `shoal preprocess`")

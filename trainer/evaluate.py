@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.nn import functional as F
 
 from trainer import peers
 from trainer.data import Rows
+from trainer.losses import Loss
 from trainer.metrics import Confusion
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
@@ -23,7 +23,7 @@ _ROUND = 16 * _BATCH
 
 
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, positive_weight: float, stop: Callable[[], bool]
+    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
@@ -36,7 +36,6 @@ def evaluate(
     end = int(split[: rank + 1].sum())
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
-    weight = torch.tensor(positive_weight, dtype=model.embedding.weight.dtype, device=device)
     sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + call
     model.eval()
     stopped = False
@@ -46,11 +45,10 @@ def evaluate(
                 break
             for start in range(first, min(first + _ROUND, len(numbers)), _BATCH):
                 batch = rows.batch(numbers[start : start + _BATCH], device)
-                logits = model(batch.tokens, batch.lengths)
-                labels = batch.labels.to(logits.dtype)
-                loss = F.binary_cross_entropy_with_logits(logits, labels, pos_weight=weight, reduction="sum")
-                kinds = torch.bincount(2 * labels.long() + (logits > 0), minlength=4)  # (4,)
-                sums += torch.cat([loss[None].double(), kinds.double()]).cpu()
+                outputs = model(batch.tokens, batch.lengths)  # (n, outputs)
+                losses = loss.sum(outputs, batch.labels, batch.ratings)
+                kinds = torch.bincount(2 * batch.labels.long() + (loss.log_odds(outputs) > 0), minlength=4)  # (4,)
+                sums += torch.cat([losses[None].double(), kinds.double()]).cpu()
     model.train()
     if stopped:
         return None

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from corpus.text import FIRST_WORD
 from trainer import checkpoint, models
 from trainer.accounts import Accounts
 from trainer.balance import balancer
@@ -29,6 +30,7 @@ from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import Exchange, Report
 from trainer.files import prepare, write_json
+from trainer.losses import Loss
 from trainer.mapped import free_memory
 from trainer.metrics import measures
 from trainer.optimise import learning_rate, optimiser
@@ -102,9 +104,11 @@ class _Run:
                     f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
                 )
         self.steps = config.epochs * self.order.steps
-        self.positive_weight = config.positive_weight or data.balancing_weight()
+        self.loss = Loss(
+            kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
+        )
         torch.manual_seed(config.seed)
-        self.model = models.build(config.model, config.model_settings(len(data.vocabulary))).to(ranks.device)
+        self.model = models.build(config.model, self._model_settings()).to(ranks.device)
         self.optimiser = optimiser(self.model.parameters(), config)
         self.progress = Progress()
         if saved:
@@ -116,13 +120,13 @@ class _Run:
         self.compute = Compute(
             self.model,
             data.training,
-            positive_weight=self.positive_weight,
+            loss=self.loss,
             device=ranks.device,
             seed=config.seed,
             laps=self.laps,
             note=self._note,
         )
-        self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm)
+        self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
         self.clock, self.accounts = Clock(), Accounts(ranks.size)
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
@@ -252,7 +256,7 @@ class _Run:
                 self.model,
                 rows,
                 split=self.balancer.split(len(rows)),
-                positive_weight=self.positive_weight,
+                loss=self.loss,
                 stop=lambda: self.stop.made,
             )
             if evaluated is None:
@@ -322,9 +326,12 @@ class _Run:
             self.data.training,
             self.config,
             share=share,
-            positive_weight=self.positive_weight,
+            loss=self.loss,
             slowness=self.slowed.at(self.steps_done),
         )
+
+    def _model_settings(self) -> dict[str, Any]:
+        return self.config.model_settings(words=len(self.data.vocabulary) + FIRST_WORD, outputs=self.loss.outputs)
 
     def _note(self, text: str) -> None:
         """Say what went wrong without ending the run; the record has it where it is the first rank's."""
@@ -380,7 +387,7 @@ class _Run:
             "split": self.balancer.split(self.order.global_batch).tolist(),
             "rows_of_ranks": self.rows_of_ranks.tolist(),
             "own_rates": self.rates,
-            "positive_weight": self.positive_weight,
+            "positive_weight": self.loss.positive_weight,
             "digest": self.data.digest,
         }
 
@@ -398,7 +405,8 @@ class _Run:
         save_model(
             self.config.output / FILE_NAME,
             name=self.config.model,
-            settings=self.config.model_settings(len(self.data.vocabulary)),
+            settings=self._model_settings(),
+            loss=self.loss.plain(),
             state=best["state"],
             vocabulary=self.data.vocabulary,
             stopwords=self.data.stopwords,

@@ -28,7 +28,6 @@ Check = Callable[[str, Block], None]
 """Raises TrainingError for rows (of a split that is named) that cannot be."""
 
 _HEADER_BYTES = 128
-_NAMES = tuple(name for name in ARRAYS if name != "ratings")
 
 
 def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
@@ -51,7 +50,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
         return {
-            split.name: {name: np.load(_file(home, split, name), mmap_mode="r") for name in _NAMES}
+            split.name: {name: np.load(_file(home, split, name), mmap_mode="r") for name in ARRAYS}
             for split in (dataset.train, dataset.test)
         }
 
@@ -68,7 +67,7 @@ def free_memory() -> int:
 
 def _is_whole(dataset: Dataset, home: Path) -> bool:
     for split in (dataset.train, dataset.test):
-        for name in _NAMES:
+        for name in ARRAYS:
             file = _file(home, split, name)
             header = file.open("rb").read(_HEADER_BYTES) if file.exists() else b""
             array = getattr(split, name)
@@ -83,7 +82,7 @@ def _write(dataset: Dataset, folder: Path, check: Check) -> None:
     folder.mkdir()
     for split in (dataset.train, dataset.test):
         with ExitStack() as stack:
-            files = {name: stack.enter_context(_file(folder, split, name).open("wb")) for name in _NAMES}
+            files = {name: stack.enter_context(_file(folder, split, name).open("wb")) for name in ARRAYS}
             for name, file in files.items():
                 file.write(_header(split, name))
             for block in split.blocks():

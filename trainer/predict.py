@@ -18,10 +18,11 @@ from trainer import models
 from trainer.data import Rows
 from trainer.errors import TrainingError
 from trainer.files import write_whole
+from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 
 FILE_NAME = "model.pt"
-FORMAT = 2
+FORMAT = 3
 
 _BATCH = 512
 
@@ -42,6 +43,7 @@ class Model:
     """A trained classifier with what it needs to read texts."""
 
     classifier: Classifier
+    loss: Loss
     ids: dict[str, int]
     stopwords: frozenset[str]
     row_length: int
@@ -54,6 +56,7 @@ def save_model(
     *,
     name: str,
     settings: dict[str, Any],
+    loss: dict[str, Any],
     state: dict[str, torch.Tensor],
     vocabulary: Sequence[str],
     stopwords: frozenset[str],
@@ -67,6 +70,7 @@ def save_model(
             "format": FORMAT,
             "name": name,
             "settings": settings,
+            "loss": loss,
             "state": state,
             "vocabulary": list(vocabulary),
             "stopwords": sorted(stopwords),
@@ -100,6 +104,7 @@ def load_model(path: Path | str) -> Model:
     classifier.eval()
     return Model(
         classifier=classifier,
+        loss=Loss.of(content["loss"]),
         ids=word_ids(content["vocabulary"]),
         stopwords=frozenset(content["stopwords"]),
         row_length=content["row_length"],
@@ -114,14 +119,16 @@ def predict(model: Model, texts: Sequence[str]) -> list[Prediction]:
     tokens = np.full((len(texts), model.row_length), PADDING, dtype=np.uint32)
     for row, ids in zip(tokens, encoded, strict=True):
         row[: len(ids)] = ids
-    rows = Rows(tokens=tokens, lengths=lengths, labels=np.zeros(len(texts), dtype=np.uint8))
+    no_labels = np.zeros(len(texts), dtype=np.uint8)
+    rows = Rows(tokens=tokens, lengths=lengths, labels=no_labels, ratings=no_labels)
     probabilities = np.full(len(texts), 0.5)
     numbers = np.argsort(-lengths.astype(np.int64), kind="stable")[: int((lengths > 0).sum())]
     with torch.inference_mode():
         for start in range(0, len(numbers), _BATCH):
             some = numbers[start : start + _BATCH]
             batch = rows.batch(some, torch.device("cpu"))
-            probabilities[some] = torch.sigmoid(model.classifier(batch.tokens, batch.lengths)).double().numpy()
+            outputs = model.classifier(batch.tokens, batch.lengths)
+            probabilities[some] = torch.sigmoid(model.loss.log_odds(outputs)).double().numpy()
     return [
         Prediction(int(probability > 0.5) if length else None, float(probability))
         for length, probability in zip(lengths, probabilities, strict=True)

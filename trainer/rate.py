@@ -19,6 +19,7 @@ from trainer.clock import Laps, WaitingLaps
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.data import Rows
+from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 from trainer.optimise import optimiser
 
@@ -30,7 +31,7 @@ _QUEUE = 16
 
 
 def own_rates(
-    model: Classifier, rows: Rows, config: TrainConfig, *, share: int, positive_weight: float, slowness: float
+    model: Classifier, rows: Rows, config: TrainConfig, *, share: int, loss: Loss, slowness: float
 ) -> list[float]:
     """Rows a second of every rank, on steps of its own `share` rows (at least one); the same on every rank."""
     device = model.embedding.weight.device
@@ -39,7 +40,7 @@ def own_rates(
         if isinstance(module, nn.RNNBase):
             module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
     laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
-    compute = Compute(twin, rows, positive_weight=positive_weight, device=device, laps=laps)
+    compute = Compute(twin, rows, loss=loss, device=device, laps=laps)
     steps = optimiser(twin.parameters(), config)
     generator = np.random.default_rng(config.seed)
     share = max(1, share)

@@ -1,6 +1,6 @@
 """A program for three ranks: how far the gradients of unequal shares are from those of one process.
 
-Writes {"float32 7/41/16 clipped": largest deviation relative to the largest gradient, ...} to the file that its
+Writes {"float32 7/41/16 clipped in 32": largest deviation relative to the largest gradient, ...} to the file that its
 argument names.
 """
 
@@ -18,6 +18,7 @@ from trainer.clock import Laps
 from trainer.compute import Compute
 from trainer.data import Rows
 from trainer.exchange import Exchange
+from trainer.losses import Loss, Scale
 from trainer.models.classifier import Classifier
 
 SETTINGS = {
@@ -28,9 +29,10 @@ SETTINGS = {
     "pooling": "mean",
     "dropout": 0.5,
     "embedding_dropout": 0.5,
+    "outputs": 1,
 }
 SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
-POSITIVE_WEIGHT = 0.3
+LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=0.3)
 CLIP_NORM = 0.05  # a fraction of the gradient's norm, which each rank's part alone exceeds too
 
 
@@ -43,14 +45,15 @@ def some_rows() -> Rows:
     generator = np.random.default_rng(0)
     lengths = generator.integers(1, 13, 64).astype(np.uint16)
     tokens = np.where(np.arange(12) < lengths[:, None], generator.integers(1, 200, (64, 12)), 0).astype(np.uint16)
-    return Rows(tokens=tokens, lengths=lengths, labels=generator.integers(0, 2, 64).astype(np.uint8))
+    labels = generator.integers(0, 2, 64).astype(np.uint8)
+    return Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
 
 
 def gradients(
     model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None, clip_norm: float, laps: Laps
 ) -> torch.Tensor:
     model.zero_grad()
-    compute = Compute(model, rows, positive_weight=POSITIVE_WEIGHT, device=torch.device("cpu"), laps=laps)
+    compute = Compute(model, rows, loss=LOSS, device=torch.device("cpu"), laps=laps)
     everything = np.arange(64)
     if exchange is None:
         laps.begin(64)
@@ -80,9 +83,9 @@ def main() -> None:
     for dtype in (torch.float32, torch.float64):
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
-        for split, clip_norm in itertools.product(SPLITS, (0.0, CLIP_NORM)):
+        for split, clip_norm, bits in itertools.product(SPLITS, (0.0, CLIP_NORM), (32, 16)):
             laps = Laps()
-            exchange = Exchange(shared, laps=laps, clip_norm=clip_norm)
+            exchange = Exchange(shared, laps=laps, clip_norm=clip_norm, bits=bits)
             expected = gradients(alone, rows, split, None, clip_norm, Laps())
             found_here = gradients(shared, rows, split, exchange, clip_norm, laps)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
@@ -92,7 +95,7 @@ def main() -> None:
             assert report.rows.tolist() == list(split)
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
-            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
+            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} in {bits}"
             found[name.removeprefix("torch.")] = float(worst)
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(found))

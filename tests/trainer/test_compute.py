@@ -9,8 +9,9 @@ from trainer.clock import COMPUTE, Laps
 from trainer.compute import Compute
 from trainer.data import Rows
 from trainer.errors import RankError
+from trainer.losses import Loss, Scale
 
-SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean"}
+SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean", "outputs": 1}
 ROWS = 60
 
 
@@ -46,8 +47,8 @@ def gradients(rows_of, holds: int, fails_in: str = "forward") -> tuple[list[torc
     made = rows_of(ROWS, seed=3)
     compute = Compute(
         Full(model, holds, fails_in),
-        Rows(tokens=made.tokens, lengths=made.lengths, labels=made.labels),
-        positive_weight=0.5,
+        Rows(**made._asdict()),
+        loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         device=torch.device("cpu"),
         laps=laps,
         note=notes.append,

@@ -43,7 +43,7 @@ def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
     assert batch.tokens.shape == (4, int(batch.lengths[0]))
     columns = (batch.tokens.tolist(), batch.lengths.tolist(), batch.labels.tolist())
     pairs = {(tuple(tokens[:length]), label) for tokens, length, label in zip(*columns, strict=True)}
-    assert pairs == {(tuple(rows.tokens[i, : rows.lengths[i]].tolist()), float(rows.labels[i])) for i in numbers}
+    assert pairs == {(tuple(rows.tokens[i, : rows.lengths[i]].tolist()), int(rows.labels[i])) for i in numbers}
 
 
 def test_the_ids_of_rows_are_those_that_occur() -> None:
@@ -51,6 +51,7 @@ def test_the_ids_of_rows_are_those_that_occur() -> None:
         tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),
         lengths=np.array([2, 3, 1], np.uint16),
         labels=np.zeros(3, np.uint8),
+        ratings=np.zeros(3, np.uint8),
     )
     assert rows.ids(np.array([0, 1]), 9).tolist() == [0, 3, 5, 7]
 
@@ -69,6 +70,7 @@ def test_datasets_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path) ->
         "no positive training row": (written(9, labels=np.zeros(9, np.uint8)), written(9)),
         "an id of 4, but the vocabulary ends at 3": (written(9, tokens=np.full((9, 4), 4, np.uint16)), written(9)),
         "/train/labels has a label of 2": (written(9, labels=np.arange(9, dtype=np.uint8) % 3), written(9)),
+        "/train/ratings has ratings outside 1 to 5": (written(9, ratings=np.full(9, 7, np.uint8)), written(9)),
         "/test/lengths has lengths": (written(9), written(9, lengths=np.zeros(9, np.uint16))),
     }
     for sentence, (train, test) in cases.items():
@@ -86,7 +88,7 @@ def test_rows_on_disk_are_those_in_memory_and_written_once(dataset: Path, tmp_pa
         on_disk = load(dataset, rows_in="disk", cache=tmp_path)
         for one, other in ((in_memory.training, on_disk.training), (in_memory.test, on_disk.test)):
             assert isinstance(other.tokens, np.memmap)
-            for name in ("tokens", "lengths", "labels"):
+            for name in ("tokens", "lengths", "labels", "ratings"):
                 assert np.array_equal(getattr(one, name), getattr(other, name))
         (home,) = (found for found in tmp_path.iterdir() if found.is_dir())
         assert home.name == in_memory.digest
@@ -113,7 +115,7 @@ def test_what_a_cleaner_of_old_files_has_left_is_written_again(dataset: Path, tm
 
 
 def test_rows_go_to_disk_where_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:
-    needed = 2400 * 43  # bytes
+    needed = 2400 * 44  # bytes
     for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
         rows = load(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
         assert isinstance(rows.tokens, np.memmap) == on_disk

@@ -17,6 +17,7 @@ SETTINGS = {
     "pooling": "mean",
     "dropout": 0.5,
     "embedding_dropout": 0.5,
+    "outputs": 1,
 }
 
 
@@ -30,6 +31,7 @@ def model(tmp_path: Path) -> Model:
         tmp_path / "model.pt",
         name="lstm",
         settings=SETTINGS,
+        loss={"kind": "bce", "scale": [1, 5, 4], "positive_weight": 0.5},
         state=classifier.state_dict(),
         vocabulary=["good", "bad", "song"],
         stopwords=frozenset({"the"}),

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from trainer.config import TrainConfig
 from trainer.data import Rows
+from trainer.losses import Loss, Scale
 from trainer.models.classifier import Classifier
 from trainer.ranks import join
 from trainer.rate import own_rates
@@ -25,16 +26,20 @@ class Sleepy(Classifier):
 
     def forward(self, tokens: Tensor, lengths: Tensor, _keys: Tensor | None = None) -> Tensor:
         time.sleep(SECONDS_A_ROW * len(tokens))
-        return self.embedding(tokens).sum((1, 2)) / lengths
+        return self.embedding(tokens).sum((1, 2))[:, None] / lengths[:, None]
 
 
 def rate(tmp_path, slowness: float) -> float:
     rows = Rows(
-        tokens=np.ones((50, 3), dtype=np.uint16), lengths=np.full(50, 3, np.uint16), labels=np.ones(50, dtype=np.uint8)
+        tokens=np.ones((50, 3), dtype=np.uint16),
+        lengths=np.full(50, 3, np.uint16),
+        labels=np.ones(50, dtype=np.uint8),
+        ratings=np.ones(50, dtype=np.uint8),
     )
+    loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
     config = TrainConfig(data=tmp_path, output=tmp_path)
     with join(1):
-        (found,) = own_rates(Sleepy(), rows, config, share=SHARE, positive_weight=1.0, slowness=slowness)
+        (found,) = own_rates(Sleepy(), rows, config, share=SHARE, loss=loss, slowness=slowness)
     return found
 
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Classifier(nn.Module, ABC):
-    """Word ids to the log-odds of label 1."""
+    """Word ids to some numbers a row, which a loss (losses.py) gives their meaning."""
 
     embedding: nn.Embedding
     """The table of word vectors. Only the rows of the words in a global batch have a gradient; the ranks rely on it
@@ -14,7 +14,7 @@ class Classifier(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
-        """(rows,) log-odds of `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
+        """(rows, outputs) of `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
 
         Widths may exceed the longest length; padding must not change the result. `keys` (rows,) name the rows' masks
         of dropout (dropout.py); without them nothing is dropped.

@@ -38,6 +38,7 @@ class LSTMClassifier(Classifier):
         pooling: str,
         dropout: float,
         embedding_dropout: float,
+        outputs: int,
     ) -> None:
         """`words` counts the ids, with padding and unknown. `embedding_dropout` drops the same dimensions from all
         words of a text (Gal and Ghahramani 2016, section 4), and so needs few random numbers."""
@@ -47,7 +48,7 @@ class LSTMClassifier(Classifier):
             self.embedding.weight.mul_(_WORD_SCALE)
         self.lstm = nn.ModuleList(nn.LSTM(hidden if layer else embedding, hidden) for layer in range(layers))
         self.pool = {"last": _last, "mean": _mean}[pooling]
-        self.head = nn.ModuleList([nn.Linear(hidden, _HEAD), nn.Linear(_HEAD, 1)])
+        self.head = nn.ModuleList([nn.Linear(hidden, _HEAD), nn.Linear(_HEAD, outputs)])
         self.embedding_dropout = Dropout(embedding_dropout, embedding)
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
@@ -68,8 +69,8 @@ class LSTMClassifier(Classifier):
             states, _ = layer(states)  # (width, rows, hidden)
         inner, last = self.head
         features = self.dropout(inner(self.pool(states, lengths)).relu(), keys)  # (rows, _HEAD)
-        logits: Tensor = last(features)  # (rows, 1)
-        return logits[:, 0]
+        outputs: Tensor = last(features)  # (rows, outputs)
+        return outputs
 
 
 def build(settings: Mapping[str, Any]) -> LSTMClassifier:

@@ -1,0 +1,73 @@
+"""Losses add up over rows, weigh positive rows, and their outputs say which class is likelier."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from trainer.losses import BCE, CROSS_ENTROPY, MSE, Loss, Scale
+
+STARS = Scale(1, 5, 4)
+
+
+def rows(seed: int, loss: Loss, count: int = 12) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Outputs, labels and ratings."""
+    generator = np.random.default_rng(seed)
+    ratings = generator.integers(loss.scale.low, loss.scale.high + 1, count).astype(np.uint8)
+    labels = (ratings >= loss.scale.positive_from).astype(np.uint8)
+    outputs = torch.from_numpy(generator.normal(0, 2, (count, loss.outputs)))
+    return outputs, torch.from_numpy(labels), torch.from_numpy(ratings)
+
+
+@given(
+    seed=st.integers(0, 9999),
+    kind=st.sampled_from([BCE, CROSS_ENTROPY, MSE]),
+    scale=st.sampled_from([STARS, Scale(0, 1, 1), Scale(1, 10, 7)]),
+    weight=st.floats(0.01, 10),
+)
+def test_it_is_the_sum_over_rows_with_the_positive_ones_weighted(
+    seed: int, kind: str, scale: Scale, weight: float
+) -> None:
+    loss = Loss(kind=kind, scale=scale, positive_weight=weight)
+    outputs, labels, ratings = rows(seed, loss)
+    unweighted = Loss(kind=kind, scale=scale, positive_weight=1.0)
+    alone = [unweighted.sum(outputs[row : row + 1], labels[row : row + 1], ratings[row : row + 1]) for row in range(12)]
+    expected = sum(float(each) * (weight if label else 1.0) for each, label in zip(alone, labels, strict=True))
+    assert float(loss.sum(outputs, labels, ratings)) == pytest.approx(expected)
+
+
+def test_the_weighted_cross_entropy_of_labels_is_that_of_torch() -> None:
+    loss = Loss(kind=BCE, scale=STARS, positive_weight=0.2)
+    outputs, labels, ratings = rows(1, loss)
+    expected = F.binary_cross_entropy_with_logits(
+        outputs[:, 0], labels.double(), pos_weight=torch.tensor(0.2), reduction="sum"
+    )
+    assert float(loss.sum(outputs, labels, ratings)) == pytest.approx(float(expected))
+
+
+def test_the_odds_of_ratings_are_those_of_the_positive_ones() -> None:
+    loss = Loss(kind=CROSS_ENTROPY, scale=STARS, positive_weight=1.0)
+    outputs, _, _ = rows(2, loss)
+    shares = outputs.softmax(1)
+    assert torch.allclose(loss.log_odds(outputs).sigmoid(), shares[:, 3] + shares[:, 4])
+
+
+@pytest.mark.parametrize("scale", [STARS, Scale(0, 1, 1), Scale(1, 10, 7)])
+def test_a_model_of_ratings_is_best_at_the_rating_and_undecided_between_the_classes(scale: Scale) -> None:
+    loss = Loss(kind=MSE, scale=scale, positive_weight=1.0)
+    for rating in range(scale.low, scale.high + 1):
+        label = torch.tensor([rating >= scale.positive_from])
+        output = torch.zeros(1, 1, requires_grad=True)
+        optimiser = torch.optim.SGD([output], lr=0.5)
+        loss.sum(output, label, torch.tensor([rating], dtype=torch.uint8)).backward()
+        optimiser.step()  # goes to the least of a parabola at once
+        assert float(loss.sum(output, label, torch.tensor([rating], dtype=torch.uint8))) == pytest.approx(0.0)
+        assert bool(loss.log_odds(output) > 0) == bool(label)
+
+
+@pytest.mark.parametrize("kind", [BCE, CROSS_ENTROPY, MSE])
+def test_it_can_be_written_and_read(kind: str) -> None:
+    loss = Loss(kind=kind, scale=STARS, positive_weight=0.3)
+    assert Loss.of(loss.plain()) == loss
