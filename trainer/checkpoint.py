@@ -34,9 +34,12 @@ _MAY_CHANGE = frozenset(
         "rows_in",
         "cache",
         "threads",
+        "gradient_bits",
+        "precision",
     )
 )
-"""Settings that do not change what is learnt. (The size of a global batch does: a resumed run keeps its own.)"""
+"""Settings that change what is learnt by no more than rounding. (The size of a global batch does: a resumed run
+keeps its own.)"""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:

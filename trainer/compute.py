@@ -21,6 +21,7 @@ from trainer.errors import RankError
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
+from trainer.precision import loss_scale
 
 
 class Compute:
@@ -75,6 +76,11 @@ class Compute:
         size = self._fitting or max(1, len(numbers))
         for start in range(0, len(numbers), size):
             loss += self._piece(numbers[start : start + size], of, step)
+        scale = loss_scale(self._model.precision, of)
+        if scale != 1.0:
+            for parameter in self._model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad /= scale
         return loss
 
     def _piece(self, numbers: IntArray, of: int, step: int) -> Tensor:
@@ -84,7 +90,7 @@ class Compute:
         outputs = self._model(batch.tokens, batch.lengths, keys)  # (n, outputs)
         loss = self._loss.sum(outputs, batch.labels, batch.ratings) / of
         self._laps.end_of(FORWARD)
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss * loss_scale(self._model.precision, of)).backward()  # type: ignore[no-untyped-call]
         self._laps.end_of(BACKWARD)
         return loss.detach()
 

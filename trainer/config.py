@@ -96,6 +96,11 @@ class TrainConfig:
     )
     warm_up: float = _option("share of all steps in which the learning rate rises to its height", default=0.05)
     clip_norm: float = _option("shorten gradients longer than this; 0: never", default=1.0)
+    precision: str = _option(
+        "numbers that layers compute with; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
+        default="auto",
+        choices=("auto", "float32", "bfloat16", "float16"),
+    )
     gradient_bits: int = _option(
         "bits of a number in which ranks send each other gradients; 16 halves what a slow network carries",
         default=32,
@@ -145,10 +150,11 @@ class TrainConfig:
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
     )
     rows_in: str = _option(
-        "where ranks have the rows: in memory, unpacked on the disk of each machine, or (auto) on disk when all ranks' "
-        "rows would fill half of a machine's free memory",
+        "where ranks have the rows: in memory (and on the device that computes), or unpacked on the disk of each "
+        "machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, and on a GPU when "
+        "they fill no more than half of its",
         default="auto",
-        choices=("auto", "memory", "disk"),
+        choices=("auto", "device", "memory", "disk"),
     )
     cache: Path | None = field(
         default=None,
@@ -177,7 +183,9 @@ class TrainConfig:
         for entry in fields(self):
             allowed = entry.metadata.get("choices")
             if allowed:
-                self._require(entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(map(str, allowed))}")
+                self._require(
+                    entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(map(str, allowed))}"
+                )
         try:
             parse_balance(self.balance)
         except ValueError as error:

@@ -8,7 +8,7 @@ chosen by it.
 import math
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +51,8 @@ class Rows:
     lengths: npt.NDArray[np.uint16]
     labels: npt.NDArray[np.uint8]
     ratings: npt.NDArray[np.uint8]
+    resident: Tensor | None = None
+    """`tokens` on the device that computes, as signed integers of the same size."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -68,14 +70,29 @@ class Rows:
         lengths = self.lengths[numbers].astype(np.int64)
         longest_first = np.argsort(-lengths, kind="stable")
         numbers, lengths = numbers[longest_first], lengths[longest_first]
-        tokens = self.tokens[numbers, : int(lengths[0])].astype(np.int32)
         return Batch(
-            tokens=torch.from_numpy(tokens).to(device, non_blocking=True),
+            tokens=self._tokens(numbers, int(lengths[0]), device),
             lengths=torch.from_numpy(lengths).to(device, non_blocking=True),
             labels=torch.from_numpy(self.labels[numbers]).to(device, non_blocking=True),
             ratings=torch.from_numpy(self.ratings[numbers]).to(device, non_blocking=True),
             numbers=numbers,
         )
+
+    def on(self, device: torch.device) -> "Rows":
+        """These rows with their tokens on a device too, so that a batch need not travel there.
+
+        Raises torch.OutOfMemoryError where they do not fit.
+        """
+        signed = self.tokens.view(f"i{self.tokens.itemsize}")
+        return replace(self, resident=torch.from_numpy(np.ascontiguousarray(signed)).to(device))
+
+    def _tokens(self, numbers: IntArray, longest: int, device: torch.device) -> Tensor:
+        if self.resident is None:
+            tokens = torch.from_numpy(self.tokens[numbers, :longest].astype(np.int32))
+            return tokens.to(device, non_blocking=True)
+        chosen = torch.from_numpy(numbers).to(device, non_blocking=True)
+        tokens = self.resident[:, :longest][chosen]
+        return tokens.int() & 0xFFFF if tokens.dtype == torch.int16 else tokens
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         """(m,): the ids below `words` that occur in these rows, ascending; 0 is among them when padding is."""
@@ -107,8 +124,8 @@ class Data:
 def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
-    `rows_in`: `memory`, `disk`, or `auto`, which takes the disk when the rows would fill more than half of `memory`,
-    the bytes that are free for this rank. Raises DataError for a file that is no dataset, and
+    `rows_in`: `disk`; `auto`, which takes the disk when the rows would fill more than half of `memory`, the bytes that
+    are free for this rank; `memory` or `device` (see `near`). Raises DataError for a file that is no dataset, and
     TrainingError for one that nothing can be learnt from: an empty split, one class only, ids beyond the vocabulary.
     """
     with open_dataset(path) as dataset:
@@ -139,6 +156,22 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
         )
 
 
+def near(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
+    """`rows` with their tokens on `device` too where `rows_in` says so: `device`, or `auto` on a GPU whose free memory
+    they fill no more than half of. Raises TrainingError where they do not fit."""
+    if rows_in == "auto" and device.type == "cuda" and not isinstance(rows.tokens, np.memmap):
+        free, _ = torch.cuda.mem_get_info(device)
+        return rows.on(device) if rows.tokens.nbytes <= free / 2 else rows
+    if rows_in != "device":
+        return rows
+    try:
+        return rows.on(device)
+    except torch.OutOfMemoryError:
+        raise TrainingError(
+            f"{rows.tokens.nbytes:,} bytes of training rows do not fit on {device}; leave out --rows-in"
+        ) from None
+
+
 def default_cache() -> Path:
     """Where unpacked rows are kept unless another folder is named: one for each user, where a disk is for certain:
     /tmp is in memory on many systems."""
@@ -167,7 +200,7 @@ def _mapped(dataset: Dataset, folder: Path) -> tuple[Rows, Rows]:
     if dataset.settings.labelled:
         for of_split in arrays.values():
             of_split["ratings"] = of_split["labels"]
-    training, test = (Rows(**arrays[split]) for split in SPLITS)
+    training, test = (Rows(**arrays[split], resident=None) for split in SPLITS)
     return training, test
 
 

@@ -12,6 +12,7 @@ it by no more than the order of floating-point sums: dropout, too, goes by seed,
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,13 @@ import torch
 from tqdm import tqdm
 
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, models
+from trainer import checkpoint, models, precision
 from trainer.accounts import Accounts
 from trainer.balance import balancer
 from trainer.clock import ORDER, UPDATE, Clock, GPULaps, Laps, WaitingLaps
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
-from trainer.data import Data, load
+from trainer.data import Data, load, near
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import Exchange, Report
@@ -57,6 +58,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
             if config.slow and max(config.slow) >= ranks.size:
                 raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
             data = load(config.data, rows_in=config.rows_in, cache=config.cache, memory=free // ranks.here)
+            data = replace(data, training=near(data.training, ranks.device, rows_in=config.rows_in))
             if ranks.first:
                 prepare(config.output)
         _check_agreement(config, data, ranks)
@@ -109,6 +111,9 @@ class _Run:
         )
         torch.manual_seed(config.seed)
         self.model = models.build(config.model, self._model_settings()).to(ranks.device)
+        with ranks.agreement():
+            self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
+        self.model.precision = precision.NAMES[self.precision]
         self.optimiser = optimiser(self.model.parameters(), config)
         self.progress = Progress()
         if saved:
@@ -351,6 +356,7 @@ class _Run:
             steps=self.steps,
             from_step=self.steps_done,
             own_rates=self.rates,
+            precision=self.precision,
         )
 
     def _bar(self) -> "tqdm[Any]":
@@ -387,6 +393,7 @@ class _Run:
             "split": self.balancer.split(self.order.global_batch).tolist(),
             "rows_of_ranks": self.rows_of_ranks.tolist(),
             "own_rates": self.rates,
+            "precision": self.precision,
             "positive_weight": self.loss.positive_weight,
             "digest": self.data.digest,
         }

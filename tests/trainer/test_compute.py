@@ -21,6 +21,7 @@ class Full(torch.nn.Module):
 
     def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
         super().__init__()
+        self.precision = inside.precision
         self.inside, self.embedding, self.holds, self.fails_in = inside, inside.embedding, holds, fails_in
 
     def forward(self, tokens, lengths, keys):
@@ -39,9 +40,14 @@ class Full(torch.nn.Module):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def gradients(rows_of, holds: int, fails_in: str = "forward") -> tuple[list[torch.Tensor], list[str]]:
+def gradients(
+    rows_of, holds: int, fails_in: str = "forward", precision: torch.dtype = torch.float32
+) -> tuple[list[torch.Tensor], list[str]]:
     torch.manual_seed(0)
-    model = models.build("lstm", {**SETTINGS, "dropout": 0.5, "embedding_dropout": 0.5}).double()
+    model = models.build(
+        "lstm", {**SETTINGS, "dropout": 0.5, "embedding_dropout": 0.5}
+    ).double()  # which autocast leaves alone
+    model.precision = precision
     notes: list[str] = []
     laps = Laps()
     made = rows_of(ROWS, seed=3)
@@ -79,3 +85,10 @@ def test_pieces_add_up_and_are_said_once(rows_of, holds: int, halvings: int, fai
 def test_not_even_one_row_fits(rows_of) -> None:
     with pytest.raises(RankError, match="not one row fits into the memory of cpu"):
         gradients(rows_of, 0)
+
+
+def test_what_half_precision_scales_up_is_scaled_down_again(rows_of) -> None:
+    expected, _ = gradients(rows_of, ROWS)
+    found, _ = gradients(rows_of, 7, precision=torch.float16)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)

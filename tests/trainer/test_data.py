@@ -46,6 +46,21 @@ def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
     assert pairs == {(tuple(rows.tokens[i, : rows.lengths[i]].tolist()), int(rows.labels[i])) for i in numbers}
 
 
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger]) -> None:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(1, 8, 50).astype(np.uint16)
+    ids = np.array([2, 9, 32_767, 32_768, 65_535], dtype)
+    tokens = np.where(np.arange(8) < lengths[:, None], ids[generator.integers(0, 5, (50, 8))], 0).astype(dtype)
+    labels = (lengths > 3).astype(np.uint8)
+    rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+    numbers, cpu = generator.permutation(50)[:20], torch.device("cpu")
+    one, other = (made.batch(numbers, cpu) for made in (rows, rows.on(cpu)))
+    assert one.tokens.dtype == other.tokens.dtype == torch.int32
+    assert torch.equal(one.tokens, other.tokens)
+    assert int(one.tokens.max()) == 65_535
+
+
 def test_the_ids_of_rows_are_those_that_occur() -> None:
     rows = Rows(
         tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),

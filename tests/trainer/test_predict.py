@@ -89,5 +89,5 @@ def test_what_is_no_model_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="is not a model written by `shoal train`"):
         load_model(tmp_path / "model.pt")
     torch.save({"format": 99}, tmp_path / "model.pt")
-    with pytest.raises(TrainingError, match="is not a model of format 2"):
+    with pytest.raises(TrainingError, match="is not a model of format 3"):
         load_model(tmp_path)

@@ -24,7 +24,7 @@ class Sleepy(Classifier):
         super().__init__()
         self.embedding = nn.Embedding(5, 1)
 
-    def forward(self, tokens: Tensor, lengths: Tensor, _keys: Tensor | None = None) -> Tensor:
+    def classify(self, tokens: Tensor, lengths: Tensor, _keys: Tensor | None) -> Tensor:
         time.sleep(SECONDS_A_ROW * len(tokens))
         return self.embedding(tokens).sum((1, 2))[:, None] / lengths[:, None]
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from corpus.dataset import open_dataset, write_dataset
+from trainer.predict import load_model, predict
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (
@@ -64,6 +65,23 @@ def test_it_learns(alone: Path) -> None:
     found = summary(alone)
     assert found["accuracy"] > found["majority"] + 0.1
     assert min(found["f1_negative"], found["f1_positive"], found["balanced_accuracy"]) > 0.8
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--loss", "mse", "--precision", "bfloat16", "--gradient-bits", "16", "--rows-in", "device"),
+        ("--loss", "cross-entropy", "--precision", "float32", "--epochs", "8"),
+    ],
+)
+def test_it_learns_ratings_in_few_bits(launch, dataset: Path, alone: Path, tmp_path: Path, options: list[str]) -> None:
+    finish(launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, *LEARNING, *options))
+    found = summary(tmp_path)
+    assert found["accuracy"] > summary(alone)["accuracy"] - 0.03
+    assert found["f1_negative"] > 0.8
+    assert found["precision"] == options[3]
+    (likely, unlikely) = predict(load_model(tmp_path), ["gooda goodb plaina", "bada badb plaina"])
+    assert (likely.label, unlikely.label) == (1, 0)
 
 
 def test_the_summary_counts_what_was_done(uneven: Path) -> None:

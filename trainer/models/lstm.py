@@ -53,15 +53,15 @@ class LSTMClassifier(Classifier):
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
 
-    def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
+    def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if tokens.is_cuda:
-            return self._classify(tokens, lengths, keys)
+            return self._one_group(tokens, lengths, keys)
         groups = max(1, min(_GROUPS, len(tokens) // _GROUP_ROWS))
         some_keys = keys.chunk(groups) if keys is not None else [None] * groups
         each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
-        return torch.cat([self._classify(some[:, : int(long.max())], long, key) for some, long, key in each])
+        return torch.cat([self._one_group(some[:, : int(long.max())], long, key) for some, long, key in each])
 
-    def _classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+    def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
         for number, layer in enumerate(self.lstm):
             if number:
