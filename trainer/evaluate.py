@@ -17,19 +17,20 @@ from trainer.metrics import Confusion
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 
-_BATCH = 512
-_ROUND = 16 * _BATCH
-"""Rows of a rank between two agreements to go on: below a second of work."""
+_BATCH, _GPU_BATCH = 512, 8192
+_ROUND = 8192
+"""Rows of a rank between two agreements to go on: below a second of work on a CPU."""
 
 
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, stop: Callable[[], bool]
+    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, fits: int, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
     `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order. Label 1 is
-    called where its probability is above one half. None, on every rank, once `stop` says on any rank that it was asked
-    to stop. Raises TrainingError when other ranks are gone.
+    called where its probability is above one half. `fits`: rows that this rank could train on at once, which are then
+    not too many for its memory; 0 where that is not known. None, on every rank, once `stop` says on any rank that it
+    was asked to stop. Raises TrainingError when other ranks are gone.
     """
     device = model.embedding.weight.device
     rank = dist.get_rank()
@@ -37,14 +38,16 @@ def evaluate(
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
     sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + call
+    most = _GPU_BATCH if device.type == "cuda" else _BATCH
+    size = min(fits or most, most)
     model.eval()
     stopped = False
     with torch.inference_mode():
         for first in range(0, int(split.max()), _ROUND):
             if stopped := _any_rank(stop()):
                 break
-            for start in range(first, min(first + _ROUND, len(numbers)), _BATCH):
-                batch = rows.batch(numbers[start : start + _BATCH], device)
+            for start in range(first, min(first + _ROUND, len(numbers)), size):
+                batch = rows.batch(numbers[start : min(start + size, first + _ROUND)], device)
                 outputs = model(batch.tokens, batch.lengths)  # (n, outputs)
                 losses = loss.sum(outputs, batch.labels, batch.ratings)
                 kinds = torch.bincount(2 * batch.labels.long() + (loss.log_odds(outputs) > 0), minlength=4)  # (4,)

@@ -262,6 +262,7 @@ class _Run:
                 rows,
                 split=self.balancer.split(len(rows)),
                 loss=self.loss,
+                fits=self.compute.largest,
                 stop=lambda: self.stop.made,
             )
             if evaluated is None:

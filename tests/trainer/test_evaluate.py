@@ -1,0 +1,65 @@
+"""All rows are judged once, in batches that memory holds."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from trainer.data import Rows
+from trainer.evaluate import evaluate
+from trainer.losses import Loss, Scale
+from trainer.models.classifier import Classifier
+from trainer.ranks import join
+
+LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
+
+
+class FirstWord(Classifier):
+    """Says that a text whose first word is 3 is positive; remembers the sizes of its batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(5, 1)
+        self.sizes: list[int] = []
+
+    def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        assert keys is None
+        assert not self.training
+        self.sizes.append(len(lengths))
+        return torch.where(tokens[:, :1] == 3, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(("fits", "largest"), [(0, 512), (7, 7), (100_000, 512)])
+def test_every_row_is_judged_once_in_batches_that_fit(fits: int, largest: int) -> None:
+    generator = np.random.default_rng(0)
+    count = 9000  # more than a round
+    tokens = generator.integers(2, 4, (count, 3)).astype(np.uint16)
+    labels = generator.integers(0, 2, count).astype(np.uint8)
+    rows = Rows(tokens=tokens, lengths=generator.integers(1, 4, count).astype(np.uint16), labels=labels, ratings=labels)
+    model = FirstWord()
+    with join(1):
+        found = evaluate(model, rows, split=np.array([count]), loss=LOSS, fits=fits, stop=lambda: False)
+    assert found is not None
+    loss, confusion = found
+    called = tokens[:, 0] == 3
+    assert (confusion.true_positive, confusion.false_positive) == (
+        int((called & (labels == 1)).sum()),
+        int((called & (labels == 0)).sum()),
+    )
+    assert confusion.rows == count
+    right = (called == (labels == 1)).mean()
+    assert loss == pytest.approx(right * np.log1p(np.exp(-1)) + (1 - right) * np.log1p(np.exp(1)), rel=1e-5)
+    assert max(model.sizes) == largest
+    assert sum(model.sizes) == count
+
+
+def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
+    labels = np.zeros(9000, dtype=np.uint8)
+    rows = Rows(
+        tokens=np.full((9000, 3), 2, np.uint16), lengths=np.ones(9000, np.uint16), labels=labels, ratings=labels
+    )
+    model, asked = FirstWord(), iter((False, True))
+    with join(1):
+        found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, fits=0, stop=lambda: next(asked))
+    assert found is None
+    assert sum(model.sizes) == 8192
