@@ -31,6 +31,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "epochs": 10,
         "optimiser": "sgd",
         "learning_rate": 0.1,
+        "rate_scaling": "none",
         "momentum": 0.9,
         "schedule": "constant",
         "warm_up": 0.0,
@@ -87,6 +88,12 @@ class TrainConfig:
         default=None,
     )
     learning_rate: float = _option("the step size at its highest", default=8e-3)
+    rate_scaling: str = _option(
+        "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
+        "suits sgd), by the root of that (as suits adam), or left alone (none)",
+        default="root",
+        choices=("root", "linear", "none"),
+    )
     optimiser: str = _option("how gradients become steps", default="adam", choices=("adam", "sgd"))
     momentum: float = _option("momentum of sgd", default=0.9)
     schedule: str = _option(

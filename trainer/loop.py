@@ -208,7 +208,7 @@ class _Run:
         own = rows[end - int(split[rank]) : end]  # (local batch,)
         words = self.data.training.ids(rows, self.model.embedding.num_embeddings)
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.config, self.steps_done, self.steps)
+            group["lr"] = learning_rate(self.config, self.steps_done, self.steps, self.order.global_batch)
         self.optimiser.zero_grad()
         self.laps.end_of(ORDER)
         loss = self.compute(own, size, self.steps_done, self.slowed.at(self.steps_done))

@@ -1,4 +1,8 @@
-"""From gradients to steps: the optimiser and its learning rate."""
+"""From gradients to steps: the optimiser and its learning rate.
+
+Large global batches make fewer steps, and want longer ones: in proportion to the batch for SGD (Goyal et al. 2017), to
+its root for Adam (Krizhevsky 2014; Malladi et al. 2022), and a warm-up before the longest ones.
+"""
 
 import math
 from collections.abc import Iterable
@@ -8,6 +12,11 @@ from torch import nn
 
 from trainer.config import TrainConfig
 
+BATCH = 256
+"""Rows of the global batch that --learning-rate is meant for."""
+
+_POWERS = {"none": 0.0, "root": 0.5, "linear": 1.0}
+
 
 def optimiser(parameters: Iterable[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
     """Adam (Kingma and Ba 2015) or SGD with momentum; one fused pass over the parameters."""
@@ -16,11 +25,12 @@ def optimiser(parameters: Iterable[nn.Parameter], config: TrainConfig) -> torch.
     return torch.optim.SGD(parameters, lr=config.learning_rate, momentum=config.momentum, fused=True)
 
 
-def learning_rate(config: TrainConfig, step: int, steps: int) -> float:
+def learning_rate(config: TrainConfig, step: int, steps: int, global_batch: int) -> float:
     """The rate of step 0, ..., steps - 1 of a whole run: rising linearly, then constant or along a cosine to 0."""
+    highest: float = config.learning_rate * (global_batch / BATCH) ** _POWERS[config.rate_scaling]
     warm = math.ceil(config.warm_up * steps)
     if step < warm:
-        return config.learning_rate * (step + 1) / (warm + 1)
+        return highest * (step + 1) / (warm + 1)
     if config.schedule == "constant":
-        return config.learning_rate
-    return config.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))
+        return highest
+    return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))

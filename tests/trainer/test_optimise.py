@@ -8,9 +8,9 @@ from trainer.config import TrainConfig
 from trainer.optimise import learning_rate
 
 
-def rates(steps: int, **changes: object) -> list[float]:
+def rates(steps: int, batch: int = 256, **changes: object) -> list[float]:
     config = TrainConfig(data=Path("d"), output=Path("o"), learning_rate=1.0, **changes)
-    return [learning_rate(config, step, steps) for step in range(steps)]
+    return [learning_rate(config, step, steps, batch) for step in range(steps)]
 
 
 def test_it_rises_linearly_then_falls_along_a_cosine() -> None:
@@ -28,3 +28,9 @@ def test_constant_means_constant() -> None:
 
 def test_a_single_step_has_a_rate() -> None:
     assert rates(1)[0] > 0
+
+
+def test_it_grows_with_the_global_batch() -> None:
+    for scaling, factor in (("none", 1.0), ("root", 4.0), ("linear", 16.0)):
+        assert rates(50, 4096, rate_scaling=scaling) == pytest.approx([factor * rate for rate in rates(50)])
+    assert max(rates(50, 64, rate_scaling="root")) == 0.5

@@ -1,0 +1,83 @@
+"""How large a global batch may be: accuracy on test rows by batch, with and without what large batches want.
+
+    python -m benchmarks large_batch [DATASET] [--seeds 3] [--batches 128 512 ...]
+
+Every run sees each row as often (but for the recipe that says otherwise), so larger batches mean fewer steps. A batch
+is on one rank here: what is learnt does not depend on how many share it.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.record import Log
+from bootstrap.generator import write_reviews
+from bootstrap.progress import Bars
+from bootstrap.train import train_here
+from jobs.pipeline import preprocess
+from jobs.sources import Inputs
+from trainer.config import parse
+from trainer.data import load
+
+BATCHES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)
+_GENERATED = 20_000
+_SGD = ["--optimiser", "sgd", "--learning-rate", "0.2"]
+RECIPES: dict[str, list[str]] = {
+    "adam": ["--rate-scaling", "none"],
+    "adam, root": [],
+    "adam, linear": ["--rate-scaling", "linear"],
+    "adam, root, no warm-up": ["--warm-up", "0"],
+    "adam, root, no clipping": ["--clip-norm", "0"],
+    "adam, root, 4 x epochs": ["--epochs", "32"],
+    "sgd": [*_SGD, "--rate-scaling", "none"],
+    "sgd, linear": [*_SGD, "--rate-scaling", "linear"],
+    "sgd, linear, no warm-up": [*_SGD, "--rate-scaling", "linear", "--warm-up", "0"],
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks large_batch", description=__doc__.partition("\n")[0])
+    parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: of generated reviews)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each case (default: %(default)s)")
+    parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, help="global batches")
+    options = parser.parse_args(arguments)
+    log = Log("large_batch")
+    with TemporaryDirectory() as folder:
+        dataset = options.dataset or _generated(Path(folder))
+        data = load(dataset)
+        log.say(f"{dataset.name}: {len(data.training)} rows, {len(data.test)} to test")
+        found: list[dict[str, Any]] = []
+        for batch in options.batches:
+            for recipe, asked in RECIPES.items():
+                for seed in range(options.seeds):
+                    made = _trained(dataset, Path(folder) / "model", batch, seed, asked)
+                    found.append({"batch": batch, "recipe": recipe, "seed": seed, **made})
+                    log.say(f"{batch}, {recipe}, {seed}: {made}")
+    for measure in ("accuracy", "balanced_accuracy"):
+        rows = [
+            [f"{batch:,}", *(_mean(found, batch, recipe, measure) for recipe in RECIPES)] for batch in options.batches
+        ]
+        log.table([f"global batch: {measure}", *RECIPES], rows)
+    log.keep({"runs": found})
+
+
+def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence[str]) -> dict[str, Any]:
+    config = parse(
+        [f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}", "--threads=1", *asked]
+    )
+    with Bars() as bars:
+        summary = train_here(config, ranks=1, bars=bars)
+    return {name: summary[name] for name in ("accuracy", "balanced_accuracy", "steps", "best_epoch")}
+
+
+def _generated(folder: Path) -> Path:
+    write_reviews(folder / "reviews.json", texts=_GENERATED)
+    return Path(preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
+
+
+def _mean(found: Sequence[dict[str, Any]], batch: int, recipe: str, measure: str) -> str:
+    return f"{mean(run[measure] for run in found if (run['batch'], run['recipe']) == (batch, recipe)):.3f}"
