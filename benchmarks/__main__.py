@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 from types import ModuleType
 
-from benchmarks import balance, growth, hdf5, large_batch, prediction, preprocess, quality, streaming
+from benchmarks import balance, growth, hdf5, large_batch, link, prediction, preprocess, quality, streaming, training
 from benchmarks.record import Log
 
 TABLES = {"hdf5": hdf5, "streaming": streaming}
@@ -18,6 +18,8 @@ TABLES = {"hdf5": hdf5, "streaming": streaming}
 PROGRAMS = {
     "balance": balance,
     "quality": quality,
+    "training": training,
+    "link": link,
     "large_batch": large_batch,
     "preprocess": preprocess,
     "growth": growth,

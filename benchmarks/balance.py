@@ -21,20 +21,16 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from benchmarks.record import Log
+from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from corpus.dataset import Rows, write_dataset
-from corpus.settings import Settings
 from trainer.config import RANK_ENVIRONMENT, Slowed, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
 EPOCHS, STEPS_PER_EPOCH = 4, 25
 SLOW = 0.56
 
-_ROW_LENGTH, _VOCABULARY = 100, 10_000
 _BATCHES = {1: 12_000, 5: 2_000, 20: 384}
 """Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
@@ -56,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         for percent, batch in _BATCHES.items():
-            _write_rows(folder / f"{percent}.h5", batch)
+            write_rows(folder / f"{percent}.h5", batch * STEPS_PER_EPOCH)
         for run in range(options.runs):
             for change, halves in _CHANGES.items():
                 for percent, batch in _BATCHES.items():
@@ -137,24 +133,3 @@ def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
         sys.exit(done.stderr)
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
     return figures
-
-
-def _write_rows(path: Path, batch: int) -> None:
-    """A dataset of as many training rows as an epoch needs, of lengths like those of reviews, and random words."""
-    generator = np.random.default_rng(0)
-
-    def rows(count: int) -> Rows:
-        lengths = np.minimum(1 + generator.lognormal(3.4, 0.9, count), _ROW_LENGTH).astype(np.uint16)
-        tokens = generator.zipf(1.3, (count, _ROW_LENGTH)) % _VOCABULARY + 2
-        tokens = np.where(np.arange(_ROW_LENGTH) < lengths[:, None], tokens, 0).astype(np.uint16)
-        labels = generator.integers(0, 2, count).astype(np.uint8)
-        return Rows(tokens, lengths, labels, 4 * labels + 1)
-
-    write_dataset(
-        path,
-        train=rows(batch * STEPS_PER_EPOCH * 20 // 19),  # a twentieth is for validation
-        test=rows(100),
-        vocabulary=[f"w{number}" for number in range(_VOCABULARY)],
-        settings=Settings(row_length=_ROW_LENGTH, vocabulary_size=_VOCABULARY),
-        stopwords=frozenset(),
-    )

@@ -1,0 +1,101 @@
+"""Training as torch's own tutorials show it: DistributedDataParallel around an nn.LSTM, started by torchrun.
+
+With a JSON object: `data`, `global_batch`, `epochs`, the model's `embedding`, `hidden`, `layers` and `pooling`,
+`packed` (packed sequences, or rows padded to the longest of the batch), `precision`, `threads`. Rank 0 prints rows a
+second, without the first steps. At its best: rows in memory (or on the GPU), one fused optimiser, no data loader
+between.
+"""
+
+import json
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from corpus.dataset import open_dataset
+
+_WARM_UP = 5
+
+
+class Plain(nn.Module):
+    """The same layers as Shoal's model of these settings."""
+
+    def __init__(self, words: int, asked: dict) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, asked["embedding"], padding_idx=0)
+        self.lstm = nn.LSTM(asked["embedding"], asked["hidden"], asked["layers"], dropout=0.3 * (asked["layers"] > 1))
+        self.head = nn.Sequential(nn.Linear(asked["hidden"], 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 1))
+        self.packed, self.pooling = asked["packed"], asked["pooling"]
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        vectors = self.embedding(tokens.t())
+        if self.packed:
+            states, _ = self.lstm(pack_padded_sequence(vectors, lengths.cpu(), enforce_sorted=False))
+            states, _ = pad_packed_sequence(states)
+        else:
+            states, _ = self.lstm(vectors)
+        if self.pooling == "last":
+            pooled = states[lengths - 1, torch.arange(len(lengths), device=states.device)]
+        else:
+            real = torch.arange(len(states), device=states.device)[:, None] < lengths
+            pooled = (states * real[:, :, None]).sum(0) / lengths[:, None]
+        return self.head(pooled)[:, 0]
+
+
+def main() -> None:
+    """Take part in the run that the command line describes."""
+    asked = json.loads(sys.argv[1])
+    cuda = torch.cuda.is_available()
+    dist.init_process_group("nccl" if cuda else "gloo")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
+    torch.set_num_threads(asked["threads"])
+    with open_dataset(asked["data"]) as dataset:
+        first = len(dataset.train) // 20  # those before are for validation
+        tokens = torch.from_numpy(dataset.train.tokens[first:].astype(np.int32)).to(device)
+        lengths = torch.from_numpy(dataset.train.lengths[first:].astype(np.int64)).to(device)
+        labels = torch.from_numpy(dataset.train.labels[first:].astype(np.float32)).to(device)
+        words = len(dataset.vocabulary) + 2
+    model = DistributedDataParallel(Plain(words, asked).to(device))
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    precision = getattr(torch, asked["precision"])
+    generator = torch.Generator().manual_seed(0)
+    share, seen, start = asked["global_batch"] // size, 0, 0.0
+    steps = 0
+    for _ in range(asked["epochs"]):
+        order = torch.randperm(len(labels), generator=generator).to(device)
+        for begin in range(0, len(labels) - asked["global_batch"] + 1, asked["global_batch"]):
+            if steps == _WARM_UP:
+                _finish(device)
+                start, seen = time.perf_counter(), 0
+            numbers = order[begin + rank * share : begin + (rank + 1) * share]
+            long = lengths[numbers]
+            with torch.autocast(device.type, precision, enabled=precision != torch.float32):
+                logits = model(tokens[numbers][:, : int(long.max())], long)
+            loss = F.binary_cross_entropy_with_logits(logits.float(), labels[numbers])
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            seen += share * size
+            steps += 1
+    _finish(device)
+    if rank == 0:
+        print(json.dumps({"rate": seen / (time.perf_counter() - start)}))  # noqa: T201
+    dist.destroy_process_group()
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""One rank of those that sum the reference model's gradients, and nothing else: what that takes.
+
+Started by torchrun with a JSON object: `data`, `global_batch`, `seed`, and `bits` of a number; null: all gradients
+dense. Rank 0 prints the bytes of its gradients and the median seconds of a sum.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trainer import models
+from trainer.clock import Laps
+from trainer.config import PRESETS, TrainConfig
+from trainer.data import load
+from trainer.exchange import Exchange
+from trainer.order import Order
+
+_TRIALS = 40
+
+
+def main() -> None:
+    """Take part in the run that the command line describes."""
+    asked = json.loads(sys.argv[1])
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    rows = load(Path(asked["data"]))
+    config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])
+    model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + 2, outputs=1))
+    order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
+    everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
+    seconds, sizes = [], []
+    for trial in range(_TRIALS):
+        words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)
+        model.zero_grad()
+        laps = Laps()
+        laps.begin(1)
+        exchange = Exchange(model, laps=laps, bits=asked["bits"] or 32)
+        dist.barrier()
+        start = time.perf_counter()
+        if asked["bits"] is None:
+            dist.all_reduce(everything)
+            sizes.append(4 * len(everything))
+        else:
+            exchange.reduce(step=trial, size=1, words=words, loss=torch.zeros(()), stop=False, save=False)
+            dense = len(everything) - model.embedding.weight.numel()
+            sizes.append(asked["bits"] // 8 * (dense + len(words) * model.embedding.embedding_dim))
+        seconds.append(time.perf_counter() - start)
+    if dist.get_rank() == 0:
+        print(json.dumps({"bytes": float(np.median(sizes)), "seconds": median(seconds)}))  # noqa: T201
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

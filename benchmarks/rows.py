@@ -1,0 +1,36 @@
+"""A dataset of random words whose rows are as long as those of reviews: for the speed of training, not for what is
+learnt."""
+
+from pathlib import Path
+
+import numpy as np
+
+from corpus.dataset import Rows, write_dataset
+from corpus.settings import Settings
+
+ROW_LENGTH, VOCABULARY = 100, 10_000
+_BLOCK = 1_000_000
+
+
+def write_rows(path: Path, training: int) -> None:
+    """At least so many rows to train on, beside a twentieth of them for validation, and 100 to test."""
+    write_dataset(
+        path,
+        train=_rows(training * 20 // 19 + 1),
+        test=_rows(100),
+        vocabulary=[f"w{number}" for number in range(VOCABULARY)],
+        settings=Settings(row_length=ROW_LENGTH, vocabulary_size=VOCABULARY),
+        stopwords=frozenset(),
+    )
+
+
+def _rows(count: int) -> Rows:
+    generator = np.random.default_rng(0)
+    lengths = np.minimum(1 + generator.lognormal(3.4, 0.9, count), ROW_LENGTH).astype(np.uint16)
+    tokens = np.zeros((count, ROW_LENGTH), dtype=np.uint16)
+    for start in range(0, count, _BLOCK):
+        part = tokens[start : start + _BLOCK]
+        words = generator.zipf(1.3, part.shape) % VOCABULARY + 2
+        part[:] = np.where(np.arange(ROW_LENGTH) < lengths[start : start + _BLOCK, None], words, 0)
+    labels = generator.integers(0, 2, count).astype(np.uint8)
+    return Rows(tokens, lengths, labels, 4 * labels + 1)
