@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class Node:
     """Its private address."""
     gpus: int
     """How many of its GPUs are used: a rank each."""
+    launched: datetime
+    """From when on it is paid for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +138,7 @@ def nodes(deployment: Deployment) -> list[Node]:
             zone=instance["Placement"]["AvailabilityZone"],
             address=instance["PrivateIpAddress"],
             gpus=int(tags_of[instance["InstanceId"]][topology.TAG_GPUS]),
+            launched=instance["LaunchTime"],
         )
         for page in pages
         for reservation in page["Reservations"]

@@ -152,6 +152,12 @@ def exists(client: "S3Client", place: Place) -> bool:
     return _head(client, place) is not None
 
 
+def state(client: "S3Client", place: Place) -> tuple[str, int] | None:
+    """What tells an object from what was there before it, and its bytes; nothing when there is none."""
+    found = _head(client, place)
+    return None if found is None else (found["ETag"], found["ContentLength"])
+
+
 def written(client: "S3Client", place: Place) -> datetime | None:
     """When an object was written, or nothing when there is none."""
     found = _head(client, place)

@@ -3,10 +3,22 @@
 A program that wants to follow reads the records instead.
 """
 
+from collections.abc import MutableMapping
 from types import TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
+
+
+class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type checkers alone
+    """A bar whose speed may be told from outside: what it measures itself jumps where progress is heard of in jumps."""
+
+    pace: float | None = None
+
+    @property
+    def format_dict(self) -> MutableMapping[str, Any]:
+        shown = super().format_dict
+        return {**shown, "rate": self.pace} if self.pace else shown
 
 
 class Bars:
@@ -14,7 +26,7 @@ class Bars:
 
     def __init__(self, unit: str = "B") -> None:
         self._unit = unit
-        self._bar: tqdm[Any] | None = None
+        self._bar: _Bar | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -27,7 +39,7 @@ class Bars:
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
         """Begin a stage with `total` units of work; 0 where that is not known: then only its time is shown."""
         self._close(finished=True)
-        self._bar = tqdm(
+        self._bar = _Bar(
             desc=f"  {name}",
             total=total or None,
             unit=unit or self._unit,
@@ -38,10 +50,22 @@ class Bars:
             bar_format=None if total else "{desc} {elapsed}",
         )
 
+    def begin_at(self, done: int) -> None:
+        """The stage begins, or begins again, with so many units done before, which count for no speed."""
+        if self._bar is not None:
+            self._bar.reset()
+            self._bar.initial = self._bar.n = self._bar.last_print_n = done
+            self._bar.pace = None
+
     def at(self, done: int) -> None:
         """So many units of the stage are done; more than there are, and less than before, are not shown."""
         if self._bar is not None:
             self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
+
+    def pace(self, rate: float) -> None:
+        """So many units a second are done; the time that is left goes by this."""
+        if self._bar is not None:
+            self._bar.pace = rate
 
     def tick(self) -> None:
         """Time has passed."""
@@ -52,6 +76,10 @@ class Bars:
         """Figures beside the bar."""
         if self._bar is not None:
             self._bar.set_postfix(figures, refresh=False)
+
+    def leave(self) -> None:
+        """The stage ends as far as it came."""
+        self._close(finished=False)
 
     def _close(self, finished: bool) -> None:
         if self._bar is not None:

@@ -34,6 +34,7 @@ flock -s 9
 mkdir -p "$(dirname "$data")" "$run"
 rm -f "$run"/stop-*
 aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
+[ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl {folder} "$run"
 [ -e "$data" ] && exit 0
 aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
 mv "$data.$$.partial" "$data"
@@ -94,7 +95,7 @@ class Run:
         return f"/mnt/share/datasets/{self.dataset.key.replace('/', '-')}"
 
     def stage(self) -> str:
-        """Copy the dataset, and the checkpoints of a run that is taken up again, to where the ranks read them."""
+        """Copy the dataset, and the checkpoints and the record of a run that is taken up again, to where ranks look."""
         return self._head() + _STAGE.format(
             dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
         )

@@ -15,6 +15,7 @@ from typing import Any
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.watch import RunView
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
@@ -85,27 +86,37 @@ def failure(said: str, where: str) -> Exception:
 
 def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> bool:
     """Show progress until the run ends; returns whether it was asked to stop."""
-    view = RunView(bars)
     record = output / RECORD_NAME
     started = time.time()
     stopped = False
-    try:
-        while running.poll() is None:
-            try:
-                if record.exists() and record.stat().st_mtime >= started:
-                    with record.open("rb") as lines:
-                        lines.seek(view.offset)
-                        view.feed(lines.read())
-                time.sleep(_PAUSE_SECONDS)
-            except KeyboardInterrupt:
-                if stopped:
-                    raise
-                stopped = True
-                running.send_signal(signal.SIGTERM)
-    except BaseException:
-        _end(running)
-        raise
+    with Board(output / FOLDER) as board:
+        view = RunView(bars, board)
+        try:
+            while running.poll() is None:
+                try:
+                    _look(record, started, view)
+                    time.sleep(_PAUSE_SECONDS)
+                except KeyboardInterrupt:
+                    if stopped:
+                        raise
+                    stopped = True
+                    running.send_signal(signal.SIGTERM)
+        except BaseException:
+            _end(running)
+            raise
+        finally:
+            _look(record, started, view)  # its last lines came after the last look
     return stopped
+
+
+def _look(record: Path, started: float, view: RunView) -> None:
+    """Show what the run has added to its record; one that is older is that of a run before."""
+    if record.exists() and record.stat().st_mtime >= started:
+        with record.open("rb") as lines:
+            if os.fstat(lines.fileno()).st_size < view.offset:
+                view.begin_again()
+            lines.seek(view.offset)
+            view.feed(lines.read())
 
 
 def _end(running: "subprocess.Popen[bytes]") -> None:

@@ -25,6 +25,8 @@ from bootstrap.progress import Bars
 from bootstrap.raising import raised
 from bootstrap.remote import Command
 from bootstrap.run_scripts import Run
+from bootstrap.spending import Spending
+from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.train import RECORD_NAME, STOP_SECONDS, SUMMARY_NAME, failure, read_summary
 from bootstrap.watch import RunView
 from corpus.dataset import open_dataset
@@ -43,8 +45,9 @@ _PORTS = range(20_000, 30_000)
 def train_on(
     deployment: Deployment, config: TrainConfig, *, dataset: str | None, output: Path, bars: Bars
 ) -> dict[str, Any]:
-    """Train on all GPU nodes of a deployment and copy the results to `output`; returns what summary.json says.
+    """Train on all GPU nodes of a deployment and copy the results to `output`.
 
+    Returns what summary.json says, with the nodes, the run's folder and, where prices are known, its cost in dollars.
     `dataset` is an s3:// address, a file here, or None for the newest that was made in the deployment. With
     `config.resume` the newest run that did not end goes on. Ctrl-C stops the run with a checkpoint, fetches what there
     is, and lowers the nodes. Raises TrainingError, and ShoalError also when another training uses the nodes.
@@ -59,15 +62,19 @@ def train_on(
         region=str(deployment.session.region_name),
         lasting=deployment.share == "efs",
     )
+    began = datetime.now(UTC)
     with raised(deployment, bars) as nodes:
+        spending = Spending(nodes, region=run.region, since=began)
         _stage(deployment, nodes, run, bars)
-        stopped = _train(deployment, nodes, run, config, bars)
+        with Board(output / FOLDER) as board:
+            stopped = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far))
+    cost = spending.so_far()
     fetched = objects.download(deployment.session.client("s3"), run.folder, output)
     summary = read_summary(output) if output / SUMMARY_NAME in fetched else None
     if summary is None or (not stopped and summary["stopped"]):
         said = "\n".join(path.read_text("utf-8", "replace") for path in fetched if path.suffix == ".log")
         raise failure(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), said), f"the logs are in {output}")
-    return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder)}
+    return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder), "cost": cost}
 
 
 def _names_prefix(deployment: Deployment) -> str:
@@ -145,14 +152,15 @@ def _stage(deployment: Deployment, nodes: Sequence[Node], run: Run, bars: Bars) 
         command.wait()
 
 
-def _train(deployment: Deployment, nodes: Sequence[Node], run: Run, config: TrainConfig, bars: Bars) -> bool:
+def _train(deployment: Deployment, nodes: Sequence[Node], run: Run, config: TrainConfig, view: RunView) -> bool:
     """Start the ranks and follow them to their end; returns whether they were asked to stop."""
+    record = RemoteRecord(deployment, run, view)
     port = random.choice(_PORTS)  # noqa: S311
     commands = [
         Command(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
         for rank, node in enumerate(nodes)
     ]
-    watch = _Watch(deployment, nodes, commands, run, bars)
+    watch = _Watch(deployment, nodes, commands, run, record)
     interrupted = False
     while True:
         try:
@@ -166,16 +174,37 @@ def _train(deployment: Deployment, nodes: Sequence[Node], run: Run, config: Trai
             watch.stop()
 
 
+class RemoteRecord:
+    """Follows the record of a run in S3."""
+
+    def __init__(self, deployment: Deployment, run: Run, view: RunView) -> None:
+        """Before the run begins: what is there already is of the sitting before."""
+        self._s3, self._view = deployment.session.client("s3"), view
+        self._place = Place(run.folder.bucket, run.folder.key + RECORD_NAME)
+        self._known = self._state()
+
+    def look(self) -> None:
+        """Show what was added."""
+        more = b""
+        if (found := self._state()) is not None and found != self._known:
+            if found[1] < self._view.offset:
+                self._view.begin_again()
+            more = patiently(partial(objects.read_from, self._s3, self._place, self._view.offset))
+            self._known = found
+        self._view.feed(more)
+
+    def _state(self) -> tuple[str, int] | None:
+        return patiently(partial(objects.state, self._s3, self._place))
+
+
 class _Watch:
     """Follows the commands of a run; a node that fails or vanishes ends all, as its ranks would be waited for."""
 
     def __init__(
-        self, deployment: Deployment, nodes: Sequence[Node], commands: Sequence[Command], run: Run, bars: Bars
+        self, deployment: Deployment, nodes: Sequence[Node], commands: Sequence[Command], run: Run, record: RemoteRecord
     ) -> None:
         self._deployment, self._nodes, self._commands, self._run = deployment, nodes, commands, run
-        self._s3 = deployment.session.client("s3")
-        self._record = Place(run.folder.bucket, run.folder.key + RECORD_NAME)
-        self._view = RunView(bars)
+        self._record = record
         self._deadline: float | None = None
         self._looked_at = time.monotonic()
 
@@ -183,6 +212,7 @@ class _Watch:
         """Whether all commands have ended. Raises ShoalError when a node is gone, or the ranks will not stop."""
         states = [patiently(command.state) for command in self._commands]
         if all(state.finished for state in states):
+            self._record.look()
             return True
         if self._deadline is None and any(state.finished and not state.succeeded for state in states):
             self.stop()
@@ -191,7 +221,7 @@ class _Watch:
                 f"the ranks did not stop in time, so their nodes are ended; what they wrote: {self._run.folder}"
             )
         self._look_at_nodes()
-        self._view.feed(patiently(partial(objects.read_from, self._s3, self._record, self._view.offset)))
+        self._record.look()
         return False
 
     def stop(self) -> None:

@@ -100,6 +100,11 @@ def by_use(topology: Topology) -> list[ByUse]:
     return found
 
 
+def gpu_node(instance_type: str, prices: PriceList) -> float:
+    """Dollars an hour of a GPU node with its volume, on demand. Raises TopologyError when its price is missing."""
+    return prices.hourly(instance_type) + _volume(sizing.GPU_ROOT_GIB, prices)
+
+
 def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
     wanted = topology.preprocessing
     if wanted is None:

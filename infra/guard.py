@@ -195,10 +195,7 @@ def prices(wanted: topology.Topology) -> dict[str, object]:
     emr_types = wanted.preprocessing.instance_types if wanted.preprocessing else ()
     emr_gib = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
     return {
-        "gpu": {
-            group.instance_type: known.hourly(group.instance_type) + sizing.GPU_ROOT_GIB * gib_hour
-            for group in wanted.training
-        },
+        "gpu": {group.instance_type: cost.gpu_node(group.instance_type, known) for group in wanted.training},
         "emr": {name: known.hourly(name) + known.emr_hourly(name) + emr_gib * gib_hour for name in emr_types},
         "standing": cost.standing(wanted),
     }

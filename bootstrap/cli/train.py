@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.named import account_of, add_where, checked
+from bootstrap.cli.named import account_of, add_where, checked, dollars
 from bootstrap.cli.output import add_json, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from trainer.config import TrainConfig, add_arguments, from_args
 from trainer.errors import TrainingError
+
+_MOST_RANKS = 8
+"""So many have a line each in the profile."""
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -77,17 +80,80 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows given to each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
         *_nodes(result.get("nodes", ())),
+        *_cost(result),
     ]
     if result["stopped"]:
         return [*speed, ("stopped", "with a checkpoint; go on by the same command with --resume")]
     return [
         ("model", str(output / "model.pt")),
         *speed,
-        ("share of ideal speed", percent(result["share_of_ideal"])),
+        *_share(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
+        *profile(result),
+        ("curves", f"tensorboard --logdir {output}"),
     ]
+
+
+def profile(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where the time of the steps went, in shares: by rank, or where those are many by their mean over a node group.
+
+    What the quickest rank spends in the all-reduce is what that costs; what another spends there more is its wait.
+    """
+    ranks: list[dict[str, float]] = result["profile"]
+    lines = {}
+    for name, members in _grouped(len(ranks), result.get("nodes", ())).items():
+        spent = Counter[str]()
+        for rank in members:
+            spent.update(ranks[rank])
+        if whole := sum(spent.values()):
+            lines[name] = {phase: seconds / whole for phase, seconds in spent.items()}
+    if not lines or not result["lost"]:
+        return []
+    columns = [_columns(line, communication=result["lost"]["communication"]) for line in lines.values()]
+    shown = [head for head in columns[0] if head != "slowed" or any(column[head] for column in columns)]
+    told = ["  ".join(f"{percent(column[head]):<{len(head)}}" for head in shown) for column in columns]
+    return [("time of the steps", "  ".join(shown)), *zip(lines, told, strict=True)]
+
+
+def _grouped(ranks: int, nodes: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
+    """The ranks of each line of the profile. Nodes come in the order of their ranks."""
+    if ranks <= _MOST_RANKS:
+        return {f"  rank {rank}": [rank] for rank in range(ranks)}
+    groups = [node["group"] for node in nodes for _ in range(node["gpus"])]
+    if len(groups) != ranks:
+        return {f"  {ranks} ranks": list(range(ranks))}
+    return {f"  {name}": [rank for rank in range(ranks) if groups[rank] == name] for name in dict.fromkeys(groups)}
+
+
+def _columns(shares: dict[str, float], *, communication: float) -> dict[str, float]:
+    told = {
+        "data": shares.get("order", 0.0) + shares.get("rows", 0.0),
+        "forward": shares.get("forward", 0.0),
+        "backward": shares.get("backward", 0.0),
+        "slowed": shares.get("slowed", 0.0),
+        "all-reduce": min(communication, shares.get("all_reduce", 0.0)),
+    }
+    told["waiting"] = shares.get("all_reduce", 0.0) - told["all-reduce"]
+    return {**told, "rest": 1.0 - sum(told.values())}
+
+
+def _share(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The share of ideal and what the rest went to; nothing of a run that was at its end when it was gone on with."""
+    if result["share_of_ideal"] is None:
+        return []
+    lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
+    return [("share of ideal speed", f"{percent(result['share_of_ideal'])}; lost: {lost}")]
+
+
+def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a deployment's nodes cost for this training."""
+    if result.get("cost") is None:
+        return []
+    spot = any(node["market"] == "spot" for node in result["nodes"])
+    how = ", at most: spot nodes at their price on demand" if spot else ", on demand"
+    return [("cost of the nodes", f"{dollars(result['cost'])}{how}")]
 
 
 def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

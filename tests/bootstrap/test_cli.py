@@ -19,6 +19,7 @@ import pytest
 
 from bootstrap.generator import write_reviews
 from tests.data import ABSENT, REVIEWS
+from tests.events import points
 from tests.processes import MARK, left_behind, marked
 
 ROOT = Path(__file__).parents[2]
@@ -276,6 +277,12 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Pat
     resumed = json.loads(again.stdout)
     assert resumed["stopped"] is False
     assert resumed["rows_seen"] == 40 * resumed["rows"]
+    curves = points(tmp_path / "tensorboard")
+    steps = [step for step, _ in curves["training/loss"]]
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (1, resumed["steps"])
+    every_epoch = range(resumed["steps"] // 40, resumed["steps"] + 1, resumed["steps"] // 40)
+    assert [step for step, _ in curves["test/accuracy"]] == list(every_epoch)
 
 
 def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:

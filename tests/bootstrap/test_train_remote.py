@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 from bootstrap.cli.train import rows as summary_rows
+from bootstrap.objects import Place
 from bootstrap.progress import Bars
-from bootstrap.train_remote import train_on
+from bootstrap.run_scripts import Run
+from bootstrap.train_remote import RemoteRecord, train_on
 from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
+from tests.events import points
 from tests.fleet import BUCKET, Fleet
 from trainer.config import Slowed, TrainConfig
 
@@ -89,6 +92,40 @@ def checkpoints() -> list[str]:
     return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
 
 
+class View:
+    """Takes a record as it is fed."""
+
+    def __init__(self) -> None:
+        self.fed, self.offset = b"", 0
+
+    def feed(self, more: bytes) -> None:
+        self.fed += more
+        self.offset += len(more)
+
+    def begin_again(self) -> None:
+        self.fed, self.offset = b"", 0
+
+
+def test_a_record_is_followed_from_where_this_sitting_writes_it(aws) -> None:
+    place = Place(BUCKET, "runs/followed/record.jsonl")
+    run = Run(name="followed", dataset=place, folder=Place(BUCKET, "runs/followed/"), region="us-east-1", lasting=False)
+    s3, view = boto3.Session().client("s3"), View()
+
+    def written(content: bytes) -> bytes:
+        s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
+        record.look()
+        return view.fed
+
+    s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
+    record = RemoteRecord(Fleet().deployment, run, view)
+    record.look()
+    assert view.fed == b""
+    assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"
+    record.look()
+    assert written(b"the sitting before\nthis one\nmore\n") == b"the sitting before\nthis one\nmore\n"
+    assert written(b"begun anew\n") == b"begun anew\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("share", ["nfs", None])
 def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_path: Path, share: str | None) -> None:
@@ -110,6 +147,11 @@ def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_pa
     assert finished["world_size"] == 2
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
     starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
+    assert starts[0]["from_step"] == 0
     assert starts[-1]["from_step"] > 0
+    steps = [step for step, _ in points(tmp_path / "tensorboard")["training/loss"]]
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (1, finished["steps"])
+    assert 0 < finished["cost"] < 1
     assert checkpoints() == []
     assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)

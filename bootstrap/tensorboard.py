@@ -1,0 +1,174 @@
+"""A training run for TensorBoard: the lines of its record as event files, in a folder beside it.
+
+Event files keep all that was ever written to them, and a run that goes on tells some steps twice. The easy mistake is
+to leave both tellings: so each `start` of the record makes void what came after its step, and where a record begins
+with step 0, the files of runs before it are removed.
+
+Messages and checksums are tensorboardX's, the file is ours: its SummaryWriter writes in a thread of its own, where
+nobody hears of a full disk, and whoever brings the next points waits for it for ever.
+"""
+
+import json
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tqdm import tqdm
+
+
+@contextmanager
+def _without(module: str) -> Iterator[None]:
+    """Let an import find that there is no such module, unless it was imported before."""
+    known = module in sys.modules
+    sys.modules.setdefault(module, None)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        if not known:
+            del sys.modules[module]
+
+
+# It also takes torch's tensors, for which it would import torch: seconds, and memory that the ranks need.
+with _without("torch"):
+    from tensorboardX.proto.event_pb2 import Event, SessionLog
+    from tensorboardX.proto.summary_pb2 import Summary
+    from tensorboardX.record_writer import masked_crc32c
+    from tensorboardX.summary import hparams, text
+
+FOLDER = "tensorboard"
+
+_PREFIX = "events.out.tfevents."
+_COMPARED = ("validation/balanced_accuracy", "test/balanced_accuracy", "test/accuracy", "training/loss")
+"""What the table of runs shows beside their settings."""
+
+
+class Board:
+    """Takes a record's lines, and writes what they say when it is flushed.
+
+    What cannot be written is said once on stderr; the run goes on without it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: FileIO | None = None
+        self._pending = b""
+        self._gave_up = False
+        self._steps_of_epoch, self._ideal = 1, 1.0
+        self._epochs_told = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.flush()
+        if self._file is not None:
+            self._file.close()
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """One line of the record, which begins with a `start`."""
+        if self._gave_up:
+            return
+        if line["kind"] == "start":
+            self._start(line)
+        elif line["kind"] == "step":
+            self._step(line)
+        elif line["kind"] == "epoch":
+            self._epoch(line)
+        elif line["kind"] == "end" and not line["stopped"]:
+            *_, ended = hparams({}, {})
+            self._add(line, 0, summary=ended)
+
+    def flush(self) -> None:
+        """Write what was taken, whole: an interrupt must not leave half an event between others."""
+        events, self._pending = self._pending, b""
+        if not events or self._gave_up:
+            return
+        try:
+            if self._file is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                name = f"{_PREFIX}{time.time():.6f}.{socket.gethostname()}"
+                self._file = (self._folder / name).open("xb", buffering=0)
+            while events:
+                events = events[self._file.write(events) :]
+        except OSError as error:
+            self._give_up(error)
+
+    def _start(self, line: Mapping[str, Any]) -> None:
+        if self._file is None and line["from_step"] == 0:
+            self._remove_files()
+        self._steps_of_epoch = line["steps"] // line["config"]["epochs"]
+        self._ideal = sum(line["own_rates"])
+        self._epochs_told = min(self._epochs_told, line["from_step"] // self._steps_of_epoch)
+        if self._file is None and not self._pending:
+            self._add(line, 0, file_version="brain.Event:2")
+        self._add(line, line["from_step"] + 1, session_log=SessionLog(status=SessionLog.START))
+        self._add(line, line["from_step"], summary=text("run", _table(line)))
+        compared, settings, _ = hparams(_settings(line), dict.fromkeys(_COMPARED))
+        self._add(line, 0, summary=compared)
+        self._add(line, 0, summary=settings)
+
+    def _step(self, line: Mapping[str, Any]) -> None:
+        points = {"training/loss": line["loss"]}
+        if line["rows_per_second"]:
+            points["speed/rows_per_second"] = line["rows_per_second"]
+            points["speed/share_of_ideal"] = line["rows_per_second"] / self._ideal
+        for name in ("split", "compute_seconds"):
+            points |= {f"{name}/rank_{rank}": value for rank, value in enumerate(line[name])}
+        self._add_points(line, line["step"], points)
+
+    def _epoch(self, line: Mapping[str, Any]) -> None:
+        if line["epoch"] <= self._epochs_told:
+            return  # a run that goes on after the last step of an epoch measures it again
+        self._epochs_told = line["epoch"]
+        points = {"training/loss_of_epoch": line["loss"]}
+        for name in ("validation", "test"):
+            points |= {f"{name}/{measure}": value for measure, value in line[name].items()}
+        self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
+
+    def _add_points(self, line: Mapping[str, Any], step: int, points: Mapping[str, float]) -> None:
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in points.items()]
+        self._add(line, step, summary=Summary(value=values))
+
+    def _add(self, line: Mapping[str, Any], step: int, **what: Any) -> None:
+        event = Event(wall_time=line["time"], step=step, **what).SerializeToString()
+        size = struct.pack("<Q", len(event))
+        self._pending += size + _checksum(size) + event + _checksum(event)
+
+    def _remove_files(self) -> None:
+        try:
+            for path in self._folder.glob(f"{_PREFIX}*"):
+                path.unlink()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._gave_up = True
+        tqdm.write(
+            f"cannot write to {self._folder}: {error.strerror}; going on without curves for TensorBoard",
+            file=sys.stderr,
+        )
+
+
+def _checksum(part: bytes) -> bytes:
+    return struct.pack("<I", masked_crc32c(part))
+
+
+def _settings(start: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's settings as the table of runs takes them: numbers and words."""
+    told = {**start["config"], "global_batch": start["global_batch"], "world_size": start["world_size"]}
+    return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in told.items()}
+
+
+def _table(start: Mapping[str, Any]) -> str:
+    """What a run began with, in Markdown."""
+    rows = {**_settings(start), **{name: start[name] for name in ("devices", "rows", "digest", "own_rates")}}
+    return "\n".join(["| setting | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])

@@ -1,0 +1,88 @@
+"""What a person reads at the end of a training."""
+
+from pathlib import Path
+from typing import Any
+
+from bootstrap.cli.train import rows
+
+QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
+SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
+HEAD = "data  forward  backward  all-reduce  waiting  rest"
+
+
+def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
+    return {
+        "rows_seen": 1_000_000,
+        "seconds": 100.0,
+        "samples_per_second": 10_000.0,
+        "rows_of_ranks": [100] * len(ranks),
+        "stopped": False,
+        "share_of_ideal": 0.8,
+        "lost": {"imbalance": 0.1, "communication": 0.04, "data": 0.02, "rest": 0.04},
+        "profile": ranks,
+        **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "f1_positive", "f1_negative"), 0.5),
+        **more,
+    }
+
+
+def node(group: str, gpus: int, market: str = "on-demand") -> dict[str, Any]:
+    return {"group": group, "gpus": gpus, "market": market, "instance_type": "g5.xlarge", "zone": "a"}
+
+
+def told(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return rows(result, Path("out"))
+
+
+def test_the_time_of_a_rank_adds_up_and_its_wait_is_told_apart() -> None:
+    found = dict(told(summary([QUICK, SLOW])))
+    assert found["time of the steps"] == HEAD
+    assert found["  rank 0"].split() == ["2.0%", "20.0%", "30.0%", "4.0%", "40.0%", "4.0%"]
+    assert found["  rank 1"].split() == ["2.0%", "36.0%", "54.0%", "4.0%", "0.0%", "4.0%"]
+
+
+def test_figures_stand_below_their_heads() -> None:
+    found = dict(told(summary([QUICK, SLOW])))
+    assert [found["  rank 0"].index(share) for share in ("2.0%", "20.0%", "30.0%", "4.0%", "40.0%")] == [
+        HEAD.index(head) for head in ("data", "forward", "backward", "all-reduce", "waiting")
+    ]
+
+
+def test_what_the_ideal_was_lost_to_is_told_beside_its_share() -> None:
+    line = dict(told(summary([QUICK, SLOW])))["share of ideal speed"]
+    assert line == "80.0%; lost: 10.0% imbalance, 4.0% communication, 2.0% data, 4.0% rest"
+
+
+def test_a_rank_that_was_slowed_has_its_sleep_told() -> None:
+    found = dict(told(summary([QUICK, {**SLOW, "slowed": 100.0}])))
+    assert found["time of the steps"] == HEAD.replace("backward", "backward  slowed")
+    assert found["  rank 1"].split()[3] == "50.0%"
+
+
+def test_many_ranks_are_told_by_their_node_groups() -> None:
+    found = told(summary([QUICK] * 8 + [SLOW] * 4, nodes=[node("fast", 8), node("small", 4)]))
+    profile = [(name, line.split()) for name, line in found if name.startswith("  ")]
+    assert profile == [
+        ("  fast", ["2.0%", "20.0%", "30.0%", "4.0%", "40.0%", "4.0%"]),
+        ("  small", ["2.0%", "36.0%", "54.0%", "4.0%", "0.0%", "4.0%"]),
+    ]
+
+
+def test_many_ranks_on_one_machine_have_one_line() -> None:
+    assert [name for name, _ in told(summary([QUICK] * 9)) if name.startswith("  ")] == ["  9 ranks"]
+
+
+def test_a_finished_run_that_is_gone_on_with_has_no_speed_to_tell() -> None:
+    found = dict(told(summary([{}, {}], lost=None, share_of_ideal=None)))
+    assert not {"time of the steps", "share of ideal speed"} & set(found)
+
+
+def test_the_cost_is_told_as_an_upper_bound_where_nodes_are_spot() -> None:
+    found = dict(told(summary([QUICK], nodes=[node("a", 1)], cost=0.416)))
+    assert found["cost of the nodes"] == "$0.42, on demand"
+    found = dict(told(summary([QUICK], nodes=[node("a", 1, "spot")], cost=0.416, stopped=True)))
+    assert found["cost of the nodes"] == "$0.42, at most: spot nodes at their price on demand"
+
+
+def test_here_nothing_costs_and_elsewhere_it_may_be_unknown() -> None:
+    assert "cost of the nodes" not in dict(told(summary([QUICK])))
+    assert "cost of the nodes" not in dict(told(summary([QUICK], nodes=[node("a", 1)], cost=None)))
