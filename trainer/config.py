@@ -19,11 +19,9 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
     "MALLOC_TRIM_THRESHOLD_": "4000000000",
     "OMP_NUM_THREADS": "1",
-    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 }
 """Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
-and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)
-The last one is for ranks that torchrun starts again: they would read the addresses of those before."""
+and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)"""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {
