@@ -15,6 +15,7 @@ class Bars:
     def __init__(self, unit: str = "B") -> None:
         self._unit = unit
         self._bar: tqdm[Any] | None = None
+        self._name = ""
 
     def __enter__(self) -> Self:
         return self
@@ -25,8 +26,14 @@ class Bars:
         self._close(finished=kind is None)
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        """Begin a stage with `total` units of work; 0 where that is not known: then only its time is shown."""
+        """Begin a stage with `total` units of work; 0 where that is not known: then only its time is shown.
+
+        One that is begun again, as training is by ranks that are started again, keeps its bar.
+        """
+        if self._bar is not None and (self._name, self._bar.total) == (name, total):
+            return
         self._close(finished=True)
+        self._name = name
         self._bar = tqdm(
             desc=f"  {name}",
             total=total or None,
