@@ -12,7 +12,8 @@ from pathlib import Path
 
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
-from bootstrap.train import STOP_SECONDS
+from bootstrap.train import RESTARTS, STOP_SECONDS
+from trainer import faults
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 
 _RECORD_SECONDS = 5
@@ -45,8 +46,8 @@ set -uo pipefail
 {environment}
 log="$run/node-{rank}.log"
 bring() {{ nice -n 19 aws s3 sync --only-show-errors --exclude '*.partial' "$@" "$run" {folder}; }}
-shoal-python -m torch.distributed.run --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
-    --master-addr={master} --master-port={port} --shutdown-timeout={stop_seconds} \\
+shoal-python -m trainer.launch --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
+    --master-addr={master} --master-port={port} --max-restarts={restarts} --shutdown-timeout={stop_seconds} \\
     -m trainer {arguments} >"$log" 2>&1 &
 training=$!
 trap 'kill -TERM $training' TERM INT
@@ -105,14 +106,16 @@ class Run:
         arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT))
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"'}
         folder = shlex.quote(str(self.folder))
+        environment = {**RANK_ENVIRONMENT, faults.NODE: nodes[rank].instance_id}
         follow = "bring --exclude 'checkpoints/*'" if self.lasting else "bring"
         return self._head() + _TRAIN.format(
-            environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in RANK_ENVIRONMENT.items()),
+            environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
             rank=rank,
             nodes=len(nodes),
             gpus=nodes[rank].gpus,
             master=nodes[0].address,
             port=port,
+            restarts=RESTARTS,
             stop_seconds=STOP_SECONDS,
             arguments=" ".join(shell.get(argument) or shlex.quote(argument) for argument in arguments),
             folder=folder,

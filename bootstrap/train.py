@@ -1,4 +1,4 @@
-"""Training on this machine: ranks started by torchrun, watched by their record, stopped with a checkpoint.
+"""Training on this machine: ranks started by trainer/launch.py, watched by their record, stopped with a checkpoint.
 
 The easy mistake is to kill the ranks on Ctrl-C: they are asked to stop, finish their step, write a checkpoint,
 and end well.
@@ -17,11 +17,14 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.watch import RunView
+from trainer import faults
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
 
 STOP_SECONDS = 60
-"""How long torchrun gives the ranks to end with a checkpoint, once they are asked to stop."""
+"""How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""
+RESTARTS = 3
+"""How often ranks are started again when one is lost: each time costs the steps since the last checkpoint."""
 LOG_NAME = "train.log"
 RECORD_NAME = "record.jsonl"
 SUMMARY_NAME = "summary.json"
@@ -42,8 +45,9 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
         log = (config.output / LOG_NAME).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    command = [*torchrun, f"--shutdown-timeout={STOP_SECONDS}", "-m", "trainer", *as_arguments(config)]
+    launch = [sys.executable, "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
+    limits = [f"--max-restarts={RESTARTS}", f"--shutdown-timeout={STOP_SECONDS}"]
+    command = [*launch, *limits, "-m", "trainer", *as_arguments(config)]
     # A session of its own: Ctrl-C reaches this process alone, which passes it on as a request to stop.
     with (
         log,
@@ -75,8 +79,13 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     return content
 
 
-def failure(said: str, where: str) -> Exception:
-    """What a run's output means: the trainer's sentence, or else its last line and where all of it is."""
+def failure(said: str, where: str) -> TrainingError | ShoalError:
+    """What the output of a run means, that of one machine or of all, one after the other: what failed first, in the
+    trainer's sentence; or else the last line. And where all of it is, unless the sentence says enough."""
+    told = [failure for failure in map(faults.parse, said.splitlines()) if failure]
+    if told:
+        found = faults.first(told)
+        return TrainingError(f"{found}" if found.kind is faults.Kind.FINAL else f"{found}; {where}")
     for line in said.splitlines():
         if line.startswith(_FAILURE_PREFIX):
             return TrainingError(line.removeprefix(_FAILURE_PREFIX))
@@ -120,7 +129,7 @@ def _look(record: Path, started: float, view: RunView) -> None:
 
 
 def _end(running: "subprocess.Popen[bytes]") -> None:
-    """End a run that nobody waits for any more; torchrun ends its workers."""
+    """End a run that nobody waits for any more; the launcher ends its ranks."""
     running.send_signal(signal.SIGTERM)
     try:
         running.wait(STOP_SECONDS + 10)

@@ -73,7 +73,8 @@ def train_on(
     summary = read_summary(output) if output / SUMMARY_NAME in fetched else None
     if summary is None or (not stopped and summary["stopped"]):
         said = "\n".join(path.read_text("utf-8", "replace") for path in fetched if path.suffix == ".log")
-        raise failure(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), said), f"the logs are in {output}")
+        failed = failure(said, f"the logs are in {output}")
+        raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
     return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder), "cost": cost}
 
 

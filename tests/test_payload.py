@@ -83,7 +83,7 @@ def imported(modules: Iterable[str], *, libraries: set[str], packages: set[str])
 
 def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> None:
     image = {"torch", "numpy"}
-    modules = ("trainer.__main__", "trainer.loop", "trainer.predict", "trainer.models.lstm", "torch.distributed.run")
+    modules = ("trainer.__main__", "trainer.loop", "trainer.predict", "trainer.models.lstm", "trainer.launch")
     assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"corpus", "trainer"})
 
 

@@ -1,18 +1,21 @@
 """`python -m trainer`: one rank of a training run. Exit status 0, 1 for a run that failed, 2 for wrong use.
 
 The first rank alone says what went wrong; an error on any rank is every rank's (ranks.py). What keeps a machine from
-joining the others is said by the first rank of that machine. A run that was asked to stop has ended well: it exits 0,
-with `"stopped": true` in its summary.
+joining the others is said by the first rank of that machine; what befell one rank alone by that rank, with a traceback
+where it is no error of ours. Each rank leaves its failure to the launcher, too (faults.py). A run that was asked to
+stop has ended well: it exits 0, with `"stopped": true` in its summary.
 """
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from corpus.errors import DataError
+from trainer import faults
 from trainer.config import parse
-from trainer.errors import RankError, TrainingError
+from trainer.errors import RankError
+from trainer.faults import Kind
 
 
 class _SaidError(Exception):
@@ -24,11 +27,16 @@ def _said(*, here: bool) -> Iterator[None]:
     """Say an error of this block at once, if it is for this rank to say: what the error passes next may hang."""
     try:
         yield
-    except (TrainingError, DataError) as error:
-        own = isinstance(error, RankError)
-        if here or own:
-            which = f"rank {os.environ.get('RANK', '0')}: " if own else ""
-            sys.stderr.write(f"trainer: {which}{error}\n")
+    except _SaidError:
+        raise
+    except Exception as error:
+        rank = int(os.environ.get("RANK", "0"))
+        failure = faults.describe(error, rank)
+        faults.tell(failure, rank)
+        if failure.kind is Kind.CAUSE:
+            traceback.print_exc()
+        if here or failure.kind is Kind.CAUSE or isinstance(error, RankError):
+            sys.stderr.write(f"trainer: {failure}\n")
             sys.stderr.flush()
         raise _SaidError from error
 

@@ -20,13 +20,11 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_TRIM_THRESHOLD_": "4000000000",
     "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "PASSIVE",
-    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 }
 """Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
 and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)
 Threads that wait for each other sleep: where they spin, a machine that does anything else besides computes 17 times
-slower (two threads on two cores, of which another process wants one).
-The last one is for ranks that torchrun starts again: they would read the addresses of those before."""
+slower (two threads on two cores, of which another process wants one)."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {

@@ -1,4 +1,4 @@
-"""The error of this package: training that cannot start or go on."""
+"""The errors of this package: training that cannot start or go on."""
 
 
 class TrainingError(Exception):
@@ -8,3 +8,11 @@ class TrainingError(Exception):
 class RankError(TrainingError):
     """What goes wrong on one rank alone, amid its steps: that rank has to say it, as the others know only that it is
     gone."""
+
+
+class LostError(TrainingError):
+    """What a rank knows of a failure elsewhere: `what` it lost, `where` in the run; `then` the rest of the sentence."""
+
+    def __init__(self, what: str, where: str, then: str) -> None:
+        super().__init__(f"{what} {where}{then}")
+        self.what, self.where, self.then = what, where, then

@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, models, precision
+from trainer import checkpoint, faults, models, precision
 from trainer.accounts import Accounts
 from trainer.balance import balancer
 from trainer.clock import ORDER, UPDATE, Clock, GPULaps, Laps, WaitingLaps
@@ -54,7 +54,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     with StopRequest() as stop:
         free = min(ranks.gather(free_memory()))  # before any rank has filled some
-        with ranks.agreement():
+        with ranks.agreement(patiently=True):
             if config.slow and max(config.slow) >= ranks.size:
                 raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
             data = load(config.data, rows_in=config.rows_in, cache=config.cache, memory=free // ranks.here)
@@ -154,6 +154,7 @@ class _Run:
 
     def train(self) -> dict[str, Any]:
         self._record_start()
+        faults.begun()
         with self._bar() as self.bar:
             while self.progress.epoch < self.config.epochs and not self.stopped:
                 self._train_epoch()
@@ -180,7 +181,7 @@ class _Run:
             (output / SUMMARY).unlink(missing_ok=True)
             if fresh:
                 checkpoint.clear(output / CHECKPOINTS)
-            return Record(output / RECORD, fresh=fresh)
+            return Record(output / RECORD, fresh=fresh and faults.lost_before() is None)
         except OSError as error:
             raise TrainingError(
                 f"cannot write {error.filename}: {error.strerror}; remove it, or choose another --output"
@@ -190,7 +191,8 @@ class _Run:
         """Train to the end of the epoch, and keep that: an evaluation may take long, and the machine may be lost."""
         self.clock.go_on()
         while self.progress.step < self.order.steps and not self.stopped:
-            self._step()
+            with faults.at(f"at step {self.steps_done + 1}"):
+                self._step()
             if self.save_due:
                 self._save()
         self._heed(self.exchange.drain())
@@ -359,6 +361,9 @@ class _Run:
             own_rates=self.rates,
             precision=self.precision,
         )
+        losses = [lost for lost in self.ranks.gather(faults.lost_before()) if lost]
+        if losses:
+            self.record.write("note", text=f"{faults.first(losses).short}; going on from step {self.steps_done}")
 
     def _bar(self) -> "tqdm[Any]":
         shown = os.environ.get("SHOAL_PROGRESS") == "1"

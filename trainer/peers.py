@@ -14,11 +14,16 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
-from trainer.errors import TrainingError
+from trainer.errors import LostError
 
 TIMEOUT = timedelta(minutes=10)
-"""Without a sign of life from a peer for so long, a collective fails. Ranks may differ by this much in reading the
-dataset, and rank 0 may take this long to write a checkpoint."""
+"""Without a sign of life from a peer for so long, a collective fails. Rank 0 may take this long to write a
+checkpoint."""
+LOADING = timedelta(hours=6)
+"""By how much ranks may differ in reading the dataset: one may have to unpack it, or read it from a slow share. A
+process that dies meanwhile is noticed all the same, by its connections."""
+MEETING = timedelta(minutes=5)
+"""How long ranks, and machines, that are started wait for the others to be."""
 
 _PAUSE_SECONDS = 0.0002
 
@@ -41,14 +46,26 @@ class Health(Protocol):
 
 @contextmanager
 def needed(where: str) -> Iterator[None]:
-    """Turn the failure of a collective inside this block into a TrainingError that says so."""
+    """Turn the failure of a collective inside this block into a LostError, a TrainingError that says so."""
     try:
         yield
     except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or str(error).startswith("CUDA error"):
+            raise  # nobody else's
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise TrainingError(
-            f"rank {dist.get_rank()} lost the other ranks {where} ({reason}); start again with --resume"
-        ) from error
+        what, then = f"rank {dist.get_rank()} lost the other ranks", f" ({reason}); start again with --resume"
+        raise LostError(what, where, then) from error
+
+
+def unmet(who: str, place: str, error: Exception) -> str:
+    """The sentence for a rank, or a machine, that did not find the others at `place`, HOST:PORT."""
+    reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
+    if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
+        return f"{who} cannot listen at {place}, as another program does; start all again with another --master-port"
+    return (
+        f"{who} did not meet the others at {place} ({reason}); start all at once, with the same --master-addr and "
+        "--master-port, and look whether the machines can reach each other there"
+    )
 
 
 def health(device: torch.device) -> Health:

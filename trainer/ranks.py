@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from corpus.errors import DataError
-from trainer import peers
+from trainer import faults, peers
 from trainer.errors import TrainingError
 
 
@@ -31,6 +31,8 @@ class Ranks:
     device: torch.device
     here: int = 1
     """How many of the ranks are on this machine."""
+    patient: dist.ProcessGroup | None = None
+    """All ranks once more, to wait for each other as long as reading a dataset may take."""
 
     @property
     def first(self) -> bool:
@@ -42,23 +44,26 @@ class Ranks:
         return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "CPU"
 
     @contextmanager
-    def agreement(self) -> Iterator[None]:
-        """Turn an error of any rank inside this block into the same error on all ranks."""
+    def agreement(self, *, patiently: bool = False) -> Iterator[None]:
+        """Turn an error of any rank inside this block into the same error on all ranks.
+
+        `patiently`: ranks may differ by peers.LOADING, not only peers.TIMEOUT, in the time that they take for it.
+        """
         mine: str | None = None
         try:
             yield
         except (TrainingError, DataError) as error:
             mine = str(error)
-        told = self.gather(mine)
+        told = self.gather(mine, self.patient if patiently else None)
         for rank, sentence in enumerate(told):
             if sentence is not None:
                 raise TrainingError(sentence if rank == 0 else f"rank {rank}: {sentence}")
 
-    def gather(self, mine: Any) -> list[Any]:
-        """What each rank passed, in the order of ranks."""
+    def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
+        """What each rank passed, in the order of ranks; `group`, of all ranks, has another time-out."""
         everyone: list[Any] = [None] * self.size
         with peers.needed("between two steps"):
-            dist.all_gather_object(everyone, mine)
+            dist.all_gather_object(everyone, mine, group)
         return everyone
 
     def from_first(self, value: Any) -> Any:
@@ -77,7 +82,8 @@ def join(threads: int | None) -> Iterator[Ranks]:
     torchrun started them (two threads that wait for each other on one core are many times slower than one).
 
     After an error the group on GPUs is left as it is, because its end would wait for collectives that never end: the
-    process must end then, without cleaning up. Raises TrainingError when this machine has too few GPUs.
+    process must end then, without cleaning up. Raises TrainingError when this machine has too few GPUs, and when the
+    other ranks are not found.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local_rank, local_size = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -93,14 +99,11 @@ def join(threads: int | None) -> Iterator[Ranks]:
         # Newer GPUs would round float32 products to 10 bits where older ones cannot: ranks of different kinds would
         # compute different gradients, and a result would depend on how the rows were split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    if "RANK" in os.environ:
-        dist.init_process_group(backend, timeout=peers.TIMEOUT)
-    else:
-        alone = dist.HashStore()  # type: ignore[attr-defined]
-        dist.init_process_group(backend, timeout=peers.TIMEOUT, store=alone, rank=0, world_size=1)
+    dist.init_process_group(backend, timeout=peers.TIMEOUT, store=_met(rank), rank=rank, world_size=size)
     failed = True
     try:
-        ranks = Ranks(rank=rank, size=size, device=device)
+        patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
+        ranks = Ranks(rank=rank, size=size, device=device, patient=patient)
         machines = ranks.gather(_machine())
         ranks = replace(ranks, here=machines.count(machines[rank]))
         torch.set_num_threads(threads or max(1, _cores() // ranks.here))
@@ -109,6 +112,21 @@ def join(threads: int | None) -> Iterator[Ranks]:
     finally:
         if device.type == "cpu" or not failed:
             dist.destroy_process_group()
+
+
+def _met(rank: int) -> Any:
+    """The store, as torch calls it, where the ranks find each other's addresses."""
+    if "RANK" not in os.environ:
+        return dist.HashStore()  # type: ignore[attr-defined]
+    try:
+        store, *_ = next(dist.rendezvous("env://", timeout=peers.MEETING))  # type: ignore[attr-defined]
+        store.set_timeout(peers.MEETING)
+    except dist.DistError as error:
+        place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+        raise TrainingError(peers.unmet(faults.who(rank), place, error)) from error
+    # Torchrun keeps its store over restarts: ranks would read the addresses of those before them.
+    restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"start-{restart}", store)  # type: ignore[attr-defined]
 
 
 def _cores() -> int:

@@ -10,7 +10,8 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   from 1), `loss` (the mean over the global batch), `rows_per_second` (in this sitting, evaluation left out), `split`
   (rows, a rank), `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
-- `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written.
+- `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
+  or a rank that was lost before this `start`.
 - `epoch`: `epoch`, `loss`, `validation` and `test` (each with `loss` and the measures of metrics.py), `best` (so far).
 - `end`: what summary.json says.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import boto3
 import numpy as np
+import psutil
 import pytest
 
 from bootstrap.cli.train import rows as summary_rows
@@ -41,6 +42,22 @@ class Impatient(Bars):
         if self._stage == "train" and done:
             self._stage = "stop"
             raise KeyboardInterrupt
+
+
+class Murderer(Bars):
+    """Kills the second rank, which is on the second node, as soon as a checkpoint may be there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.killed: list[psutil.Process] = []
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if not self.killed and done > 40 * 256:
+            children = psutil.Process().children(recursive=True)
+            self.killed = [child for child in children if child.environ().get("RANK") == "1"]
+            for rank in self.killed:
+                rank.kill()
 
 
 def rows(count: int) -> Rows:
@@ -155,3 +172,23 @@ def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_pa
     assert 0 < finished["cost"] < 1
     assert checkpoints() == []
     assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, tmp_path: Path) -> None:
+    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    slow = {0: Slowed(30.0), 1: Slowed(30.0)}
+    config = TrainConfig(
+        data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
+    )
+    with Murderer() as bars:
+        finished = train_on(two.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+    assert len(bars.killed) == 1
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    record = [json.loads(line) for line in (tmp_path / "record.jsonl").open()]
+    starts = [line["from_step"] for line in record if line["kind"] == "start"]
+    assert len(starts) == 2
+    node = finished["nodes"][1]["instance_id"]
+    note = next(line["text"] for line in record if line["kind"] == "note")
+    assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
+    assert note.endswith(f"; going on from step {starts[1]}")

@@ -8,6 +8,7 @@ import pytest
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
+from trainer import loop
 from trainer.__main__ import main
 
 
@@ -97,6 +98,27 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset
     assert "the loss is nan at step" in errors
     assert not (tmp_path / "summary.json").exists()
     assert not list((tmp_path / "checkpoints").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KeyError("x"), "rank 0 failed by KeyError ('x') at step 1, which Shoal does not expect; start again with"),
+        (OSError("Can't read data\nmore"), "rank 0 failed by OSError (Can't read data) at step 1, which Shoal"),
+        (MemoryError(), "rank 0 ran out of memory at step 1; start again with --resume, and with --rows-in disk or"),
+    ],
+)
+def test_an_error_that_nobody_expects(
+    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
+) -> None:
+    def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(loop._Run, "_step", fail)
+    status, errors = said("--data", dataset, "--output", tmp_path)
+    assert status == 1
+    assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")
+    assert errors.startswith("Traceback")
 
 
 def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None:

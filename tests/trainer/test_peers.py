@@ -2,6 +2,7 @@
 
 import socket
 import time
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from trainer import peers
 from trainer.__main__ import main
 from trainer.errors import TrainingError
 from trainer.peers import needed, wait
@@ -74,6 +76,22 @@ def test_the_rank_that_is_left_says_so_and_ends(launch, dataset: Path, tmp_path:
     assert first.returncode == 1
     assert "trainer: rank 0 lost the other ranks at step" in errors
     assert "Traceback" not in errors
+
+
+def test_a_rank_that_finds_no_others_says_where_it_looked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RANK": "1"}
+    for name, value in meeting.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(peers, "MEETING", timedelta(seconds=1))
+    monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
+    assert main() == 1
+    said = capsys.readouterr().err
+    assert f"trainer: rank 1 did not meet the others at 127.0.0.1:{port} (" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(("local_rank", "said"), [("0", 1), ("1", 0)])

@@ -1,0 +1,141 @@
+"""What the launcher of a training makes of its ranks' output, when they failed or one was lost."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.train import failure, train_here
+from corpus.dataset import Rows, write_dataset
+from corpus.settings import Settings
+from trainer.config import Slowed, TrainConfig
+from trainer.errors import TrainingError
+from trainer.faults import Failure, Kind
+
+WHERE = "the logs are in out"
+BROKEN = Failure(
+    kind=Kind.CAUSE, time=50.0, what="rank 3 on i-2 failed by KeyError ('x')", where="at step 7", then="; go on"
+)
+LOST = Failure(
+    kind=Kind.CONSEQUENCE, time=49.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone); go on"
+)
+AGREED = Failure(kind=Kind.FINAL, time=51.0, what="x.h5 is no HDF5 file; make it anew")
+
+
+def output(*lines: Failure | str) -> str:
+    return "\n".join(line if isinstance(line, str) else line.line() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            output("Traceback", LOST, "more", BROKEN),
+            f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
+        ),
+        (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}"),
+        (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
+        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is no HDF5 file; make it anew"),
+        (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
+    ],
+    ids=["consequence first", "cause first", "nothing better", "would come again", "half a line"],
+)
+def test_the_first_failure_is_told(said: str, sentence: str) -> None:
+    found = failure(said, WHERE)
+    assert isinstance(found, TrainingError)
+    assert str(found) == sentence
+
+
+def test_of_ranks_that_were_started_again_the_last_failure_is_told() -> None:
+    again = Failure(kind=Kind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1)
+    assert str(failure(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
+
+
+def test_output_without_a_failure_is_told_by_its_last_line() -> None:
+    found = failure("one\nImportError: no torch\n=====\n", WHERE)
+    assert isinstance(found, ShoalError)
+    assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
+
+
+def test_a_stage_that_is_begun_again_keeps_its_bar() -> None:
+    with Bars() as bars:
+        bars.stage("train", 10)
+        bar = bars._bar
+        bars.stage("train", 10)
+        assert bars._bar is bar
+        bars.stage("train", 20)
+        assert bars._bar is not bar
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> TrainConfig:
+    """One whose run takes some seconds."""
+    generator = np.random.default_rng(0)
+    labels = (generator.random(2000) < 0.5).astype(np.uint8)
+    tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (2000, 10))).astype(np.uint16)
+    rows = Rows(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
+    write_dataset(
+        tmp_path / "dataset.h5",
+        train=rows,
+        test=rows,
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    return TrainConfig(
+        data=tmp_path / "dataset.h5",
+        output=tmp_path / "out",
+        epochs=4,
+        global_batch=64,
+        slow={0: Slowed(12.0), 1: Slowed(12.0)},
+        checkpoint_minutes=0.004,
+        record_every=1,
+        threads=1,
+    )
+
+
+class Screen(Bars):
+    """Kills the second rank once it is at work, with `kills` left."""
+
+    def __init__(self, kills: int) -> None:
+        super().__init__()
+        self.kills, self.stages = kills, []
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self.stages.append((name, total))
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if self.kills and done > 20 * 64:
+            self.kills -= 1
+            for child in psutil.Process().children(recursive=True):
+                if child.environ().get("RANK") == "1":
+                    child.kill()
+
+
+@pytest.mark.slow
+def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: TrainConfig) -> None:
+    with Screen(kills=1) as screen:
+        summary = train_here(config, ranks=2, bars=screen)
+    assert screen.kills == 0
+    assert (summary["stopped"], summary["rows_seen"]) == (False, 4 * 1900)
+    record = [json.loads(line) for line in (config.output / "record.jsonl").read_text().splitlines()]
+    starts = [line["from_step"] for line in record if line["kind"] == "start"]
+    assert len(starts) == 2
+    assert starts[1] > 0
+    note = next(line["text"] for line in record if line["kind"] == "note")
+    assert note.startswith("rank 1 was ended by signal 9 (SIGKILL) at step ")
+    assert note.endswith(f"; going on from step {starts[1]}")
+    assert len(set(screen.stages)) == 1
+
+
+@pytest.mark.slow
+def test_a_bad_dataset_is_told_once_and_not_tried_again(config: TrainConfig) -> None:
+    config.data.write_text("hello")
+    with pytest.raises(TrainingError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
+        train_here(config, ranks=2, bars=bars)
+    assert (config.output / "train.log").read_text().count("trainer: ") == 1

@@ -1,0 +1,263 @@
+"""Ranks that fail, as their launcher tells them, and those that it starts again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from torch.distributed import run
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+
+from trainer import faults
+from trainer.config import RANK_ENVIRONMENT
+from trainer.faults import Failure, Kind
+from trainer.launch import main
+
+ROOT = Path(__file__).parents[2]
+FAILING = Path(__file__).with_name("failing.py")
+RESTARTS = ("--standalone", "--nproc-per-node=2", "--max-restarts=3")
+
+LOST = Failure(kind=Kind.CONSEQUENCE, time=5.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone)")
+BROKEN = Failure(kind=Kind.CAUSE, time=5.2, what="rank 1 failed by KeyError ('x')", where="at step 7")
+AGREED = Failure(kind=Kind.FINAL, time=5.1, what="the loss is nan at step 7; lower --learning-rate")
+
+
+def killed(number: signal.Signals, time: int) -> ProcessFailure:
+    failed = ProcessFailure(local_rank=0, pid=1, exitcode=-number, error_file="none")
+    failed.timestamp = time
+    return failed
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """launched(attempt, ...): the launcher's status and the failures that it told, when each attempt is one of these:
+    failures by rank, how ranks were killed among them; or an exception."""
+
+    def start(*attempts, begun: bool = True) -> tuple[int, list[Failure], list[SimpleNamespace]]:
+        asked: list[SimpleNamespace] = []
+
+        def attempt(arguments) -> None:
+            asked.append(arguments)
+            ended = attempts[len(asked) - 1]
+            if begun:
+                faults.begun()
+            if isinstance(ended, BaseException):
+                raise ended
+            for rank, failure in ended.items():
+                if isinstance(failure, Failure):
+                    faults.tell(failure, rank)
+            if ended:
+                told = {rank: killed(signal.SIGTERM, 9) for rank in ended}
+                raise ChildFailedError(
+                    "trainer", told | {rank: it for rank, it in ended.items() if isinstance(it, ProcessFailure)}
+                )
+
+        monkeypatch.setenv(faults.FOLDER, "")
+        monkeypatch.setenv(faults.LOST, "")
+        monkeypatch.setattr(run, "run", attempt)
+        status = main(["--master-port=1000", "--max-restarts=3", "-m", "trainer", "--data", "x"])
+        told = [faults.parse(line) for line in capsys.readouterr().err.splitlines()]
+        return status, [failure for failure in told if failure], asked
+
+    return start
+
+
+def test_ranks_that_end_well_are_not_started_again(launched) -> None:
+    assert launched({})[:2] == (0, [])
+
+
+def test_the_cause_is_told_and_not_what_followed_from_it(launched) -> None:
+    _, told, asked = launched({0: LOST, 1: BROKEN}, {})
+    assert told == [BROKEN]
+    assert [each.master_port for each in asked] == [1000, 1001]
+    assert [each.training_script_args[-1] for each in asked] == ["x", "--resume"]
+    assert faults.lost_before() == BROKEN
+
+
+def test_a_rank_that_was_killed_is_told_with_the_step_that_its_peers_know(launched) -> None:
+    status, told, _ = launched({0: LOST, 1: killed(signal.SIGKILL, 6), 2: killed(signal.SIGTERM, 6)}, {})
+    assert status == 0
+    assert told[0].short == "rank 1 was ended by signal 9 (SIGKILL) at step 7"
+    assert "memory is full" in str(told[0])
+
+
+def test_what_torchrun_kills_itself_is_no_cause(launched) -> None:
+    _, told, _ = launched({0: LOST, 1: killed(signal.SIGTERM, 5), 2: killed(signal.SIGKILL, 35)}, {})
+    assert told == [LOST]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "begun"),
+    [
+        ([{0: AGREED, 1: AGREED}], True),
+        ([{0: LOST, 1: AGREED}], True),
+        ([{0: LOST, 1: BROKEN}], False),
+        ([{0: LOST, 1: BROKEN}, {0: LOST, 1: replace(BROKEN, time=99.0)}], True),
+        ([{0: replace(LOST, where=f"at step {step}")} for step in range(4)], True),
+    ],
+    ids=["would come again", "on one rank", "before the first step", "at the same step", "too often"],
+)
+def test_when_ranks_are_not_started_again(launched, attempts, begun: bool) -> None:
+    status, told, asked = launched(*attempts, begun=begun)
+    assert status == 1
+    assert [failure.attempt for failure in told] == list(range(len(attempts)))
+    assert len(asked) == len(attempts)
+
+
+def test_a_request_to_stop_starts_nothing_again(launched) -> None:
+    status, told, asked = launched(SignalException("asked", signal.SIGTERM))
+    assert (status, told, len(asked)) == (143, [], 1)
+
+
+@pytest.fixture
+def port():
+    """One that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        found: int = free.getsockname()[1]
+    return found
+
+
+def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
+    """What a machine of two says when the other one never comes."""
+    place = ["--nnodes=2", f"--node-rank={rank}", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    assert main([*place, "--rdzv-conf=timeout=1", "--max-restarts=3", "-m", "trainer"]) == 1
+    told = [failure for failure in map(faults.parse, capsys.readouterr().err.splitlines()) if failure]
+    assert [failure.kind for failure in told] == [Kind.FINAL]
+    return str(told[0])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_machine_whose_peer_never_comes_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, port: int, rank: int
+) -> None:
+    monkeypatch.setenv(faults.FOLDER, "")
+    monkeypatch.setenv(faults.NODE, f"i-{rank}")
+    said = meeting(capsys, rank, port)
+    assert said.startswith(f"i-{rank} did not meet the others at 127.0.0.1:{port} (")
+    assert "start all at once, with the same --master-addr and --master-port" in said
+
+
+def test_an_address_that_another_program_has(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(faults.FOLDER, "")
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"node 0 cannot listen at 127.0.0.1:{port}, as another program" in meeting(capsys, 0, port)
+
+
+def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tuple[str, ...] = RESTARTS):
+    learning = ("--epochs", 1, "--global-batch", 64, "--threads", 1, "--record-every", 1, "--checkpoint-minutes", 1e-4)
+    arguments = (FAILING, how, "--data", dataset, "--output", output, *learning, *options)
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainer.launch", *launcher, *map(str, arguments)],
+        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def lines(output: Path, kind: str) -> list[dict]:
+    told = map(json.loads, (output / "record.jsonl").read_text().splitlines())
+    return [line for line in told if line["kind"] == kind]
+
+
+def went_on(output: Path, lost: str) -> None:
+    """Whether the run in this folder lost a rank at step 20 and came to its end with the steps since a checkpoint."""
+    first, second = lines(output, "start")
+    assert first["from_step"] == 0
+    assert 0 < second["from_step"] < 20
+    assert [line["text"] for line in lines(output, "note")] == [
+        f"{lost} at step 20; going on from step {second['from_step']}"
+    ]
+    steps = [line["step"] for line in lines(output, "step")]
+    assert sorted(set(steps)) == list(range(1, 31))
+    assert len(steps) <= 30 + 19 - second["from_step"]
+    assert json.loads((output / "summary.json").read_text())["rows_seen"] == 1900
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "lost"),
+    [
+        ("kill", "rank 1 was ended by signal 9 (SIGKILL)"),
+        ("error", "rank 1 failed by KeyError ('what is not there')"),
+    ],
+)
+def test_a_lost_rank_costs_the_steps_since_the_last_checkpoint(
+    dataset: Path, tmp_path: Path, how: str, lost: str
+) -> None:
+    running = ranks(dataset, tmp_path, how)
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 0, errors
+    went_on(tmp_path, lost)
+
+
+@pytest.mark.slow
+def test_an_error_that_comes_again_at_the_same_step_ends_the_run(dataset: Path, tmp_path: Path) -> None:
+    running = ranks(dataset, tmp_path, "error-again")
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 1
+    assert len(lines(tmp_path, "start")) == 2
+    found = faults.first([failure for failure in map(faults.parse, errors.splitlines()) if failure])
+    assert found.short == "rank 1 failed by KeyError ('what is not there') at step 20"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["kill", "error"])
+def test_ranks_of_two_machines_are_started_again_together(
+    dataset: Path, tmp_path: Path, port: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = []
+    for node in range(2):
+        monkeypatch.setenv(faults.NODE, f"i-{node}")
+        place = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
+        nodes.append(ranks(dataset, tmp_path, how, launcher=(*place, "--max-restarts=3")))
+    said = [node.communicate(timeout=120)[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    what = {"kill": "was ended by signal 9 (SIGKILL)", "error": "failed by KeyError ('what is not there')"}[how]
+    went_on(tmp_path, f"rank 1 on i-1 {what}")
+
+
+@pytest.mark.slow
+def test_a_machine_that_waits_for_a_lost_one_can_be_stopped(dataset: Path, tmp_path: Path, port: int) -> None:
+    place = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--max-restarts=3")
+    first, second = (ranks(dataset, tmp_path, "kill", launcher=(*place, f"--node-rank={node}")) for node in range(2))
+    while second.poll() is None and not (tmp_path / "record.jsonl").exists():
+        time.sleep(0.05)
+    second.send_signal(signal.SIGSTOP)
+    said = ""
+    while "starting again" not in said:
+        line = first.stderr.readline()
+        assert line, said
+        said += line
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(20) != 0
+    second.kill()
+    second.communicate()
+
+
+@pytest.mark.slow
+def test_a_rank_that_takes_longer_to_load_is_waited_for(dataset: Path, tmp_path: Path) -> None:
+    running = ranks(dataset, tmp_path, "late")
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 0, errors
+    assert len(lines(tmp_path, "start")) == 1
+
+
+@pytest.mark.slow
+def test_an_error_that_all_agree_upon_is_said_once(dataset: Path, tmp_path: Path) -> None:
+    running = ranks(dataset, tmp_path, "none", "--global-batch", 1)
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 1
+    assert errors.count("trainer: 2 ranks cannot share a global batch of 1 rows") == 1
+    assert "Traceback" not in errors
+    assert [failure.kind for failure in map(faults.parse, errors.splitlines()) if failure] == [Kind.FINAL]

@@ -1,0 +1,119 @@
+"""`python -m trainer.launch ARGUMENTS`: torchrun, with torchrun's arguments, that tells why ranks failed.
+
+Every failed attempt is told by a line of its own in the output, which faults.py reads. With
+`--max-restarts` the ranks are started again with `--resume`, which torchrun would do after any error: here only when
+the run had come to its steps, and not when the error would come again, or has come again at the same step.
+
+The ranks of several machines are started again as they are lost: together, as those of one machine that end take the
+others with them. So all machines count the same attempts, and meet for each at another port; the easy mistake is to
+meet where late ranks of the attempt before still ask.
+
+Exit status 0, 1 for a run that failed, 128 and the signal's number for one that was asked to stop.
+"""
+
+import os
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch.distributed as dist
+from torch.distributed import run
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from torch.distributed.elastic.rendezvous import RendezvousError
+
+from trainer import faults, peers
+from trainer.faults import Failure, Kind
+
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_MEETING_AGAIN_SECONDS = int(peers.TIMEOUT.total_seconds()) + 120
+"""A machine's ranks are ended once they know that their peers are lost."""
+_OWN_KILL_SECONDS = 20
+"""Torchrun kills ranks that do not end within 30 seconds after the first failure: that is none of theirs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
+    before: Failure | None = None
+    handlers = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        for attempt in range(asked.max_restarts + 1):
+            failures, begun = _attempt(asked, attempt)
+            if not failures:
+                return 0
+            lost = faults.first(failures)
+            _say(lost.line())
+            repeated = before is not None and lost.where is not None and lost.short == before.short
+            if lost.kind is Kind.FINAL or repeated or not begun or attempt == asked.max_restarts:
+                break
+            before = lost
+            # Torchrun's own would be heeded only when the other machines have come.
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            _say(f"{lost.short}; starting again, for the {_ordinal(attempt + 1)} of {asked.max_restarts} times")
+            os.environ[faults.LOST] = lost.line()
+            asked.training_script_args = [*asked.training_script_args, "--resume"]
+    except SignalException as stop:
+        return 128 + stop.sigval
+    return 1
+
+
+def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
+    """Run this machine's ranks to their end: what ended them, if they did not end well; whether they had begun."""
+    with TemporaryDirectory(prefix="shoal-launch-") as folder:
+        own = Namespace(**vars(asked))
+        own.max_restarts, own.log_dir = 0, folder
+        os.environ[faults.FOLDER] = folder
+        if own.master_port is not None:
+            own.master_port += attempt
+            seconds = _MEETING_AGAIN_SECONDS if attempt else int(peers.MEETING.total_seconds())
+            own.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", own.rdzv_conf)))
+        failures: list[Failure] = []
+        try:
+            run.run(own)  # type: ignore[no-untyped-call]
+        except ChildFailedError as error:
+            failures = _of_ranks(error, faults.told(Path(folder)))
+        except (RendezvousError, dist.DistError) as error:
+            node = os.environ.get(faults.NODE)
+            sentence = peers.unmet(node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error)
+            kind = Kind.CONSEQUENCE if attempt else Kind.FINAL
+            failures = [Failure(kind=kind, time=time.time(), what=sentence)]
+        return [replace(failure, attempt=attempt) for failure in failures], faults.has_begun(Path(folder))
+
+
+def _of_ranks(error: ChildFailedError, told: dict[int, Failure]) -> list[Failure]:
+    start = min(failed.timestamp for failed in error.failures.values())
+    return [told.get(rank) or _of_rank(rank, failed, start) for rank, failed in error.failures.items()]
+
+
+def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
+    kind, what, then = Kind.FINAL, f"{faults.who(rank)} ended with status {failed.exitcode}", ""
+    if failed.exitcode < 0:
+        ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
+        kind = Kind.CONSEQUENCE if ended_here else Kind.CAUSE
+        what = f"{faults.who(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
+        then = "; start again with --resume"
+        if failed.exitcode == -signal.SIGKILL:
+            then = (
+                ", as the system does when memory is full; "
+                "start again with --resume, and with --rows-in disk or fewer ranks there"
+            )
+    return Failure(kind=kind, time=failed.timestamp, what=what, then=then)
+
+
+def _ordinal(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
