@@ -3,6 +3,7 @@
 A program that wants to follow reads the records instead.
 """
 
+import sys
 from collections.abc import MutableMapping
 from types import TracebackType
 from typing import Any, Self
@@ -71,6 +72,10 @@ class Bars:
         """Time has passed."""
         if self._bar is not None:
             self._bar.refresh()
+
+    def note(self, text: str) -> None:
+        """A sentence that stays on the screen, above the bar; also where that is no terminal."""
+        tqdm.write(f"  {text}", file=sys.stderr)
 
     def say(self, **figures: str) -> None:
         """Figures beside the bar."""

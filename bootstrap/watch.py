@@ -5,6 +5,7 @@ ranks that start again tell another beginning: the bar goes back to it, and none
 """
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,6 +28,7 @@ class RunView:
         self._rest = b""
         self._lines: deque[dict[str, Any]] = deque()
         self._started = self._ended = False
+        self._since = time.time()
         self._batch, self._ideal = 0, 0.0
         self._figures: dict[str, str] = {}
 
@@ -67,6 +69,8 @@ class RunView:
             self._bars.at(line["step"] * self._batch)
         elif line["kind"] == "epoch":
             self._figures["balanced accuracy"] = f"{line['validation']['balanced_accuracy']:.1%}"
+        elif line["kind"] == "note" and line["time"] >= self._since:
+            self._bars.note(line["text"])
         elif line["kind"] == "end":
             self._ended = True  # unless another sitting follows
 

@@ -61,16 +61,6 @@ def test_output_without_a_failure_is_told_by_its_last_line() -> None:
     assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
 
 
-def test_a_stage_that_is_begun_again_keeps_its_bar() -> None:
-    with Bars() as bars:
-        bars.stage("train", 10)
-        bar = bars._bar
-        bars.stage("train", 10)
-        assert bars._bar is bar
-        bars.stage("train", 20)
-        assert bars._bar is not bar
-
-
 @pytest.fixture
 def config(tmp_path: Path) -> TrainConfig:
     """One whose run takes some seconds."""

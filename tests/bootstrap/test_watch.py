@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ class Screen:
 
     def say(self, **figures: str) -> None:
         self.figures = figures
+
+    def note(self, text: str) -> None:
+        self.shown.append(text)
 
     def tick(self) -> None:
         pass
@@ -126,6 +130,15 @@ def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
     assert view.offset == 0
     view.feed(record({**START, "from_step": 0}))
     assert screen.shown[-1] == ("from", 0)
+
+
+def test_what_went_wrong_is_said_once_and_not_of_sittings_before() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard())
+    told = [{"kind": "note", "time": time.time() + after, "text": text} for after, text in ((-60, "old"), (1, "lost"))]
+    view.feed(record(START, *told))
+    assert screen.shown[-1] == "lost"
+    assert "old" not in screen.shown
 
 
 def test_a_bar_stays_where_the_run_ended() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
@@ -23,6 +24,12 @@ def no_gpu() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """Threads that wait for each other spin, and are many times slower where other tests run beside them."""
+    torch.set_num_threads(1)
 
 
 def make_rows(count: int, *, seed: int, length: int = 20) -> Rows:
