@@ -15,6 +15,8 @@ import torch
 from trainer.errors import TrainingError
 from trainer.files import write_whole
 
+FOLDER = "checkpoints"
+"""In a run's output folder."""
 KEPT = 2
 FORMAT = 3
 """Of the states: it grows when their names or what they hold change."""

@@ -12,7 +12,6 @@ it by no more than the order of floating-point sums: dropout, too, goes by seed,
 import os
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,18 @@ import torch
 from tqdm import tqdm
 
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, faults, models, precision
+from trainer import checkpoint, faults, models, precision, start
 from trainer.accounts import Accounts
 from trainer.balance import balancer
 from trainer.clock import ORDER, UPDATE, Clock, GPULaps, Laps, WaitingLaps
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
-from trainer.data import Data, load, near
+from trainer.data import Data
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import Exchange, Report
-from trainer.files import prepare, write_json
+from trainer.files import write_json
 from trainer.losses import Loss
-from trainer.mapped import free_memory
 from trainer.metrics import measures
 from trainer.optimise import learning_rate, optimiser
 from trainer.order import Order
@@ -42,10 +40,7 @@ from trainer.ranks import Ranks, StopRequest
 from trainer.rate import own_rates
 from trainer.record import Record, Thinning
 
-CHECKPOINTS, RECORD, SUMMARY = "checkpoints", "record.jsonl", "summary.json"
-
-_OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
-"""In which ranks may differ: each node has paths, memory and cores of its own."""
+RECORD, SUMMARY = "record.jsonl", "summary.json"
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
@@ -53,35 +48,10 @@ _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "maj
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     with StopRequest() as stop:
-        free = min(ranks.gather(free_memory()))  # before any rank has filled some
-        with ranks.agreement(patiently=True):
-            if config.slow and max(config.slow) >= ranks.size:
-                raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
-            data = load(config.data, rows_in=config.rows_in, cache=config.cache, memory=free // ranks.here)
-            data = replace(data, training=near(data.training, ranks.device, rows_in=config.rows_in))
-            if ranks.first:
-                prepare(config.output)
-        _check_agreement(config, data, ranks)
+        data = start.data(config, ranks)
         run = _Run(config, ranks, data, stop)
         with run.record:
             return run.train()
-
-
-def _check_agreement(config: TrainConfig, data: Data, ranks: Ranks) -> None:
-    """Raise TrainingError when this is not the run, or not the dataset, of the first rank."""
-    plain, digest = ranks.from_first((config.plain(), data.digest))
-    with ranks.agreement():
-        for name, value in config.plain().items():
-            if name not in _OWN_SETTINGS and value != plain[name]:
-                flag = "--" + name.replace("_", "-")
-                raise TrainingError(
-                    f"{flag} is {value} here and {plain[name]} on the first rank; start all ranks alike"
-                )
-        if data.digest != digest:
-            raise TrainingError(
-                f"{config.data} is another dataset than the first rank's (digest {data.digest}, not {digest}); "
-                "give every node the same file"
-            )
 
 
 def _laps(device: torch.device, *, slowed: bool) -> Laps:
@@ -93,7 +63,7 @@ def _laps(device: torch.device, *, slowed: bool) -> Laps:
 class _Run:
     def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest) -> None:
         self.config, self.ranks, self.data, self.stop = config, ranks, data, stop
-        saved = self._saved_state()
+        saved = start.saved(config, ranks, data.digest)
         self.order = Order(
             rows=len(data.training),
             global_batch=saved["global_batch"] if saved else config.batch_for(ranks.size),
@@ -180,7 +150,7 @@ class _Run:
         try:
             (output / SUMMARY).unlink(missing_ok=True)
             if fresh:
-                checkpoint.clear(output / CHECKPOINTS)
+                checkpoint.clear(output / checkpoint.FOLDER)
             return Record(output / RECORD, fresh=fresh and faults.lost_before() is None)
         except OSError as error:
             raise TrainingError(
@@ -299,34 +269,16 @@ class _Run:
             "optimiser": self.optimiser.state_dict(),
         }
         try:
-            path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
+            path = checkpoint.save(self.config.output / checkpoint.FOLDER, state, steps=self.steps_done)
         except TrainingError as error:
             self._note(f"no checkpoint at step {self.steps_done}: {error}")
             return
         self.record.write(
             "checkpoint",
             step=self.steps_done,
-            file=f"{CHECKPOINTS}/{path.name}",
+            file=f"{checkpoint.FOLDER}/{path.name}",
             seconds=round(time.monotonic() - start, 3),
         )
-
-    def _saved_state(self) -> dict[str, Any] | None:
-        """The state to go on from, the same on every rank; None to start from the beginning."""
-        restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        if not (self.config.resume or restarted):
-            return None
-        folder = self.config.output / CHECKPOINTS
-        state = None
-        with self.ranks.agreement():
-            if self.ranks.first:
-                path, state = checkpoint.newest(folder) or (None, None)
-                for passed_over in checkpoint.damaged(folder, path):
-                    from_here = f"going on from {path.name}" if path else "starting from the beginning"
-                    tqdm.write(f"{passed_over} is damaged; {from_here}", file=sys.stderr)
-                if state is not None:
-                    checkpoint.check(state, self.config.plain(), self.data.digest, where=folder)
-        shared: dict[str, Any] | None = self.ranks.from_first(state)
-        return shared
 
     def _own_rates(self, share: int) -> list[float]:
         return own_rates(

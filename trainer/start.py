@@ -1,0 +1,71 @@
+"""What a run begins with, the same on every rank: its dataset, and the state that it goes on from.
+
+The easy mistake is to trust that all machines were given the same: ranks with other settings or rows would train
+without a word, and to nothing.
+"""
+
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+from tqdm import tqdm
+
+from trainer import checkpoint
+from trainer.config import TrainConfig
+from trainer.data import Data, load, near
+from trainer.errors import TrainingError
+from trainer.files import prepare
+from trainer.mapped import free_memory
+from trainer.ranks import Ranks
+
+_OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
+"""In which ranks may differ: each node has paths, memory and cores of its own."""
+
+
+def data(config: TrainConfig, ranks: Ranks) -> Data:
+    """The dataset, where `config` wants its rows, and an output folder to write to.
+
+    Raises TrainingError on all ranks when one of them cannot have it, or was told of another dataset or run.
+    """
+    free = min(ranks.gather(free_memory()))  # before any rank has filled some
+    with ranks.agreement(patiently=True):
+        if config.slow and max(config.slow) >= ranks.size:
+            raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
+        found = load(config.data, rows_in=config.rows_in, cache=config.cache, memory=free // ranks.here)
+        found = replace(found, training=near(found.training, ranks.device, rows_in=config.rows_in))
+        if ranks.first:
+            prepare(config.output)
+    plain, digest = ranks.from_first((config.plain(), found.digest))
+    with ranks.agreement():
+        for name, value in config.plain().items():
+            if name not in _OWN_SETTINGS and value != plain[name]:
+                flag = "--" + name.replace("_", "-")
+                raise TrainingError(
+                    f"{flag} is {value} here and {plain[name]} on the first rank; start all ranks alike"
+                )
+        if found.digest != digest:
+            raise TrainingError(
+                f"{config.data} is another dataset than the first rank's (digest {found.digest}, not {digest}); "
+                "give every node the same file"
+            )
+    return found
+
+
+def saved(config: TrainConfig, ranks: Ranks, digest: str) -> dict[str, Any] | None:
+    """The state to go on from; None to start from the beginning. `digest`: the dataset's."""
+    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    if not (config.resume or restarted):
+        return None
+    folder = config.output / checkpoint.FOLDER
+    state = None
+    with ranks.agreement():
+        if ranks.first:
+            path, state = checkpoint.newest(folder) or (None, None)
+            for passed_over in checkpoint.damaged(folder, path):
+                from_here = f"going on from {path.name}" if path else "starting from the beginning"
+                tqdm.write(f"{passed_over} is damaged; {from_here}", file=sys.stderr)
+            if state is not None:
+                checkpoint.check(state, config.plain(), digest, where=folder)
+    shared: dict[str, Any] | None = ranks.from_first(state)
+    return shared
