@@ -1,8 +1,9 @@
 """Whether the model classifies as well as fastText does: the same encoded rows, the same test rows, several seeds.
 
-    python -m benchmarks quality NAME=FILE[,FILE...]... [--seeds 5] [--option=--NAME=VALUE...]
+    python -m benchmarks quality NAME[:LABEL]=FILE[,FILE...]... [--seeds 5] [--option=--NAME=VALUE...]
 
-Each NAME is a pile of reviews that is preprocessed first. fastText (Joulin et al. 2017), supervised and with single
+Each NAME is a pile of reviews that is preprocessed first; LABEL is the field of its labels, where it has several that
+may be. fastText (Joulin et al. 2017), supervised and with single
 words, gets the rows as texts of word ids: those that Shoal's model learns from, and the number of epochs and the rate
 that do best on the rows held out, which Shoal uses to choose its best epoch. Beside it, fastText on the cleaned texts
 whole, without cutting, dropping stopwords or a vocabulary. The test rows are looked at once a run.
@@ -30,7 +31,7 @@ from corpus.settings import Settings
 from corpus.text import digest, in_test_set, modal_rating, words
 from jobs.pipeline import preprocess
 from jobs.ranges import cut, read_batches
-from jobs.sources import Inputs
+from jobs.sources import Inputs, Wanted
 from jobs.tally import Tally
 from jobs.understanding import understand
 from trainer.config import parse
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "piles",
         nargs="*",
-        metavar="NAME=FILE[,FILE...]",
+        metavar="NAME[:LABEL]=FILE[,FILE...]",
         help="reviews, as shoal preprocess takes them (default: 8,000 that are generated)",
     )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each model (default: %(default)s)")
@@ -63,11 +64,12 @@ def main(arguments: Sequence[str]) -> None:
     record: dict[str, dict[str, list[Figures]]] = {}
     for pile in options.piles or ["generated="]:
         name, _, files = pile.partition("=")
+        name, _, label = name.partition(":")
         with TemporaryDirectory() as folder:
             if not options.piles:
                 files = f"{folder}/reviews.json"
                 write_reviews(Path(files), texts=_GENERATED)
-            inputs = Inputs(files=tuple(files.split(",")))
+            inputs = Inputs(files=tuple(files.split(",")), wanted=Wanted(label=label or None))
             made = preprocess(inputs, folder)
             data = load(Path(made.dataset))
             log.say(f"\n{name}: {len(data.training)} rows, {len(data.validation)} held out, {len(data.test)} to test")
