@@ -105,7 +105,7 @@ class Board:
     def _start(self, line: Mapping[str, Any]) -> None:
         if self._file is None and line["from_step"] == 0:
             self._remove_files()
-        self._steps_of_epoch = line["steps"] // line["config"]["epochs"]
+        self._steps_of_epoch = line["steps"] // line["epochs"]
         self._ideal = sum(line["own_rates"])
         self._epochs_told = min(self._epochs_told, line["from_step"] // self._steps_of_epoch)
         if self._file is None and not self._pending:
@@ -164,7 +164,12 @@ def _checksum(part: bytes) -> bytes:
 
 def _settings(start: Mapping[str, Any]) -> dict[str, Any]:
     """The run's settings as the table of runs takes them: numbers and words."""
-    told = {**start["config"], "global_batch": start["global_batch"], "world_size": start["world_size"]}
+    told = {
+        **start["config"],
+        "epochs": start["epochs"],
+        "global_batch": start["global_batch"],
+        "world_size": start["world_size"],
+    }
     return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in told.items()}
 
 

@@ -43,10 +43,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "pooling": "last",
         "dropout": 0.5,
         "embedding_dropout": 0.0,
+        "word_dropout": 0.0,
         "positive_weight": 0.2,
     },
 }
 """Settings under one name; options given beside a preset win over it."""
+
+ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
+"""With half of the words dropped, a model needs so many steps before word order tells it anything, and small datasets
+have few in an epoch."""
 
 
 class Slowed(NamedTuple):
@@ -82,7 +87,11 @@ class TrainConfig:
         metadata={"help": "folder for model.pt, record.jsonl, summary.json and checkpoints", "metavar": "DIR"}
     )
     model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
-    epochs: int = _option("times that every training row is seen", default=8)
+    epochs: int | None = _option(
+        f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, from {FEWEST_EPOCHS} "
+        f"to {MOST_EPOCHS})",
+        default=None,
+    )
     global_batch: int = _option("rows a step, over all ranks together, however many there are", default=256)
     rank_batch: int | None = _option(
         "instead of --global-batch: rows a step and rank, so that more ranks make larger steps",
@@ -118,12 +127,14 @@ class TrainConfig:
     hidden: int = _option("dimensions of the LSTM's state", default=32)
     layers: int = _option("LSTM layers", default=1)
     pooling: str = _option(
-        "one vector a text: the mean of its words' states, or the state after its last word",
-        default="mean",
-        choices=("mean", "last"),
+        "one vector a text: the mean of its words' states, beside it the mean of their vectors (mean+words), or the "
+        "state after its last word",
+        default="mean+words",
+        choices=("mean+words", "mean", "last"),
     )
     dropout: float = _option("share of values dropped between LSTM layers and before the last layer", default=0.3)
     embedding_dropout: float = _option("share of dimensions dropped from a text's word vectors", default=0.5)
+    word_dropout: float = _option("share of words dropped from a text, each time it is seen", default=0.5)
     loss: str = _option(
         "what is made small: cross-entropy of the labels (bce) or of the ratings (cross-entropy), or the squared error "
         "of the rating (mse)",
@@ -131,7 +142,8 @@ class TrainConfig:
         choices=("bce", "cross-entropy", "mse"),
     )
     positive_weight: float | None = _option(
-        "weight of a positive row in the loss; 1: that of a negative one (default: the root of negatives / positives)",
+        "weight of a positive row in the loss; 1: that of a negative one (default: the cube root of negatives / "
+        "positives)",
         default=None,
     )
     seed: int = _option("where initial weights, the order of rows, and dropout come from", default=0)
@@ -177,15 +189,15 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "global_batch", "embedding", "hidden", "layers", "rebalance_every", "record_every"):
+        for name in ("global_batch", "embedding", "hidden", "layers", "rebalance_every", "record_every"):
             self._require(name, getattr(self, name) >= 1, "at least 1")
-        for name in ("rank_batch", "threads"):
+        for name in ("epochs", "rank_batch", "threads"):
             self._require(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         for name in ("learning_rate", "checkpoint_minutes"):
             self._require(name, getattr(self, name) > 0, "above 0")
         for name in ("clip_norm", "seed"):
             self._require(name, getattr(self, name) >= 0, "at least 0")
-        for name in ("momentum", "warm_up", "dropout", "embedding_dropout"):
+        for name in ("momentum", "warm_up", "dropout", "embedding_dropout", "word_dropout"):
             self._require(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
         self._require("positive_weight", self.positive_weight is None or self.positive_weight > 0, "above 0")
         for entry in fields(self):
@@ -210,9 +222,13 @@ class TrainConfig:
         """Rows of a global batch."""
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
+    def epochs_of(self, steps: int) -> int:
+        """How many epochs of so many steps there are to be."""
+        return self.epochs or min(max(-(-ENOUGH_STEPS // steps), FEWEST_EPOCHS), MOST_EPOCHS)
+
     def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
         """What `models.build` needs besides the name, for so many ids and numbers a row."""
-        names = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+        names = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout", "word_dropout")
         return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in names}}
 
     def plain(self) -> dict[str, Any]:

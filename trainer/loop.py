@@ -75,7 +75,8 @@ class _Run:
                     f"{ranks.size} ranks cannot share a global batch of {self.order.global_batch} rows; "
                     f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
                 )
-        self.steps = config.epochs * self.order.steps
+        self.epochs = config.epochs_of(self.order.steps)
+        self.steps = self.epochs * self.order.steps
         self.loss = Loss(
             kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
         )
@@ -126,7 +127,7 @@ class _Run:
         self._record_start()
         faults.begun()
         with self._bar() as self.bar:
-            while self.progress.epoch < self.config.epochs and not self.stopped:
+            while self.progress.epoch < self.epochs and not self.stopped:
                 self._train_epoch()
                 if not self.stopped:
                     self._evaluate_epoch()
@@ -308,6 +309,7 @@ class _Run:
             rows={name: len(getattr(self.data, name)) for name in ("training", "validation", "test")},
             digest=self.data.digest,
             global_batch=self.order.global_batch,
+            epochs=self.epochs,
             steps=self.steps,
             from_step=self.steps_done,
             own_rates=self.rates,
@@ -320,7 +322,7 @@ class _Run:
     def _bar(self) -> "tqdm[Any]":
         shown = os.environ.get("SHOAL_PROGRESS") == "1"
         return tqdm(
-            total=self.config.epochs * self.order.rows,
+            total=self.epochs * self.order.rows,
             initial=self.progress.rows_seen,
             unit=" rows",
             unit_scale=True,
@@ -341,7 +343,7 @@ class _Run:
             "seconds": seconds,
             "rows_seen": self.progress.rows_seen,
             "rows": self.order.rows,
-            "epochs": self.config.epochs,
+            "epochs": self.epochs,
             "best_epoch": best["epoch"] if best else None,
             "validation": best["validation"] if best else None,
             "stopped": self.stopped,

@@ -3,8 +3,8 @@
 Every line has `kind` and `time` (seconds since 1970). The kinds, in the order in which they come:
 
 - `start`: `config`, `world_size`, `devices` (a name a rank), `rows` (`training`, `validation`, `test`), `digest` (the
-  dataset's), `global_batch`, `steps` (of the whole run), `from_step` (0, or where it goes on), `own_rates` (rows/s, a
-  rank), `precision`.
+  dataset's), `global_batch`, `epochs`, `steps` (of the whole run), `from_step` (0, or where it goes on), `own_rates`
+  (rows/s, a rank), `precision`.
 - `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file; the
   first and the last step of a sitting always; with `record_every` 1 all of them. `epoch` and `step` (of the run; both
   from 1), `loss` (the mean over the global batch), `rows_per_second` (in this sitting, evaluation left out), `split`

@@ -17,7 +17,8 @@ def start(from_step: int = 0, **config: object) -> dict:
     return {
         "kind": "start",
         "time": 1.5e9,
-        "config": {"epochs": 2, "model": "lstm", "slow": {"1": "2.0"}, "cache": None, **config},
+        "epochs": 2,
+        "config": {"epochs": None, "model": "lstm", "slow": {"1": "2.0"}, "cache": None, **config},
         "world_size": 2,
         "devices": ["A10G", "T4"],
         "rows": {"training": 128},

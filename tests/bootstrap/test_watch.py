@@ -62,7 +62,8 @@ class NoBoard(Board):
 START = {
     "kind": "start",
     "time": 0.0,
-    "config": {"epochs": 2},
+    "config": {},
+    "epochs": 2,
     "world_size": 2,
     "devices": ["CPU", "CPU"],
     "rows": {"training": 160},

@@ -26,10 +26,11 @@ SETTINGS = {
     "embedding": 20,
     "hidden": 8,
     "layers": 2,
-    "pooling": "mean",
+    "pooling": "mean+words",
     "dropout": 0.5,
     "embedding_dropout": 0.5,
     "outputs": 1,
+    "word_dropout": 0.3,
 }
 SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=0.3)

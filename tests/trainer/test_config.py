@@ -20,7 +20,7 @@ FILES = ["--data", "d.h5", "--output", "out"]
         TrainConfig,
         data=st.just(Path("d.h5")),
         output=st.just(Path("out")),
-        epochs=st.integers(1, 9),
+        epochs=st.none() | st.integers(1, 9),
         rank_batch=st.none() | st.integers(1, 99),
         learning_rate=st.floats(1e-6, 10),
         optimiser=st.sampled_from(["adam", "sgd"]),
@@ -45,12 +45,19 @@ def test_the_reference_preset_sets_the_reference() -> None:
     assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
     assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
     assert (config.positive_weight, config.epochs, config.dropout) == (0.2, 10, 0.5)
+    assert (config.embedding_dropout, config.word_dropout) == (0.0, 0.0)
     assert config.batch_for(4) == 512
 
 
 def test_options_beside_a_preset_win() -> None:
     config = parse([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
+
+
+def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
+    config = parse(FILES)
+    assert [config.epochs_of(steps) for steps in (1, 25, 30, 64, 84, 10**6)] == [24, 20, 17, 8, 6, 6]
+    assert parse([*FILES, "--epochs", "3"]).epochs_of(1) == 3
 
 
 def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
@@ -91,7 +98,7 @@ def test_wrong_use_exits_2_with_a_sentence(
 
 
 def test_a_configuration_made_in_code_is_checked_too() -> None:
-    with pytest.raises(TrainingError, match="--pooling is max, but must be one of mean, last"):
+    with pytest.raises(TrainingError, match=r"--pooling is max, but must be one of mean\+words, mean, last"):
         TrainConfig(data=Path("d"), output=Path("o"), pooling="max")
 
 

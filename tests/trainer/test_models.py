@@ -9,18 +9,11 @@ from trainer.config import TrainConfig
 from trainer.models.lstm import LSTMClassifier
 
 
-def build(pooling: str = "mean", **changes: object) -> LSTMClassifier:
+def build(pooling: str = "mean+words", **changes: object) -> LSTMClassifier:
     torch.manual_seed(0)
-    settings = {
-        "words": 50,
-        "embedding": 12,
-        "hidden": 8,
-        "layers": 2,
-        "dropout": 0.5,
-        "embedding_dropout": 0.5,
-        "outputs": 1,
-    }
-    model = models.build("lstm", {**settings, "pooling": pooling, **changes})
+    settings = {"words": 50, "embedding": 12, "hidden": 8, "layers": 2, "pooling": pooling, "outputs": 1}
+    shares = {"dropout": 0.5, "embedding_dropout": 0.5, "word_dropout": 0.3}
+    model = models.build("lstm", {**settings, **shares, **changes})
     assert isinstance(model, LSTMClassifier)
     return model.eval()
 
@@ -32,14 +25,14 @@ def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]
     return torch.from_numpy(tokens.astype(np.int32)), torch.from_numpy(lengths)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean+words", "mean", "last"])
 def test_padding_changes_nothing(pooling: str) -> None:
     model, (tokens, lengths) = build(pooling), some_texts(20)
     wider = torch.cat([tokens, torch.zeros(20, 40, dtype=torch.int32)], dim=1)
     assert torch.allclose(model(tokens, lengths), model(wider, lengths), atol=1e-6)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean+words", "mean", "last"])
 def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
     model, (tokens, lengths) = build(pooling), some_texts(250)
     together = model(tokens, lengths)
@@ -77,6 +70,28 @@ def test_what_a_row_drops_depends_on_its_key_alone() -> None:
     assert not torch.equal(together, model(tokens, lengths, keys_of(4, 150)))
     for some in (slice(0, 1), slice(20, 149), slice(7, 40)):
         assert torch.allclose(together[some], model(tokens[some], lengths[some], keys[some]), atol=1e-5)
+
+
+def test_whole_words_are_dropped() -> None:
+    only_words = {"layers": 1, "dropout": 0.0, "embedding_dropout": 0.0, "word_dropout": 0.5}
+    model, (tokens, lengths) = build(**only_words), some_texts(100)
+    seen: list[torch.Tensor] = []
+    model.lstm[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model._one_group(tokens, lengths, keys_of(0, 100))
+    words = model.embedding(tokens.t())
+    whole, gone = (seen[0] == 2 * words).all(2), (seen[0] == 0).all(2)
+    assert bool((whole | gone).all())
+    assert float(gone[tokens.t() != 0].float().mean()) == pytest.approx(0.5, abs=0.05)
+
+
+def test_words_reach_the_last_layers_beside_the_lstm() -> None:
+    (tokens, lengths), found = some_texts(100), {}
+    for pooling in ("mean", "mean+words"):
+        model = build(pooling)
+        for parameter in model.lstm.parameters():
+            torch.nn.init.zeros_(parameter)
+        found[pooling] = float(model(tokens, lengths).detach().std())
+    assert found["mean"] < 1e-6 < 1e-4 < found["mean+words"]
 
 
 def test_the_reference_model_has_the_parameters_of_the_reference(tmp_path) -> None:

@@ -131,7 +131,7 @@ def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) ->
 def test_the_best_epoch_by_the_validation_rows_is_kept(launch, dataset: Path, tmp_path: Path) -> None:
     by_heart = (
         "--epochs", "6", "--learning-rate", "0.02", "--schedule", "constant", "--threads", "1",
-        "--dropout", "0", "--embedding-dropout", "0",
+        "--dropout", "0", "--embedding-dropout", "0", "--word-dropout", "0",
     )  # fmt: skip
     finish(launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, *by_heart))
     epochs = lines(tmp_path, "epoch")

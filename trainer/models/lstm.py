@@ -2,7 +2,8 @@
 
 The easy mistake is to read the LSTM after the padding: a short text's last time step is then a state that has
 seen mostly padding. Here only real words count: `last` takes the state after the last word, `mean` averages over
-the words.
+the words, and `mean+words` puts beside that average the one of the word vectors themselves. What a word says by itself,
+which is most of a sentiment, then reaches the last layers without having to be learnt by the LSTM first.
 """
 
 from collections.abc import Mapping
@@ -38,17 +39,22 @@ class LSTMClassifier(Classifier):
         pooling: str,
         dropout: float,
         embedding_dropout: float,
+        word_dropout: float,
         outputs: int,
     ) -> None:
         """`words` counts the ids, with padding and unknown. `embedding_dropout` drops the same dimensions from all
-        words of a text (Gal and Ghahramani 2016, section 4), and so needs few random numbers."""
+        words of a text (Gal and Ghahramani 2016, section 4), and so needs few random numbers. `word_dropout` drops
+        whole words (Iyyer et al. 2015): no text can be learnt by heart by a few words that no other has."""
         super().__init__()
         self.embedding = nn.Embedding(words, embedding, padding_idx=PADDING)
         with torch.no_grad():
             self.embedding.weight.mul_(_WORD_SCALE)
         self.lstm = nn.ModuleList(nn.LSTM(hidden if layer else embedding, hidden) for layer in range(layers))
+        pooling, _, self.beside = pooling.partition("+")
         self.pool = {"last": _last, "mean": _mean}[pooling]
-        self.head = nn.ModuleList([nn.Linear(hidden, _HEAD), nn.Linear(_HEAD, outputs)])
+        features = hidden + embedding if self.beside else hidden
+        self.head = nn.ModuleList([nn.Linear(features, _HEAD), nn.Linear(_HEAD, outputs)])
+        self.word_dropout = Dropout(word_dropout, 1)
         self.embedding_dropout = Dropout(embedding_dropout, embedding)
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
@@ -62,13 +68,17 @@ class LSTMClassifier(Classifier):
         return torch.cat([self._one_group(some[:, : int(long.max())], long, key) for some, long, key in each])
 
     def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
+        vectors = self.word_dropout.at_each_time(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
+        vectors = states = self.embedding_dropout(vectors, keys)
         for number, layer in enumerate(self.lstm):
             if number:
                 states = self.dropout_between.at_each_time(states, keys)
             states, _ = layer(states)  # (width, rows, hidden)
+        text = self.pool(states, lengths)  # (rows, hidden)
+        if self.beside:
+            text = torch.cat([text, _mean(vectors, lengths)], dim=1)  # (rows, hidden + embedding)
         inner, last = self.head
-        features = self.dropout(inner(self.pool(states, lengths)).relu(), keys)  # (rows, _HEAD)
+        features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
         outputs: Tensor = last(features)  # (rows, outputs)
         return outputs
 
@@ -83,6 +93,6 @@ def _last(states: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _mean(states: Tensor, lengths: Tensor) -> Tensor:
-    """(rows, hidden): the mean over each row's words, of (width, rows, hidden)."""
+    """(rows, n): the mean over each row's words, of (width, rows, n)."""
     real = torch.arange(len(states), device=states.device)[:, None] < lengths  # (width, rows)
     return (states * real[:, :, None]).sum(0) / lengths[:, None]
