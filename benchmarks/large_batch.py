@@ -31,7 +31,7 @@ RECIPES: dict[str, list[str]] = {
     "adam, linear": ["--rate-scaling", "linear"],
     "adam, root, no warm-up": ["--warm-up", "0"],
     "adam, root, no clipping": ["--clip-norm", "0"],
-    "adam, root, 4 x epochs": ["--epochs", "32"],
+    "adam, root, 4 x epochs": ["--epochs", "24"],
     "sgd": [*_SGD, "--rate-scaling", "none"],
     "sgd, linear": [*_SGD, "--rate-scaling", "linear"],
     "sgd, linear, no warm-up": [*_SGD, "--rate-scaling", "linear", "--warm-up", "0"],

@@ -72,7 +72,8 @@ def train_on(
     fetched = objects.download(deployment.session.client("s3"), run.folder, output)
     summary = read_summary(output) if output / SUMMARY_NAME in fetched else None
     if summary is None or (not stopped and summary["stopped"]):
-        said = "\n".join(path.read_text("utf-8", "replace") for path in fetched if path.suffix == ".log")
+        logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of sittings on more nodes
+        said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
         failed = failure(said, f"the logs are in {output}")
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
     return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder), "cost": cost}

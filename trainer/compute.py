@@ -48,8 +48,6 @@ class Compute:
         self._seed = seed
         self._note = note
         self._fitting: int | None = None  # rows of a piece; None: all that come
-        self.largest = 0
-        """Rows of the largest piece so far: as many fit into memory."""
         self._loss = loss
         self._laps = laps
 
@@ -94,7 +92,6 @@ class Compute:
         self._laps.end_of(FORWARD)
         (loss * loss_scale(self._model.precision, of)).backward()  # type: ignore[no-untyped-call]
         self._laps.end_of(BACKWARD)
-        self.largest = max(self.largest, len(numbers))
         return loss.detach()
 
     def _take_less(self, rows: int) -> None:

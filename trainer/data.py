@@ -27,6 +27,8 @@ from trainer.order import IntArray
 
 VALIDATION_SHARE = 0.05
 
+_COPIED = 1 << 18  # rows at once on their way to a device
+
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
@@ -84,7 +86,10 @@ class Rows:
         Raises torch.OutOfMemoryError where they do not fit.
         """
         signed = self.tokens.view(f"i{self.tokens.itemsize}")
-        return replace(self, resident=torch.from_numpy(np.ascontiguousarray(signed)).to(device))
+        resident = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
+        for start in range(0, len(signed), _COPIED):
+            resident[start : start + _COPIED] = torch.from_numpy(np.array(signed[start : start + _COPIED]))
+        return replace(self, resident=resident)
 
     def _tokens(self, numbers: IntArray, longest: int, device: torch.device) -> Tensor:
         if self.resident is None:
@@ -160,7 +165,7 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
 def near(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
     """`rows` with their tokens on `device` too where `rows_in` says so: `device`, or `auto` on a GPU whose free memory
     they fill no more than half of. Raises TrainingError where they do not fit."""
-    if rows_in == "auto" and device.type == "cuda" and not isinstance(rows.tokens, np.memmap):
+    if rows_in == "auto" and device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return rows.on(device) if rows.tokens.nbytes <= free / 2 else rows
     if rows_in != "device":

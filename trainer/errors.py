@@ -14,5 +14,5 @@ class LostError(TrainingError):
     """What a rank knows of a failure elsewhere: `what` it lost, `where` in the run; `then` the rest of the sentence."""
 
     def __init__(self, what: str, where: str, then: str) -> None:
-        super().__init__(f"{what} {where}{then}")
+        super().__init__(f"{what} {where}{then}".strip())
         self.what, self.where, self.then = what, where, then

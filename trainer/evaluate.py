@@ -9,9 +9,11 @@ from collections.abc import Callable
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from trainer import peers
-from trainer.data import Rows
+from trainer.data import Batch, Rows
+from trainer.errors import RankError
 from trainer.losses import Loss
 from trainer.metrics import Confusion
 from trainer.models.classifier import Classifier
@@ -23,14 +25,13 @@ _ROUND = 8192
 
 
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, fits: int, stop: Callable[[], bool]
+    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
     `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order. Label 1 is
-    called where its probability is above one half. `fits`: rows that this rank could train on at once, which are then
-    not too many for its memory; 0 where that is not known. None, on every rank, once `stop` says on any rank that it
-    was asked to stop. Raises TrainingError when other ranks are gone.
+    called where its probability is above one half. None, on every rank, once `stop` says on any rank that it was asked
+    to stop. Raises TrainingError when other ranks are gone, and RankError when not one row fits into memory.
     """
     device = model.embedding.weight.device
     rank = dist.get_rank()
@@ -38,20 +39,24 @@ def evaluate(
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
     sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + call
-    most = _GPU_BATCH if device.type == "cuda" else _BATCH
-    size = min(fits or most, most)
+    size = _GPU_BATCH if device.type == "cuda" else _BATCH
     model.eval()
     stopped = False
     with torch.inference_mode():
         for first in range(0, int(split.max()), _ROUND):
             if stopped := _any_rank(stop()):
                 break
-            for start in range(first, min(first + _ROUND, len(numbers)), size):
-                batch = rows.batch(numbers[start : min(start + size, first + _ROUND)], device)
-                outputs = model(batch.tokens, batch.lengths)  # (n, outputs)
-                losses = loss.sum(outputs, batch.labels, batch.ratings)
-                kinds = torch.bincount(2 * batch.labels.long() + (loss.log_odds(outputs) > 0), minlength=4)  # (4,)
-                sums += torch.cat([losses[None].double(), kinds.double()]).cpu()
+            waiting = numbers[first : first + _ROUND]
+            while len(waiting):
+                some, after = waiting[:size], waiting[size:]
+                try:
+                    sums += _judge(model, rows.batch(some, device), loss)
+                except torch.OutOfMemoryError:
+                    if size == 1:
+                        raise RankError(f"not one row to judge fits into the memory of {device}") from None
+                    size = (min(size, len(some)) + 1) // 2
+                    continue
+                waiting = after
     model.train()
     if stopped:
         return None
@@ -65,6 +70,14 @@ def evaluate(
         false_negative=false_negative,
         true_negative=true_negative,
     )
+
+
+def _judge(model: Classifier, batch: Batch, loss: Loss) -> Tensor:
+    """(5,): the sum of losses, and rows by 2 * label + call."""
+    outputs = model(batch.tokens, batch.lengths)  # (n, outputs)
+    losses = loss.sum(outputs, batch.labels, batch.ratings)
+    kinds = torch.bincount(2 * batch.labels.long() + (loss.log_odds(outputs) > 0), minlength=4)  # (4,)
+    return torch.cat([losses[None].double(), kinds.double()]).cpu()
 
 
 def _any_rank(mine: bool) -> bool:

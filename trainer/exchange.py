@@ -25,7 +25,7 @@ from trainer.clock import ALL_REDUCE, PACK, Laps
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 
-_LOSS, _STOP, _SAVE, _TIMES = 0, 1, 2, 3
+_LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = 3  # numbers: rows, seconds of computing, seconds of the all-reduce
 
 _HALF_SCALE = 4096.0
@@ -43,6 +43,8 @@ class Report:
     """Rows of the global batch."""
     loss: float
     """The mean over the global batch."""
+    norm: float
+    """Of the gradient, before it was clipped."""
     stop: bool
     """Whether any rank was asked to stop."""
     save: bool
@@ -105,9 +107,11 @@ class Exchange:
             with peers.needed(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
         self._laps.end_of(ALL_REDUCE)
+        whole = flat[: -len(tail)]  # all gradients that are not zero
+        norm = whole.norm()
         if self._clip_norm:
-            whole = flat[: -len(tail)]  # all gradients that are not zero
-            whole *= (self._clip_norm / (whole.norm() + 1e-6)).clamp(max=1.0)
+            whole *= (self._clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        flat[-len(tail) + _NORM] = norm
         *gradients, table_rows, tail = torch.split(flat, [part.numel() for part in parts])
         for parameter, gradient in zip(self._dense, gradients, strict=True):
             parameter.grad = gradient.view_as(parameter)
@@ -124,8 +128,9 @@ class Exchange:
             return
         gradients, others = flat[:-told], flat[-told:]
         exact = dist.all_reduce(others, op=dist.ReduceOp.SUM, async_op=True)
-        most = torch.finfo(torch.float16).max / self._ranks
-        halves = (gradients * _HALF_SCALE).clamp_(-most, most).to(torch.float16)
+        most = torch.finfo(torch.float16).max * (1 - 2**-8) / self._ranks  # rounding, and that of sums, stays below it
+        scaled = (gradients * _HALF_SCALE).clamp_(-most, most)
+        halves = torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
         dist.all_reduce(halves, op=dist.ReduceOp.SUM)
         gradients.copy_(halves).div_(_HALF_SCALE)
         exact.wait()
@@ -148,6 +153,7 @@ class Exchange:
             step=step,
             size=size,
             loss=float(told[_LOSS]),
+            norm=float(told[_NORM]),
             stop=bool(told[_STOP] > 0),
             save=bool(told[_SAVE] > 0),
             rows=rows.astype(np.int64),

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             lost = faults.first(failures)
             _say(lost.line())
-            repeated = before is not None and lost.where is not None and lost.short == before.short
+            repeated = before is not None and _is_again(lost, before)
             if lost.kind is Kind.FINAL or repeated or not begun or attempt == asked.max_restarts:
                 break
             before = lost
@@ -61,6 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SignalException as stop:
         return 128 + stop.sigval
     return 1
+
+
+def _is_again(lost: Failure, before: Failure) -> bool:
+    """Whether it is the failure before, at the same step: not one of many places, nor what came of a failure elsewhere,
+    which that machine judges."""
+    at_a_step = (lost.where or "").startswith("at step ")
+    return at_a_step and lost.kind is Kind.CAUSE and lost.short == before.short
 
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:

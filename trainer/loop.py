@@ -204,10 +204,8 @@ class _Run:
         """Act on what all ranks know of a step; called at the same points by all, so that they stay in agreement."""
         if report is None:
             return
-        if not np.isfinite(report.loss):
-            raise TrainingError(
-                f"the loss is {report.loss} at step {report.step + 1}; lower --learning-rate, or set --clip-norm"
-            )
+        for what, value in (("loss", report.loss), ("gradient's length", report.norm)):
+            self._require_finite(what, value, report.step)
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
         self.accounts.add(report.seconds, report.reducing)
@@ -226,6 +224,13 @@ class _Run:
             )
             self.bar.set_postfix_str(f"loss {report.loss:.3f}, {self._share_of_ideal():.0%} of ideal")
 
+    def _require_finite(self, what: str, value: float, step: int) -> None:
+        if not np.isfinite(value):
+            way = "" if self.precision == "float32" else ", or take --precision float32"
+            raise TrainingError(
+                f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
+            )
+
     def _evaluate_epoch(self) -> None:
         """End the epoch with its measures, unless the run is asked to stop: a later sitting then evaluates again."""
         progress, results = self.progress, {}
@@ -235,13 +240,13 @@ class _Run:
                 rows,
                 split=self.balancer.split(len(rows)),
                 loss=self.loss,
-                fits=self.compute.largest,
                 stop=lambda: self.stop.made,
             )
             if evaluated is None:
                 self.stopped = True
                 return
             loss, confusion = evaluated
+            self._require_finite(f"loss on the {name} rows", loss, self.steps_done - 1)
             results[name] = {"loss": loss, **measures(confusion)}
         if is_best := progress.is_best(results):
             state = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()}

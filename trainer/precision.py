@@ -1,8 +1,9 @@
 """In which numbers a run computes: what all of its GPUs do well.
 
 The easy mistake is to let every rank choose by its own GPU: gradients would then depend on which rank had which rows.
-And half precision ends at 6e-8: the gradients of single rows, which are divided by the rows of a large global batch,
-would be lost in it. So the loss is scaled up before `backward`, and the gradients down after it.
+And float16 ends at 6e-8: the gradients of single rows, which are divided by the rows of a large global batch, would be
+lost in it. So the loss is scaled up before `backward`, and the gradients down after it; for bfloat16, too, since under
+torch's autocast cuDNN computes an LSTM in float16 even then.
 """
 
 from collections.abc import Iterable
@@ -44,7 +45,7 @@ def choose(asked: str, capabilities: Iterable[Capability | None]) -> str:
 
 
 def loss_scale(precision: torch.dtype, rows: int) -> float:
-    """What the loss of a global batch of `rows` is multiplied by before its gradients are computed: in half precision
-    the power of two nearest to the root of `rows`, so that neither a row's gradient, a part in `rows`, becomes nothing,
+    """What the loss of a global batch of `rows` is multiplied by before its gradients are computed: but in float32, the
+    power of two nearest to the root of `rows`, so that neither a row's gradient, a part in `rows`, becomes nothing,
     nor the sum of all of them too large."""
-    return float(2 ** round((rows.bit_length() - 1) / 2)) if precision == torch.float16 else 1.0
+    return float(2 ** round((rows.bit_length() - 1) / 2)) if precision != torch.float32 else 1.0

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from corpus.errors import DataError
 from trainer import faults, peers
-from trainer.errors import TrainingError
+from trainer.errors import LostError, TrainingError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,8 @@ def _met(rank: int) -> Any:
         store.set_timeout(peers.MEETING)
     except dist.DistError as error:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        raise TrainingError(peers.unmet(faults.who(rank), place, error)) from error
+        sentence = peers.unmet(faults.who(rank), place, error)
+        raise (LostError(sentence, "", "") if faults.lost_before() else TrainingError(sentence)) from error
     # Torchrun keeps its store over restarts: ranks would read the addresses of those before them.
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return dist.PrefixStore(f"start-{restart}", store)  # type: ignore[attr-defined]

@@ -7,11 +7,11 @@ import sys
 import time
 from datetime import timedelta
 
-from trainer import faults, loop, peers
+from trainer import faults, loop, peers, start
 from trainer.__main__ import main
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-step, load = loop._Run._step, loop.load
+step, load = loop._Run._step, start.load
 
 
 def failing(run: loop._Run) -> None:
@@ -28,7 +28,7 @@ def late(*arguments, **options):
 
 
 if how == "late":
-    loop.load, peers.TIMEOUT = late, timedelta(seconds=2)
+    start.load, peers.TIMEOUT = late, timedelta(seconds=2)
 else:
     loop._Run._step = failing
 status = main()

@@ -98,6 +98,17 @@ def main() -> None:
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} in {bits}"
             found[name.removeprefix("torch.")] = float(worst)
+    for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
+        for parameter in shared.parameters():
+            parameter.grad = torch.full_like(parameter, gradient)
+        laps = Laps()
+        laps.begin(64)
+        exchange = Exchange(shared, laps=laps, bits=16)
+        exchange.reduce(step=0, size=64, words=np.arange(300), loss=torch.zeros(()), stop=False, save=False)
+        report = exchange.drain()
+        assert report is not None
+        found[f"{name}, norm"] = report.norm
+        found[f"{name}, smallest"] = min(float(parameter.grad.min()) for parameter in shared.parameters())
     if dist.get_rank() == 0:
         Path(sys.argv[1]).write_text(json.dumps(found))
     dist.destroy_process_group()

@@ -64,7 +64,6 @@ def gradients(
         compute(np.arange(ROWS), ROWS, step)
     assert laps.computing()[0] == ROWS
     assert laps.computing()[1] > 0
-    assert ROWS // 2**6 < compute.largest <= holds
     laps.finish()
     assert set(laps.sums) <= set(COMPUTE)
     return [parameter.grad for parameter in model.parameters()], notes

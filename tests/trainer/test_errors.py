@@ -127,3 +127,12 @@ def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None
     refused(said, "were made with --seed 0, not 5", *arguments, "--seed", "5")
     assert said(*arguments)[0] == 0
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 1900
+
+
+def test_an_evaluation_without_a_number_stops_the_run(said, dataset: Path, tmp_path: Path) -> None:
+    options = ("--loss", "mse", "--optimiser", "sgd", "--learning-rate", "1e22", "--rate-scaling", "none")
+    only_step = ("--global-batch", "4000", "--epochs", "1", "--clip-norm", "0", "--warm-up", "0")
+    status, errors = said("--data", dataset, "--output", tmp_path, *options, *only_step)
+    assert status == 1
+    assert "the loss on the validation rows is" in errors
+    assert "at step 1; lower --learning-rate" in errors

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data import Rows
+from trainer.errors import RankError
 from trainer.evaluate import evaluate
 from trainer.losses import Loss, Scale
 from trainer.models.classifier import Classifier
@@ -15,30 +16,33 @@ LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 
 
 class FirstWord(Classifier):
-    """Says that a text whose first word is 3 is positive; remembers the sizes of its batches."""
+    """Says that a text whose first word is 3 is positive; remembers the sizes of batches that its memory holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds: int = 10_000) -> None:
         super().__init__()
+        self.holds = holds
         self.embedding = nn.Embedding(5, 1)
         self.sizes: list[int] = []
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         assert keys is None
         assert not self.training
+        if len(lengths) > self.holds:
+            raise torch.OutOfMemoryError("CUDA out of memory")
         self.sizes.append(len(lengths))
         return torch.where(tokens[:, :1] == 3, 1.0, -1.0)
 
 
-@pytest.mark.parametrize(("fits", "largest"), [(0, 512), (7, 7), (100_000, 512)])
-def test_every_row_is_judged_once_in_batches_that_fit(fits: int, largest: int) -> None:
+@pytest.mark.parametrize(("holds", "largest"), [(10_000, 512), (512, 512), (511, 256), (7, 4), (1, 1)])
+def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int) -> None:
     generator = np.random.default_rng(0)
-    count = 9000  # more than a round
+    count = 9000 if holds > 1 else 30  # more than a round
     tokens = generator.integers(2, 4, (count, 3)).astype(np.uint16)
     labels = generator.integers(0, 2, count).astype(np.uint8)
     rows = Rows(tokens=tokens, lengths=generator.integers(1, 4, count).astype(np.uint16), labels=labels, ratings=labels)
-    model = FirstWord()
+    model = FirstWord(holds)
     with join(1):
-        found = evaluate(model, rows, split=np.array([count]), loss=LOSS, fits=fits, stop=lambda: False)
+        found = evaluate(model, rows, split=np.array([count]), loss=LOSS, stop=lambda: False)
     assert found is not None
     loss, confusion = found
     called = tokens[:, 0] == 3
@@ -60,6 +64,13 @@ def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
     )
     model, asked = FirstWord(), iter((False, True))
     with join(1):
-        found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, fits=0, stop=lambda: next(asked))
+        found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, stop=lambda: next(asked))
     assert found is None
     assert sum(model.sizes) == 8192
+
+
+def test_a_memory_that_holds_no_row_is_said() -> None:
+    labels = np.zeros(9, dtype=np.uint8)
+    rows = Rows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
+    with join(1), pytest.raises(RankError, match="not one row to judge fits into the memory of cpu"):
+        evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, stop=lambda: False)

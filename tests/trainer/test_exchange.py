@@ -1,6 +1,7 @@
 """Ranks with unequal shares find the gradients of one process on the whole batch."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,9 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
 @pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
 def test_in_half_precision_it_is_off_by_its_rounding(deviations: dict[str, float], split: str, gradient: str) -> None:
     assert 1e-6 < deviations[f"float32 {split} {gradient} in 16"] < 2e-3
+
+
+def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(deviations: dict[str, float]) -> None:
+    assert 15.8 < deviations["large, smallest"] < 16.0  # of 3 x 6
+    assert math.isfinite(deviations["large, norm"])
+    assert not math.isfinite(deviations["infinite, norm"])
