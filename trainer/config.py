@@ -142,7 +142,7 @@ class TrainConfig:
         choices=("bce", "cross-entropy", "mse"),
     )
     positive_weight: float | None = _option(
-        "weight of a positive row in the loss; 1: that of a negative one (default: the cube root of negatives / "
+        "weight of a positive row in the loss; 1: that of a negative one (default: the fourth root of negatives / "
         "positives)",
         default=None,
     )

@@ -120,11 +120,11 @@ class Data:
     digest: str
 
     def balancing_weight(self) -> float:
-        """The weight of a positive row: the cube root of negatives / positives, with which the classes count between
+        """The weight of a positive row: the fourth root of negatives / positives, with which the classes count between
         as they come and equally, and nearer to the first. Equal weight finds more of a rare class, and calls too much
         by its name; weights as they come hardly ever name it."""
         positive = int(self.training.labels.sum())
-        return math.cbrt((len(self.training) - positive) / positive)
+        return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
 
 def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:

@@ -71,9 +71,9 @@ def test_the_ids_of_rows_are_those_that_occur() -> None:
     assert rows.ids(np.array([0, 1]), 9).tolist() == [0, 3, 5, 7]
 
 
-def test_the_balancing_weight_is_the_cube_root_of_negatives_over_positives(tmp_path: Path) -> None:
-    labels = np.array([0] * 7 + ([1] * 8 + [0]) * 16, np.uint8)
-    data = load(put(tmp_path / "d.h5", written(151, labels=labels), written(9)))
+def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp_path: Path) -> None:
+    labels = np.array([0] * 15 + ([1] * 16 + [0]) * 17, np.uint8)
+    data = load(put(tmp_path / "d.h5", written(304, labels=labels), written(9)))
     assert data.balancing_weight() == pytest.approx(0.5)
 
 
