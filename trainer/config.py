@@ -44,6 +44,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "dropout": 0.5,
         "embedding_dropout": 0.0,
         "word_dropout": 0.0,
+        "loss": "bce",
         "positive_weight": 0.2,
     },
 }
@@ -136,9 +137,9 @@ class TrainConfig:
     embedding_dropout: float = _option("share of dimensions dropped from a text's word vectors", default=0.5)
     word_dropout: float = _option("share of words dropped from a text, each time it is seen", default=0.5)
     loss: str = _option(
-        "what is made small: cross-entropy of the labels (bce) or of the ratings (cross-entropy), or the squared error "
-        "of the rating (mse)",
-        default="bce",
+        "what is made small: cross-entropy of the ratings (of the labels where the dataset has no ratings) or of the "
+        "labels (bce), or the squared error of the rating (mse)",
+        default="cross-entropy",
         choices=("bce", "cross-entropy", "mse"),
     )
     positive_weight: float | None = _option(

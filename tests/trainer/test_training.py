@@ -16,7 +16,7 @@ from trainer.predict import load_model, predict
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (
     "--epochs", "3", "--global-batch", "64", "--layers", "2", "--dropout", "0.2", "--embedding-dropout", "0.2",
-    "--learning-rate", "3e-3", "--rate-scaling", "none", "--threads", "1", "--record-every", "1",
+    "--learning-rate", "3e-3", "--rate-scaling", "none", "--loss", "bce", "--threads", "1", "--record-every", "1",
 )  # fmt: skip
 
 
