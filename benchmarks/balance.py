@@ -12,20 +12,17 @@ the own rates in all runs in which no speed changed.
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from benchmarks.ranks import run_on
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from trainer.config import RANK_ENVIRONMENT, Slowed, TrainConfig
+from trainer.config import Slowed, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
 EPOCHS, STEPS_PER_EPOCH = 4, 25
@@ -99,6 +96,7 @@ def _trained(folder: Path, percent: int, batch: int, how: str, halves: bool, see
         epochs=EPOCHS,
         global_batch=batch,
         balance=how,
+        rate_scaling="none",
         slow={1: Slowed(slowness, 2 * slowness, EPOCHS * STEPS_PER_EPOCH // 2) if halves else Slowed(slowness)},
         threads=1,
         seed=seed,
@@ -120,16 +118,4 @@ def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
         "halves": halves,
         "seed": seed,
     }
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4"]
-    done = subprocess.run(
-        [sys.executable, *torchrun, "-m", "benchmarks.slept", json.dumps(asked)],
-        env={**os.environ, **RANK_ENVIRONMENT},
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(done.stderr)
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    return run_on(4, "benchmarks.slept", asked)

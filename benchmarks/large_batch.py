@@ -14,16 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.record import Log
-from bootstrap.generator import write_reviews
+from benchmarks.rows import learnable_dataset
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from jobs.pipeline import preprocess
-from jobs.sources import Inputs
 from trainer.config import parse
 from trainer.data import load
 
 BATCHES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)
-_GENERATED = 20_000
 _SGD = ["--optimiser", "sgd", "--learning-rate", "0.2"]
 RECIPES: dict[str, list[str]] = {
     "adam": ["--rate-scaling", "none"],
@@ -47,7 +44,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     log = Log("large_batch")
     with TemporaryDirectory() as folder:
-        dataset = options.dataset or _generated(Path(folder))
+        dataset = options.dataset or learnable_dataset(Path(folder))
         data = load(dataset)
         log.say(f"{dataset.name}: {len(data.training)} rows, {len(data.test)} to test")
         found: list[dict[str, Any]] = []
@@ -72,11 +69,6 @@ def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence
     with Bars() as bars:
         summary = train_here(config, ranks=1, bars=bars)
     return {name: summary[name] for name in ("accuracy", "balanced_accuracy", "steps", "best_epoch")}
-
-
-def _generated(folder: Path) -> Path:
-    write_reviews(folder / "reviews.json", texts=_GENERATED)
-    return Path(preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
 
 
 def _mean(found: Sequence[dict[str, Any]], batch: int, recipe: str, measure: str) -> str:

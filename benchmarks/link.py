@@ -20,14 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.record import Log
-from bootstrap.generator import write_reviews
-from jobs.pipeline import preprocess
-from jobs.sources import Inputs
+from benchmarks.rows import learnable_dataset
 from trainer.config import RANK_ENVIRONMENT
 
 WAYS = {"dense": None, "touched rows": 32, "touched rows, 16 bits": 16}
 """And the bits of a number."""
-_GENERATED = 20_000
 _PORT = 29_401
 _NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
 _HOME = Path(__file__).parents[1]
@@ -48,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
     whole: dict[str, list[dict[str, float]]] = {way: [] for way, bits in WAYS.items() if bits}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        dataset = (options.dataset or _generated(folder)).resolve()
+        dataset = (options.dataset or learnable_dataset(folder)).resolve()
         with _linked(options.megabits) as hosts:
             for run in range(options.runs):
                 for way, bits in WAYS.items():
@@ -130,8 +127,3 @@ def _linked(megabits: int) -> Iterator[list[str]]:
 
 def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True)
-
-
-def _generated(folder: Path) -> Path:
-    write_reviews(folder / "reviews.json", texts=_GENERATED)
-    return Path(preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)

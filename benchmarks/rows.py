@@ -1,19 +1,22 @@
-"""A dataset of random words whose rows are as long as those of reviews: for the speed of training, not for what is
-learnt."""
+"""Datasets for benchmarks of training: random words, for its speed alone, and generated reviews, to learn from."""
 
 from pathlib import Path
 
 import numpy as np
 
+from bootstrap.generator import write_reviews
 from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
+from jobs.pipeline import preprocess
+from jobs.sources import Inputs
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
 _BLOCK = 1_000_000
 
 
 def write_rows(path: Path, training: int) -> None:
-    """At least so many rows to train on, beside a twentieth of them for validation, and 100 to test."""
+    """Random words in rows as long as those of reviews: at least so many to train on, beside a twentieth of them for
+    validation, and 100 to test."""
     write_dataset(
         path,
         train=_rows(training * 20 // 19 + 1),
@@ -22,6 +25,12 @@ def write_rows(path: Path, training: int) -> None:
         settings=Settings(row_length=ROW_LENGTH, vocabulary_size=VOCABULARY),
         stopwords=frozenset(),
     )
+
+
+def learnable_dataset(folder: Path) -> Path:
+    """Of 20,000 generated reviews."""
+    write_reviews(folder / "reviews.json", texts=20_000)
+    return Path(preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
 
 
 def _rows(count: int) -> Rows:

@@ -8,21 +8,18 @@ packed sequences, with the environment that Shoal gives its ranks. Rows a second
 
 import argparse
 import itertools
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.ranks import run_on
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from trainer.config import RANK_ENVIRONMENT, parse
+from trainer.config import parse
 
 MODELS = {
     "default": {},
@@ -90,15 +87,4 @@ def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, options:
         "epochs": options.epochs,
         "packed": packed,
     }
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    done = subprocess.run(
-        [sys.executable, *torchrun, "-m", "benchmarks.peers.plain_torch", json.dumps(asked)],
-        env={**os.environ, **RANK_ENVIRONMENT},
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(done.stderr)
-    return float(json.loads(done.stdout.splitlines()[-1])["rate"])
+    return float(run_on(ranks, "benchmarks.peers.plain_torch", asked)["rate"])

@@ -1,0 +1,28 @@
+"""A module of ours on several ranks of this machine, with the environment that Shoal gives its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.config import RANK_ENVIRONMENT
+
+
+def run_on(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Start `module` by torchrun with a JSON object as its argument; returns the JSON object that it prints last."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    done = subprocess.run(
+        [sys.executable, *torchrun, "-m", module, json.dumps(asked)],
+        env={**os.environ, **RANK_ENVIRONMENT},
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed
