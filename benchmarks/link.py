@@ -25,6 +25,7 @@ from trainer.config import RANK_ENVIRONMENT
 
 WAYS = {"dense": None, "touched rows": 32, "touched rows, 16 bits": 16}
 """And the bits of a number."""
+_STEP = ("reducing", "step")
 _PORT = 29_401
 _NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
 _HOME = Path(__file__).parents[1]
@@ -64,9 +65,6 @@ def main(arguments: Sequence[str]) -> None:
         rows.append([way, *cells, *steps])
     log.table([f"{options.megabits} Mbit/s", "MB", "all-reduce alone, ms", "of a step, ms", "the step, ms"], rows)
     log.keep({"options": {**vars(options), "dataset": dataset.name}, "alone": alone, "whole": whole})
-
-
-_STEP = ("reducing", "step")
 
 
 def _trained(hosts: Sequence[str], dataset: Path, output: Path, bits: int, batch: int) -> dict[str, float]:

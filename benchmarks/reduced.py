@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from corpus.text import FIRST_WORD
 from trainer import models
 from trainer.clock import Laps
 from trainer.config import PRESETS, TrainConfig
@@ -31,16 +32,16 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = load(Path(asked["data"]))
     config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])
-    model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + 2, outputs=1))
+    model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
     order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
     everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
+    laps = Laps()
+    exchange = Exchange(model, laps=laps, bits=asked["bits"] or 32)
     seconds, sizes = [], []
     for trial in range(_TRIALS):
         words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)
         model.zero_grad()
-        laps = Laps()
         laps.begin(1)
-        exchange = Exchange(model, laps=laps, bits=asked["bits"] or 32)
         dist.barrier()
         start = time.perf_counter()
         if asked["bits"] is None:

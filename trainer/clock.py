@@ -133,6 +133,13 @@ class GPULaps(Laps):
         self._add(phases)
 
 
+def laps_of(device: torch.device, *, slowed: bool) -> Laps:
+    """The laps of a rank that computes on `device`, and is slowed or not."""
+    if device.type != "cuda":
+        return Laps()
+    return WaitingLaps() if slowed else GPULaps()
+
+
 def _seconds() -> defaultdict[str, float]:
     return defaultdict(float)
 

@@ -74,23 +74,23 @@ class Compute:
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         loss = torch.zeros((), device=self._device, dtype=self._model.embedding.weight.dtype)
         size = self._fitting or max(1, len(numbers))
-        for start in range(0, len(numbers), size):
-            loss += self._piece(numbers[start : start + size], of, step)
         scale = loss_scale(self._model.precision, of)
+        for start in range(0, len(numbers), size):
+            loss += self._piece(numbers[start : start + size], of, step, scale)
         if scale != 1.0:
             for parameter in self._model.parameters():
                 if parameter.grad is not None:
                     parameter.grad /= scale
         return loss
 
-    def _piece(self, numbers: IntArray, of: int, step: int) -> Tensor:
+    def _piece(self, numbers: IntArray, of: int, step: int, scale: float) -> Tensor:
         batch = self._rows.batch(numbers, self._device)
         keys = torch.from_numpy(dropout.keys(self._seed, step, batch.numbers)).to(self._device, non_blocking=True)
         self._laps.end_of(ROWS)
         outputs = self._model(batch.tokens, batch.lengths, keys)  # (n, outputs)
         loss = self._loss.sum(outputs, batch.labels, batch.ratings) / of
         self._laps.end_of(FORWARD)
-        (loss * loss_scale(self._model.precision, of)).backward()  # type: ignore[no-untyped-call]
+        (loss * scale).backward()  # type: ignore[no-untyped-call]
         self._laps.end_of(BACKWARD)
         return loss.detach()
 

@@ -23,8 +23,8 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
 }
 """Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
 and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)
-Threads that wait for each other sleep: where they spin, a machine that does anything else besides computes 17 times
-slower (two threads on two cores, of which another process wants one)."""
+Threads that wait for each other sleep: where they spin, and something else wants one of their cores, they are many
+times slower."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {
@@ -51,8 +51,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 """Settings under one name; options given beside a preset win over it."""
 
 ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
-"""With half of the words dropped, a model needs so many steps before word order tells it anything, and small datasets
-have few in an epoch."""
+"""Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
 
 
 class Slowed(NamedTuple):
@@ -171,9 +170,9 @@ class TrainConfig:
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
     )
     rows_in: str = _option(
-        "where ranks have the rows: in memory (and on the device that computes), or unpacked on the disk of each "
-        "machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, and on a GPU when "
-        "they fill no more than half of its",
+        "where ranks have the rows: in memory, in memory and on the device that computes (device), or unpacked on the "
+        "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
+        "memory, and on a GPU besides when they fill no more than half of its",
         default="auto",
         choices=("auto", "device", "memory", "disk"),
     )

@@ -22,7 +22,7 @@ from corpus.text import FIRST_WORD
 from trainer import checkpoint, faults, models, precision, start
 from trainer.accounts import Accounts
 from trainer.balance import balancer
-from trainer.clock import ORDER, UPDATE, Clock, GPULaps, Laps, WaitingLaps
+from trainer.clock import ORDER, UPDATE, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
 from trainer.data import Data
@@ -52,12 +52,6 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
         run = _Run(config, ranks, data, stop)
         with run.record:
             return run.train()
-
-
-def _laps(device: torch.device, *, slowed: bool) -> Laps:
-    if device.type != "cuda":
-        return Laps()
-    return WaitingLaps() if slowed else GPULaps()
 
 
 class _Run:
@@ -92,7 +86,7 @@ class _Run:
             self.model.load_state_dict(saved["model"])
             self.optimiser.load_state_dict(saved["optimiser"])
         self.slowed = config.slow.get(ranks.rank, Slowed(1.0))
-        self.laps = _laps(ranks.device, slowed=ranks.rank in config.slow)
+        self.laps = laps_of(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = Compute(
             self.model,
             data.training,
