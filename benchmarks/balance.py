@@ -25,11 +25,13 @@ from bootstrap.train import train_here
 from trainer.config import Slowed, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
-EPOCHS, STEPS_PER_EPOCH = 4, 25
+EPOCHS = 4
 SLOW = 0.56
 
-_BATCHES = {1: 12_000, 5: 2_000, 20: 384}
+_BATCHES = {1: 4_000, 5: 800, 20: 192}
 """Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
+_STEPS = {1: 16, 5: 40, 20: 100}
+"""Steps an epoch: no run is so short that its checkpoints count."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
 _COMPUTING = "1 + 1, computing"
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         for percent, batch in _BATCHES.items():
-            write_rows(folder / f"{percent}.h5", batch * STEPS_PER_EPOCH)
+            write_rows(folder / f"{percent}.h5", batch * _STEPS[percent])
         for run in range(options.runs):
             for change, halves in _CHANGES.items():
                 for percent, batch in _BATCHES.items():
@@ -68,13 +70,15 @@ def main(arguments: Sequence[str]) -> None:
                 run["share"] = ideal_seconds(run["rows"], rates, _CHANGES[change]) / run["seconds"]
     rows = []
     for (ranks, change, percent, how), runs in found.items():
-        share, reducing = (median(run[figure] for run in runs) for figure in ("share", "communication"))
-        without = median(run["share"] + run["communication"] for run in runs)
-        rows.append(
-            [ranks, change, f"{percent}", how, f"{share:.1%}", f"{reducing:.1%}", f"{without:.1%}", str(len(runs))]
-        )
+        shown = [median(run[figure] for run in runs) for figure in ("share", "communication", "imbalance")]
+        shown.insert(2, median(run["share"] + run["communication"] for run in runs))
+        rows.append([ranks, change, f"{percent}", how, *(f"{figure:.1%}" for figure in shown), str(len(runs))])
     log.table(
-        ["ranks", "speeds", "all-reduce, about %", "balance", "share of ideal", "all-reduce", "sum", "runs"], rows
+        [
+            *("ranks", "speeds", "all-reduce, about %", "balance"),
+            *("share of ideal", "all-reduce", "sum of these", "imbalance", "runs"),
+        ],
+        rows,
     )
     log.keep({"own_rates": own_rates, "runs": [[*case, runs] for case, runs in found.items()]})
 
@@ -97,7 +101,7 @@ def _trained(folder: Path, percent: int, batch: int, how: str, halves: bool, see
         global_batch=batch,
         balance=how,
         rate_scaling="none",
-        slow={1: Slowed(slowness, 2 * slowness, EPOCHS * STEPS_PER_EPOCH // 2) if halves else Slowed(slowness)},
+        slow={1: Slowed(slowness, 2 * slowness, EPOCHS * _STEPS[percent] // 2) if halves else Slowed(slowness)},
         threads=1,
         seed=seed,
     )
@@ -114,7 +118,7 @@ def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
         "how": how,
         "reducing": percent / 100,
         "epochs": EPOCHS,
-        "steps_per_epoch": STEPS_PER_EPOCH,
+        "steps_per_epoch": _STEPS[percent],
         "halves": halves,
         "seed": seed,
     }

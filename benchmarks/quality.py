@@ -1,12 +1,16 @@
 """Whether the model classifies as well as fastText does: the same encoded rows, the same test rows, several seeds.
 
-    python -m benchmarks quality NAME[:LABEL]=FILE[,FILE...]... [--seeds 5] [--option=--NAME=VALUE...]
+    python -m benchmarks quality NAME[:LABEL]=FILE[,FILE...]... [--seeds 5] [--own-split] [--option=--NAME=VALUE...]
 
 Each NAME is a pile of reviews that is preprocessed first; LABEL is the field of its labels, where it has several that
 may be. fastText (Joulin et al. 2017), supervised and with single
 words, gets the rows as texts of word ids: those that Shoal's model learns from, and the number of epochs and the rate
 that do best on the rows held out, which Shoal uses to choose its best epoch. Beside it, fastText on the cleaned texts
-whole, without cutting, dropping stopwords or a vocabulary. The test rows are looked at once a run.
+whole, without cutting, dropping stopwords or a vocabulary.
+
+Each seed splits a pile's rows into those to learn from and those to test anew, as large as the dataset's own: a few
+thousand test rows favour one model or the other by chance, by more than two good ones differ. `--own-split` keeps to
+the dataset's own.
 """
 
 import argparse
@@ -26,6 +30,8 @@ from benchmarks.record import Log
 from bootstrap.generator import write_reviews
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
+from corpus.dataset import ARRAYS, open_dataset, write_dataset
+from corpus.dataset import Rows as Block
 from corpus.formats import Codes
 from corpus.settings import Settings
 from corpus.text import digest, in_test_set, modal_rating, words
@@ -43,6 +49,8 @@ _EPOCHS, _RATES = (5, 25), (0.1, 0.5)
 _MEASURES = ("accuracy", "f1_negative", "balanced_accuracy")
 
 Example = tuple[str, int]
+Parts = tuple[list[Example], list[Example], list[Example]]
+"""To learn from, held out, to test."""
 Figures = dict[str, float]
 
 
@@ -59,6 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--option", action="append", default=[], help="an option of shoal train, such as --option=--hidden=64"
     )
+    parser.add_argument("--own-split", action="store_true", help="the dataset's own test rows with every seed")
     options = parser.parse_args(arguments)
     log = Log("quality")
     record: dict[str, dict[str, list[Figures]]] = {}
@@ -73,21 +82,56 @@ def main(arguments: Sequence[str]) -> None:
             made = preprocess(inputs, folder)
             data = load(Path(made.dataset))
             log.say(f"\n{name}: {len(data.training)} rows, {len(data.validation)} held out, {len(data.test)} to test")
-            learnt, held_out, test = (_as_texts(rows) for rows in (data.training, data.validation, data.test))
             whole = _whole_texts(inputs)
             found: dict[str, list[Figures]] = {"shoal": [], "fastText, same rows": [], "fastText, whole texts": []}
+            dataset, majority = Path(made.dataset), []
             for seed in range(options.seeds):
-                found["shoal"].append(_shoal(Path(made.dataset), Path(folder) / "model", seed, options.option))
+                if not options.own_split:
+                    dataset = _split_anew(Path(made.dataset), Path(folder) / f"{seed}.h5", seed)
+                    whole = _shuffled(whole, seed)
+                    data = load(dataset)
+                learnt, held_out, test = (_as_texts(rows) for rows in (data.training, data.validation, data.test))
+                majority.append(max(np.bincount([label for _, label in test])) / len(test))
+                found["shoal"].append(_shoal(dataset, Path(folder) / "model", seed, options.option))
                 found["fastText, same rows"].append(_fasttext(Path(folder), learnt, held_out, test, seed))
                 found["fastText, whole texts"].append(_fasttext(Path(folder), whole[0], whole[1], whole[2], seed))
-        majority = max(np.bincount([label for _, label in test])) / len(test)
         rows = []
         for model, runs in found.items():
             cells = [_spread([run[measure] for run in runs]) for measure in _MEASURES]
             rows.append([model, *cells, _spread([run["seconds"] for run in runs], 1)])
-        log.table([f"{name} (majority {majority:.1%})", *_MEASURES, "seconds"], rows)
+        log.table([f"{name} (majority {mean(majority):.1%})", *_MEASURES, "seconds"], rows)
         record[name] = found
-    log.keep({"piles": options.piles, "options": options.option, "runs": record})
+    log.keep({"piles": options.piles, "options": options.option, "own_split": options.own_split, "runs": record})
+
+
+def _split_anew(path: Path, output: Path, seed: int) -> Path:
+    """The rows of a dataset, dealt by chance into as many to learn from and to test as it has."""
+    with open_dataset(path) as dataset:
+        columns = [
+            np.concatenate([getattr(split, name)[:] for split in (dataset.train, dataset.test)]) for name in ARRAYS
+        ]
+        mixed = np.random.default_rng(seed).permutation(len(columns[0]))
+        train, test = (
+            Block(*(column[part] for column in columns))
+            for part in (mixed[: len(dataset.train)], mixed[len(dataset.train) :])
+        )
+        write_dataset(
+            output,
+            train=train,
+            test=test,
+            vocabulary=dataset.vocabulary,
+            settings=dataset.settings,
+            stopwords=dataset.stopwords,
+        )
+    return output
+
+
+def _shuffled(parts: Parts, seed: int) -> Parts:
+    """Examples dealt by chance into parts of the same sizes."""
+    everything = [example for part in parts for example in part]
+    random.Random(seed).shuffle(everything)  # noqa: S311
+    ends = list(itertools.accumulate(len(part) for part in parts))
+    return everything[: ends[0]], everything[ends[0] : ends[1]], everything[ends[1] :]
 
 
 def _shoal(dataset: Path, output: Path, seed: int, options: Sequence[str]) -> Figures:
@@ -139,7 +183,7 @@ def _as_texts(rows: Rows) -> list[Example]:
     ]
 
 
-def _whole_texts(inputs: Inputs) -> tuple[list[Example], list[Example], list[Example]]:
+def _whole_texts(inputs: Inputs) -> Parts:
     """The distinct cleaned texts of a pile: to learn from, held out (a twentieth), and to test."""
     understanding = understand(inputs)
     settings = understanding.settings(Settings())

@@ -9,17 +9,21 @@ from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
 from jobs.pipeline import preprocess
 from jobs.sources import Inputs
+from trainer.data import VALIDATION_SHARE
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
 _BLOCK = 1_000_000
 
 
 def write_rows(path: Path, training: int) -> None:
-    """Random words in rows as long as those of reviews: at least so many to train on, beside a twentieth of them for
-    validation, and 100 to test."""
+    """Random words in rows as long as those of reviews: so many to train on, beside a twentieth of all for validation,
+    and 100 to test."""
+    rows = training
+    while rows - int(rows * VALIDATION_SHARE) < training:
+        rows += 1 + (training - rows + int(rows * VALIDATION_SHARE)) // 2
     write_dataset(
         path,
-        train=_rows(training * 20 // 19 + 1),
+        train=_rows(rows),
         test=_rows(100),
         vocabulary=[f"w{number}" for number in range(VOCABULARY)],
         settings=Settings(row_length=ROW_LENGTH, vocabulary_size=VOCABULARY),

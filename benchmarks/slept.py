@@ -4,13 +4,12 @@ Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance,
 shall be (`reducing`), `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed midway, `seed` of the
 noise. Rank 0 prints the share of ideal, and the share of the time that the all-reduce took.
 
-A rank takes a + b * rows / speed seconds, a being a twentieth of a step, with 3% of noise.
+A rank takes a + b * rows / speed seconds, a being a twentieth of a step, with 1% of noise.
 """
 
 import json
 import sys
 import time
-from statistics import median
 
 import numpy as np
 import torch
@@ -20,10 +19,10 @@ from trainer.accounts import Accounts
 from trainer.balance import balancer
 
 _BATCH = 512
-_FLOATS = 250_000  # about what the embedding rows of a batch and the other weights are
-_FIXED, _NOISE = 0.05, 0.03
+_FLOATS = 100_000  # about the embedding rows of a few hundred texts
+_FIXED, _NOISE = 0.05, 0.01
 _TRIALS = 40
-_EARLY = 0.0004
+_EARLY = 0.0001
 """The kernel wakes sleepers late by less than this, so the rest of the time is spent looking at the clock."""
 
 
@@ -34,13 +33,16 @@ def main() -> None:
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])
     gradients = torch.zeros(_FLOATS)
+    told = gradients[: 2 * len(speeds)].view(2, -1)  # computing and reducing, a rank
     step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
     fixed, per_row = _FIXED * step_seconds, (1 - _FIXED) * step_seconds * speeds.sum() / _BATCH
     steps = asked["epochs"] * asked["steps_per_epoch"]
     change = steps // 2 if asked["halves"] else steps
     noise = np.random.default_rng((asked["seed"], rank)).normal(1.0, _NOISE, steps)
-    equal = _BATCH / len(speeds)
-    rates = equal / (fixed + per_row * equal / speeds)  # as the trainer measures them
+    rates = np.ones(len(speeds))
+    for _ in range(2):  # as the trainer measures them
+        shares = _BATCH * rates / rates.sum()
+        rates = shares / (fixed + per_row * shares / speeds)
     splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"])
     accounts, reducing = Accounts(len(speeds)), 0.0
     dist.barrier()
@@ -52,34 +54,33 @@ def main() -> None:
         if rows:
             _sleep_until(begun + (fixed + per_row * rows / speed) * noise[step])
         computing = time.perf_counter() - begun if rows else 0.0
-        told = torch.zeros(2, len(speeds), dtype=torch.float64)
+        told.zero_()
         told[:, rank] = torch.tensor([computing, reducing])
         begun = time.perf_counter()
         dist.all_reduce(gradients)
         reducing = time.perf_counter() - begun
-        dist.all_reduce(told)
-        splitting.observe(split, told[0].numpy())
-        accounts.add(told[0].numpy(), told[1].numpy())
+        splitting.observe(split, told[0].double().numpy())
+        accounts.add(*told.double().numpy())
     seconds = time.perf_counter() - start
     if rank == 0:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
         ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
         lost = accounts.lost(seconds=seconds, share=ideal / seconds, rates=rates.tolist(), ordering=0.0)
-        print(json.dumps({"share": ideal / seconds, "communication": lost["communication"]}))  # noqa: T201
+        found = {"share": ideal / seconds, **{name: lost[name] for name in ("communication", "imbalance")}}
+        print(json.dumps(found))  # noqa: T201
     dist.destroy_process_group()
 
 
 def _reduce_seconds(gradients: torch.Tensor) -> float:
-    """What an all-reduce takes when all ranks come to it together; the same on every rank."""
-    found = []
-    for _ in range(_TRIALS):
+    """What an all-reduce takes of the rank that comes to it last; the same on every rank."""
+    found = torch.zeros(_TRIALS, dtype=torch.float64)
+    for trial in range(_TRIALS):
         dist.barrier()
         start = time.perf_counter()
         dist.all_reduce(gradients)
-        found.append(time.perf_counter() - start)
-    agreed = torch.tensor([median(found)], dtype=torch.float64)
-    dist.broadcast(agreed, src=0)
-    return float(agreed)
+        found[trial] = time.perf_counter() - start
+    dist.all_reduce(found, dist.ReduceOp.MIN)
+    return float(found.median())
 
 
 def _sleep_until(end: float) -> None:

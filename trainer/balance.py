@@ -15,8 +15,8 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-FIRST_REBALANCES = (1, 3, 6)
-"""Rebalance after so many observations, before the regular rhythm: the first split is a guess, so leave it soon."""
+FIRST_REBALANCES = (3, 6)
+"""Rebalance after so many observations, before the regular rhythm: the first split knows of one number of rows only."""
 
 _RECENT = 3
 """Observations that must agree before an older history is dropped: one slow step is noise, three are a change."""
@@ -30,6 +30,10 @@ _WORTHWHILE = 0.01
 _PATIENCE, _MOST_PATIENCE = 4, 64
 """Rebalances that a rank is without rows before it is given one again, at first and at most. A rank that fails such a
 trial waits twice as long for its next: a stall that passes costs little, and so does a rank that never recovers."""
+
+_STALL = 1.2
+"""A time that is so many times what the fit, scaled to the median, says is no part of it: something held the rank up.
+Times err upwards alone, so the others are not spread about their median by as much."""
 
 _TRUST_IN_PROPORTION = 0.05
 """How firmly the fit holds on to a = 0 while the row counts seen are too alike to tell a from b."""
@@ -60,12 +64,34 @@ def equalise(total: int, fixed: FloatArray, per_row: FloatArray) -> IntArray:
     return proportional(total, np.maximum(0.0, finish[last] - fixed) / per_row)
 
 
+def deal(lengths: npt.NDArray[np.uint16], split: IntArray, rank: int) -> IntArray:
+    """(split[rank],): where the rows of a rank are in a global batch, whose texts have `lengths` (rows,).
+
+    Every rank gets the same mixture of short and long ones, as nearly as its number of rows lets it: the shortest
+    first, they are dealt to all ranks in turn, to each as often as it has rows. Otherwise luck would decide who waits
+    for whom.
+    """
+    turns = np.concatenate([(np.arange(count) + 0.5) / count for count in split if count])  # (rows,), by rank
+    whose = np.repeat(np.arange(len(split)), split)[np.argsort(turns, kind="stable")]  # (rows,)
+    dealt: IntArray = np.argsort(lengths, kind="stable")[whose == rank]
+    return dealt
+
+
 def fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
     """a >= 0 and b > 0 of seconds = a + b * rows, from observations (n,) with rows > 0 and seconds > 0.
 
-    Robust to outliers by taking the median of the observations with equal rows, then a least-squares line that is
-    drawn towards a = 0 (ridge regression): with only one row count seen, time is taken as proportional to rows.
+    A line that is drawn towards a = 0: with only one row count seen, time is taken as proportional to rows. It is
+    robust to outliers: it goes through the medians of the observations with equal rows, and goes a second time without
+    those that are far above it.
     """
+    a, b = _line(rows, seconds)
+    ratios = seconds / (a + b * rows)  # (n,)
+    usual = ratios <= _STALL * np.median(ratios)
+    return _line(rows[usual], seconds[usual])
+
+
+def _line(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
+    """By least squares with a penalty on a (ridge regression), of the medians by rows."""
     counts, where = np.unique(rows, return_inverse=True)  # (m,), (n,)
     medians = np.array([np.median(seconds[where == group]) for group in range(len(counts))])  # (m,)
     weights = np.bincount(where).astype(np.float64)  # (m,)
@@ -187,6 +213,7 @@ class BySteps:
     def __init__(self, *, rates: FloatArray, every: int) -> None:
         """`rates` (ranks,): rows a second, above 0. `every`: observations between rebalances."""
         ranks = len(rates)
+        self._rates = rates
         self._every = every
         self._fixed = np.zeros(ranks)
         self._per_row = 1.0 / rates
@@ -194,6 +221,8 @@ class BySteps:
         self._without = [0] * ranks  # rebalances in a row
         self._patience = [_PATIENCE] * ranks
         self._observations = 0
+        self._latest = deque[FloatArray](maxlen=_RECENT)
+        """By what factors the ranks' last times differ from what the split counts on: (ranks,) each."""
         self._history = [deque[tuple[int, float]](maxlen=2 * max(every, _RECENT)) for _ in range(ranks)]
         self._fits = [(0.0, float(seconds)) for seconds in self._per_row]
 
@@ -211,15 +240,25 @@ class BySteps:
         """Take in one step's rows and own compute seconds, (ranks,) each; 0 seconds where they are not known."""
         if not seconds.any():
             return  # a GPU's first steps
+        if not self._observations:
+            self._remember_rates(rows)
         for history, count, duration in zip(self._history, rows.tolist(), seconds.tolist(), strict=True):
             if count > 0 and duration > 0:
                 history.append((count, duration))
         self._observations += 1
+        self._latest.append(seconds / np.where(rows > 0, self._fixed + self._per_row * rows, np.inf))
         regular = self._observations in FIRST_REBALANCES or self._observations % self._every == 0
-        if regular or (self._least.any() and (self._tried() & (self._least > 0)).any()):
+        if regular or self._departed() or (self._least.any() and (self._tried() & (self._least > 0)).any()):
             self._rebalance(int(rows.sum()))
 
+    def _remember_rates(self, rows: IntArray) -> None:
+        """Take the rates as seen before the first step: they outweigh a slow one or two at the beginning."""
+        for history, count, rate in zip(self._history, rows.tolist(), self._rates.tolist(), strict=True):
+            if count > 0:
+                history.extend([(count, count / rate)] * _RECENT)
+
     def _rebalance(self, total: int) -> None:
+        self._latest.clear()
         for rank, history in enumerate(self._history):
             if history:
                 self._fits[rank] = _follow(history, *self._fits[rank])
@@ -244,6 +283,15 @@ class BySteps:
                 self._patience[rank] = min(2 * self._patience[rank], _MOST_PATIENCE)
                 self._history[rank].clear()
                 self._least[rank] = 1
+
+    def _departed(self) -> bool:
+        """Whether a rank's last times all say that its speed is another one: then a look cannot wait for its turn."""
+        if len(self._latest) < _RECENT:
+            return False
+        latest = np.array(self._latest)  # (_RECENT, ranks)
+        known = latest > 0
+        departed = (latest > _CHANGE).all(0) | (known & (latest < 1 / _CHANGE)).all(0)
+        return bool(departed.any())
 
     def _tried(self) -> npt.NDArray[np.bool_]:
         """(ranks,): whose newest entries are of single rows: what is then known of the rank is known for sure."""

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from corpus.text import FIRST_WORD
 from trainer import checkpoint, faults, models, precision, start
 from trainer.accounts import Accounts
-from trainer.balance import balancer
+from trainer.balance import balancer, deal
 from trainer.clock import ORDER, UPDATE, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
@@ -101,7 +101,7 @@ class _Run:
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
-        self.rates = self._own_rates(self.order.global_batch // ranks.size)
+        self.rates = self._own_rates()
         with ranks.agreement():
             try:
                 self.balancer = balancer(
@@ -128,8 +128,7 @@ class _Run:
         self._save()
         self.laps.finish()
         if not self.stopped:
-            share = int(self.balancer.split(self.order.global_batch)[self.ranks.rank])
-            self.rates = [max(pair) for pair in zip(self.rates, self._own_rates(share), strict=True)]
+            self.rates = [max(pair) for pair in zip(self.rates, self._own_rates(), strict=True)]
         summary = self._summary()
         if self.ranks.first:
             if not self.stopped:
@@ -169,10 +168,9 @@ class _Run:
         rank, size = self.ranks.rank, self.order.size(self.progress.step)
         split = self.balancer.split(size)  # (ranks,)
         self.rows_of_ranks += split
-        end = int(split[: rank + 1].sum())
         self.laps.begin(int(split[rank]))
         rows = self.order.batch(self.progress.epoch, self.progress.step)  # (global batch,)
-        own = rows[end - int(split[rank]) : end]  # (local batch,)
+        own = rows[deal(self.data.training.lengths[rows], split, rank)]  # (local batch,)
         words = self.data.training.ids(rows, self.model.embedding.num_embeddings)
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.steps_done, self.steps, self.order.global_batch)
@@ -280,12 +278,12 @@ class _Run:
             seconds=round(time.monotonic() - start, 3),
         )
 
-    def _own_rates(self, share: int) -> list[float]:
+    def _own_rates(self) -> list[float]:
         return own_rates(
             self.model,
             self.data.training,
             self.config,
-            share=share,
+            total=self.order.global_batch,
             loss=self.loss,
             slowness=self.slowed.at(self.steps_done),
         )

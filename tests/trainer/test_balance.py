@@ -12,6 +12,7 @@ from trainer.balance import (
     FloatArray,
     IntArray,
     balancer,
+    deal,
     equalise,
     fit,
     parse,
@@ -179,9 +180,53 @@ def test_what_balancing_can_be_told() -> None:
 
 def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
     cluster = Cluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
-    splits = cluster.run(BySteps(rates=np.ones(4), every=EVERY), 40, total=512)
-    assert cluster.idle(splits[1]) < 0.06
-    assert max(cluster.idle(split) for split in splits[10:]) < 0.04
+    for rates, steps in ((np.array([1.0, 1.0, 1.0, 0.56]), 0), (np.ones(4), 3)):
+        splits = cluster.run(BySteps(rates=rates, every=EVERY), 40, total=512)
+        assert cluster.idle(splits[steps]) < 0.06
+        assert max(cluster.idle(split) for split in splits[10:]) < 0.04
+
+
+def test_slow_first_steps_do_not_change_what_the_own_rates_say() -> None:
+    balancer = BySteps(rates=np.array([1000.0, 560.0]), every=EVERY)
+    first = balancer.split(256)
+    balancer.observe(first, np.array([0.164, 0.4]))
+    balancer.observe(first, np.array([0.3, 0.164]))
+    balancer.observe(first, np.array([0.164, 0.164]))
+    assert np.abs(balancer.split(256) - first).max() <= 2
+
+
+def test_a_stall_now_and_then_does_not_enter_the_fit() -> None:
+    rows = np.array([100.0, 110.0, 120.0, 130.0, 140.0, 150.0])
+    seconds = 0.01 + 0.001 * rows
+    seconds[[1, 4]] *= (3.0, 2.0)
+    a, b = fit(rows, seconds)
+    assert (a + b * rows)[[0, 2, 3, 5]] == pytest.approx(seconds[[0, 2, 3, 5]], rel=0.02)
+
+
+def test_a_rank_that_slows_down_is_relieved_after_three_steps() -> None:
+    cluster, balancer = Cluster([0.002] * 3, [0.0005] * 3), BySteps(rates=np.ones(3), every=EVERY)
+    before = cluster.run(balancer, 41)[-1]
+    cluster.per_row[1] *= 2
+    splits = cluster.run(balancer, 4)
+    assert np.array_equal(splits[2], before)
+    assert splits[3][1] < 0.7 * before[1]
+
+
+@given(
+    lengths=st.lists(st.integers(1, 300), min_size=1, max_size=200),
+    weights=st.lists(st.floats(0, 5), min_size=1, max_size=6).filter(any),
+)
+def test_dealing_gives_every_row_to_one_rank_and_like_lengths_to_all(lengths: list[int], weights: list[float]) -> None:
+    texts = np.array(lengths, dtype=np.uint16)
+    split = proportional(len(texts), np.array(weights))
+    dealt = [deal(texts, split, rank) for rank in range(len(split))]
+    assert [len(rows) for rows in dealt] == split.tolist()
+    assert sorted(np.concatenate(dealt).tolist()) == list(range(len(texts)))
+    for rows in dealt:
+        if len(rows):
+            # its k-th row is less than a row of its own, and one of each rank, from where it would be by itself
+            off = 1 / len(rows) + len(split) / len(texts)
+            assert abs(texts[rows].mean() - texts.mean()) <= off * (int(texts.max()) - int(texts.min()))
 
 
 def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:

@@ -6,6 +6,7 @@ the words, and `mean+words` puts beside that average the one of the word vectors
 which is most of a sentiment, then reaches the last layers without having to be learnt by the LSTM first.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +17,11 @@ from corpus.text import PADDING
 from trainer.dropout import Dropout
 from trainer.models.classifier import Classifier
 
-_GROUPS = 4
-_GROUP_ROWS = 24
-"""On a CPU a batch is computed in a few groups of similar length, so that short texts do not wait for long ones;
-groups below this size cost more than they save (measured on an EPYC core: 1.7 times faster at batch 256)."""
+_MOST_GROUPS = 8
+"""On a CPU a batch is computed in a few groups of similar length, so that short texts do not wait for long ones, but
+not in many, as few rows take nearly as long as some more. A quarter of the root of the rows, and no more than this, is
+within a tenth of the best from 64 rows to 4,000 (measured on an EPYC core: 1.5 times faster than one group at 256, and
+2.1 times at 2,000)."""
 
 _HEAD = 32
 _WORD_SCALE = 0.1
@@ -62,7 +64,7 @@ class LSTMClassifier(Classifier):
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if tokens.is_cuda:
             return self._one_group(tokens, lengths, keys)
-        groups = max(1, min(_GROUPS, len(tokens) // _GROUP_ROWS))
+        groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
         some_keys = keys.chunk(groups) if keys is not None else [None] * groups
         each = zip(tokens.chunk(groups), lengths.chunk(groups), some_keys, strict=True)
         return torch.cat([self._one_group(some[:, : int(long.max())], long, key) for some, long, key in each])
