@@ -2,7 +2,8 @@
 
 Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, what share of a step the all-reduce
 shall be (`reducing`), `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed midway, `seed` of the
-noise. Rank 0 prints the share of ideal, and the share of the time that the all-reduce took.
+noise. Rank 0 prints the share of ideal, and the shares of the time that the all-reduce took and that ranks waited for
+the last.
 
 A rank takes a + b * rows / speed seconds, a being a twentieth of a step, with 1% of noise.
 """
@@ -43,8 +44,8 @@ def main() -> None:
     for _ in range(2):  # as the trainer measures them
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
-    splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"])
-    accounts, reducing = Accounts(len(speeds)), 0.0
+    splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
+    accounts, reducing, late = Accounts(len(speeds)), 0.0, None
     dist.barrier()
     start = time.perf_counter()
     for step in range(steps):
@@ -59,8 +60,11 @@ def main() -> None:
         begun = time.perf_counter()
         dist.all_reduce(gradients)
         reducing = time.perf_counter() - begun
-        splitting.observe(split, told[0].double().numpy())
-        accounts.add(*told.double().numpy())
+        if late is not None:
+            splitting.observe(*late)  # a step late, as the trainer
+        computed, reduced = told.double().numpy()
+        late = split, computed
+        accounts.add(computed, reduced)
     seconds = time.perf_counter() - start
     if rank == 0:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)

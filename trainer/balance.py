@@ -7,6 +7,7 @@ speed. It wants each rank's own compute time.
 """
 
 from collections import deque
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -32,8 +33,8 @@ _PATIENCE, _MOST_PATIENCE = 4, 64
 trial waits twice as long for its next: a stall that passes costs little, and so does a rank that never recovers."""
 
 _STALL = 1.2
-"""A time that is so many times what the fit, scaled to the median, says is no part of it: something held the rank up.
-Times err upwards alone, so the others are not spread about their median by as much."""
+"""A time that is so many times what the fit says, when the fit is scaled to the median of all, is no part of it:
+something held the rank up. Times err upwards alone, so the others are not spread about their median by as much."""
 
 _TRUST_IN_PROPORTION = 0.05
 """How firmly the fit holds on to a = 0 while the row counts seen are too alike to tell a from b."""
@@ -61,20 +62,35 @@ def equalise(total: int, fixed: FloatArray, per_row: FloatArray) -> IntArray:
     a, rate = fixed[by_start], 1.0 / per_row[by_start]
     finish = (total + np.cumsum(a * rate)) / np.cumsum(rate)  # (ranks,): when the first 1, 2, ... ranks are done
     last = np.flatnonzero(finish > a)[-1]
-    return proportional(total, np.maximum(0.0, finish[last] - fixed) / per_row)
+    split = proportional(total, np.maximum(0.0, finish[last] - fixed) / per_row)
+    for _ in range(len(split)):  # each part is off by less than a row, which for a slow rank may be much
+        late = int(np.argmax(np.where(split > 0, fixed + per_row * split, -1.0)))
+        early = int(np.argmin(fixed + per_row * (split + 1)))
+        if fixed[early] + per_row[early] * (split[early] + 1) >= fixed[late] + per_row[late] * split[late]:
+            break
+        split[late] -= 1
+        split[early] += 1
+    return split
 
 
 def deal(lengths: npt.NDArray[np.uint16], split: IntArray, rank: int) -> IntArray:
     """(split[rank],): where the rows of a rank are in a global batch, whose texts have `lengths` (rows,).
 
     Every rank gets the same mixture of short and long ones, as nearly as its number of rows lets it: the shortest
-    first, they are dealt to all ranks in turn, to each as often as it has rows. Otherwise luck would decide who waits
-    for whom.
+    first, they are dealt to all ranks in turn. Otherwise luck would decide who waits for whom.
     """
-    turns = np.concatenate([(np.arange(count) + 0.5) / count for count in split if count])  # (rows,), by rank
-    whose = np.repeat(np.arange(len(split)), split)[np.argsort(turns, kind="stable")]  # (rows,)
-    dealt: IntArray = np.argsort(lengths, kind="stable")[whose == rank]
+    dealt: IntArray = np.argsort(lengths, kind="stable")[_turns(tuple(split.tolist())) == rank]
     return dealt
+
+
+@lru_cache(maxsize=4)
+def _turns(split: tuple[int, ...]) -> IntArray:
+    """(rows,): whose turn it is, one after the other. Each rank's turns are spread evenly; of ranks whose turns
+    coincide now the lower comes first and now the higher, so that none has the shorter texts throughout."""
+    whose = np.repeat(np.arange(len(split)), split)  # (rows,)
+    number = np.concatenate([np.arange(count) for count in split])  # (rows,): of a rank's turns
+    when = (number + 0.5) / np.array(split)[whose]
+    return whose[np.lexsort((np.where(number % 2, -whose, whose), when))]
 
 
 def fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
@@ -82,11 +98,11 @@ def fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
 
     A line that is drawn towards a = 0: with only one row count seen, time is taken as proportional to rows. It is
     robust to outliers: it goes through the medians of the observations with equal rows, and goes a second time without
-    those that are far above it.
+    those that are far above it. Those of few rows stay: what is above a line through the origin there is a.
     """
     a, b = _line(rows, seconds)
     ratios = seconds / (a + b * rows)  # (n,)
-    usual = ratios <= _STALL * np.median(ratios)
+    usual = (ratios <= _STALL * np.median(ratios)) | (rows < np.median(rows) / 2)
     return _line(rows[usual], seconds[usual])
 
 
@@ -120,8 +136,9 @@ class Balancer(Protocol):
         ...
 
 
-def balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: int) -> Balancer:
-    """The balancer that `--balance` names; `rates` (ranks,) are the ranks' own, in rows a second.
+def balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: int, total: int) -> Balancer:
+    """The balancer that `--balance` names; `rates` (ranks,) are the ranks' own, in rows a second, and `total` the rows
+    of a step, but for shorter ones at the ends of epochs.
 
     `steps` starts from them, and looks again after `every` steps. Raises ValueError, with a sentence, for what cannot
     be.
@@ -135,7 +152,7 @@ def balancer(how: str, rates: FloatArray, *, every: int, steps_per_epoch: int) -
         return FixedShares(np.array(shares))
     if epochs:
         return ByEpoch(ranks=len(rates), every=max(1, round(epochs * steps_per_epoch)))
-    return BySteps(rates=rates, every=every)
+    return BySteps(rates=rates, every=every, total=total)
 
 
 def parse(how: str) -> tuple[list[float], float | None]:
@@ -210,11 +227,11 @@ class BySteps:
     passed.
     """
 
-    def __init__(self, *, rates: FloatArray, every: int) -> None:
-        """`rates` (ranks,): rows a second, above 0. `every`: observations between rebalances."""
+    def __init__(self, *, rates: FloatArray, every: int, total: int) -> None:
+        """`rates` (ranks,): rows a second, above 0. `every`: observations between rebalances. `total`: rows of a global
+        batch."""
         ranks = len(rates)
-        self._rates = rates
-        self._every = every
+        self._rates, self._every, self._total = rates, every, total
         self._fixed = np.zeros(ranks)
         self._per_row = 1.0 / rates
         self._least = np.zeros(ranks, dtype=np.int64)
@@ -222,9 +239,9 @@ class BySteps:
         self._patience = [_PATIENCE] * ranks
         self._observations = 0
         self._latest = deque[FloatArray](maxlen=_RECENT)
-        """By what factors the ranks' last times differ from what the split counts on: (ranks,) each."""
+        """By what factors the ranks' last times differ from their fits: (ranks,) each."""
         self._history = [deque[tuple[int, float]](maxlen=2 * max(every, _RECENT)) for _ in range(ranks)]
-        self._fits = [(0.0, float(seconds)) for seconds in self._per_row]
+        self._fits = np.array([self._fixed, self._per_row])  # (2, ranks): a and b of each
 
     def split(self, total: int) -> IntArray:
         """(ranks,): rows of each rank for a global batch of `total` rows."""
@@ -238,18 +255,18 @@ class BySteps:
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
         """Take in one step's rows and own compute seconds, (ranks,) each; 0 seconds where they are not known."""
-        if not seconds.any():
-            return  # a GPU's first steps
         if not self._observations:
+            if not seconds.any() or rows.sum() < self._total:
+                return  # a GPU's times come some steps late
             self._remember_rates(rows)
         for history, count, duration in zip(self._history, rows.tolist(), seconds.tolist(), strict=True):
             if count > 0 and duration > 0:
                 history.append((count, duration))
         self._observations += 1
-        self._latest.append(seconds / np.where(rows > 0, self._fixed + self._per_row * rows, np.inf))
+        self._latest.append(seconds / np.where(rows > 0, self._fits[0] + self._fits[1] * rows, np.inf))
         regular = self._observations in FIRST_REBALANCES or self._observations % self._every == 0
         if regular or self._departed() or (self._least.any() and (self._tried() & (self._least > 0)).any()):
-            self._rebalance(int(rows.sum()))
+            self._rebalance()
 
     def _remember_rates(self, rows: IntArray) -> None:
         """Take the rates as seen before the first step: they outweigh a slow one or two at the beginning."""
@@ -257,20 +274,20 @@ class BySteps:
             if count > 0:
                 history.extend([(count, count / rate)] * _RECENT)
 
-    def _rebalance(self, total: int) -> None:
+    def _rebalance(self) -> None:
         self._latest.clear()
         for rank, history in enumerate(self._history):
             if history:
-                self._fits[rank] = _follow(history, *self._fits[rank])
-        fixed, per_row = np.array(self._fits).T  # (ranks,) each
-        best, present = equalise(total, fixed, per_row), self.split(total)
+                self._fits[:, rank] = _follow(history, *self._fits[:, rank].tolist())
+        fixed, per_row = self._fits
+        best, present = equalise(self._total, fixed, per_row), self.split(self._total)
         tried = self._tried()
         if _finish(best, fixed, per_row) <= (1 - _WORTHWHILE) * _finish(present, fixed, per_row):
-            self._fixed, self._per_row = fixed, per_row
+            self._fixed, self._per_row = fixed.copy(), per_row.copy()
             self._least = np.where((best == 0) & ~tried, 1, 0)
         else:
             self._least[tried] = 0
-        self._offer_again(self.split(total))
+        self._offer_again(self.split(self._total))
 
     def _offer_again(self, split: IntArray) -> None:
         """Give ranks that were without rows for long enough a trial: one row, judged by what it takes from now on."""
@@ -289,9 +306,8 @@ class BySteps:
         if len(self._latest) < _RECENT:
             return False
         latest = np.array(self._latest)  # (_RECENT, ranks)
-        known = latest > 0
-        departed = (latest > _CHANGE).all(0) | (known & (latest < 1 / _CHANGE)).all(0)
-        return bool(departed.any())
+        least, most = latest.min(0), latest.max(0)
+        return bool(((least > _CHANGE) | ((least > 0) & (most < 1 / _CHANGE))).any())
 
     def _tried(self) -> npt.NDArray[np.bool_]:
         """(ranks,): whose newest entries are of single rows: what is then known of the rank is known for sure."""
@@ -310,8 +326,8 @@ def _follow(history: deque[tuple[int, float]], a: float, b: float) -> tuple[floa
     """
     rows, seconds = np.array(history, dtype=np.float64).T  # (observations,) each
     if b > 0 and len(history) > _RECENT:
-        ratio = float(np.median(seconds[-_RECENT:] / (a + b * rows[-_RECENT:])))
-        if not 1 / _CHANGE < ratio < _CHANGE:
+        ratios = seconds[-_RECENT:] / (a + b * rows[-_RECENT:])
+        if ratios.min() > _CHANGE or ratios.max() < 1 / _CHANGE:
             while len(history) > _RECENT:
                 history.popleft()
             rows, seconds = rows[-_RECENT:], seconds[-_RECENT:]

@@ -12,6 +12,7 @@ it by no more than the order of floating-point sums: dropout, too, goes by seed,
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from trainer.order import Order
 from trainer.predict import FILE_NAME, save_model
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
-from trainer.rate import own_rates
+from trainer.rate import first_rates, own_rates
 from trainer.record import Record, Thinning
 
 RECORD, SUMMARY = "record.jsonl", "summary.json"
@@ -101,7 +102,7 @@ class _Run:
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
-        self.rates = self._own_rates()
+        self.rates = self._rates_by(first_rates, total=self.order.global_batch)
         with ranks.agreement():
             try:
                 self.balancer = balancer(
@@ -109,6 +110,7 @@ class _Run:
                     np.array(self.rates),
                     every=config.rebalance_every,
                     steps_per_epoch=self.order.steps,
+                    total=self.order.size(0),
                 )
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
@@ -128,7 +130,8 @@ class _Run:
         self._save()
         self.laps.finish()
         if not self.stopped:
-            self.rates = [max(pair) for pair in zip(self.rates, self._own_rates(), strict=True)]
+            again = self._rates_by(own_rates, split=self.balancer.split(self.order.global_batch))
+            self.rates = [max(pair) for pair in zip(self.rates, again, strict=True)]
         summary = self._summary()
         if self.ranks.first:
             if not self.stopped:
@@ -278,14 +281,14 @@ class _Run:
             seconds=round(time.monotonic() - start, 3),
         )
 
-    def _own_rates(self) -> list[float]:
-        return own_rates(
+    def _rates_by(self, measured: Callable[..., list[float]], **what: Any) -> list[float]:
+        return measured(
             self.model,
             self.data.training,
             self.config,
-            total=self.order.global_batch,
             loss=self.loss,
             slowness=self.slowed.at(self.steps_done),
+            **what,
         )
 
     def _model_settings(self) -> dict[str, Any]:

@@ -8,11 +8,8 @@ model itself: a rate too low makes every run look good.
 
 import copy
 import time
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -26,25 +23,45 @@ from trainer.data import Rows
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 from trainer.optimise import optimiser
+from trainer.order import IntArray
 
 _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3
 
-_ROOM = 2
-"""Memory that was never used before is slow the first time (on a CPU, for some ten steps of growing heaps, by up to
-half), so there has to be some for when shares change, and for what lies scattered between other things."""
+_ROOM = 1.5
+"""How much larger than needed the heap of a process on a CPU is made at first: memory that was never used before is
+slow the first time, and would make some fifteen steps up to twice as long."""
 
 _QUEUE = 16
 """Steps that the host may be ahead of a GPU: enough never to let it wait, few enough to end in time."""
 
 
-def own_rates(
+def first_rates(
     model: Classifier, rows: Rows, config: TrainConfig, *, total: int, loss: Loss, slowness: float
 ) -> list[float]:
-    """Rows a second of every rank, on steps of its share of `total` rows by these rates; the same on every rank.
+    """Rows a second of every rank, each on its share of `total` rows by these rates; the same on every rank.
 
-    A first look, at equal shares of more rows than that, tells the shares, and has memory at hand for larger ones.
+    A look at equal shares tells the shares, and has memory at hand for larger ones.
     """
+    room = _ROOM if model.embedding.weight.device.type == "cpu" else 1.0
+    equal = proportional(round(room * total), np.ones(dist.get_world_size()))
+    look = own_rates(model, rows, config, split=equal, loss=loss, slowness=slowness, seconds=_LOOK, warm_up=1)
+    return own_rates(model, rows, config, split=proportional(total, np.array(look)), loss=loss, slowness=slowness)
+
+
+def own_rates(
+    model: Classifier,
+    rows: Rows,
+    config: TrainConfig,
+    *,
+    split: IntArray,
+    loss: Loss,
+    slowness: float,
+    seconds: float = _SECONDS,
+    warm_up: int = _WARM_UP,
+) -> list[float]:
+    """Rows a second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
+    rank. Measured for so many `seconds`, after some steps to `warm_up`."""
     device = model.embedding.weight.device
     twin = copy.deepcopy(model)
     for module in twin.modules():
@@ -54,39 +71,33 @@ def own_rates(
     compute = Compute(twin, rows, loss=loss, device=device, laps=laps)
     steps = optimiser(twin.parameters(), config)
     generator = np.random.default_rng(config.seed)
+    share = max(1, int(split[dist.get_rank()]))
 
-    def step(share: int) -> None:
+    def step() -> None:
         laps.begin(share)
         compute(generator.integers(len(rows), size=share), share, 0, slowness)
         steps.step()
         steps.zero_grad()
 
-    rates = np.ones(dist.get_world_size())
-    for rows_in_all, seconds in ((_ROOM * total, _LOOK), (total, _SECONDS)):
-        share = max(1, int(proportional(rows_in_all, rates)[dist.get_rank()]))
-        rates = _together(partial(step, share), share, seconds, device)
-    return rates.tolist()
-
-
-def _together(step: Callable[[], None], rows: int, seconds: float, device: torch.device) -> npt.NDArray[np.float64]:
-    """(ranks,): rows a second of steps of so many rows, while all ranks are at it."""
-    for _ in range(_WARM_UP):
+    for _ in range(warm_up):
+        start = time.perf_counter()
         step()
-    _finish(device)
+        _finish(device)
+    queue = max(1, min(_QUEUE, int(seconds / (time.perf_counter() - start))))
     with peers.needed("between two steps"):
         dist.barrier()
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         step()
         count += 1
-        if count % _QUEUE == 0:
+        if count % queue == 0:
             _finish(device)
     _finish(device)
     elapsed = time.perf_counter() - start
     rates: list[float] = [0.0] * dist.get_world_size()
     with peers.needed("between two steps"):
-        dist.all_gather_object(rates, count * rows / elapsed)
-    return np.array(rates)
+        dist.all_gather_object(rates, count * share / elapsed)
+    return rates
 
 
 def _finish(device: torch.device) -> None:

@@ -39,7 +39,7 @@ def rate(tmp_path, slowness: float) -> float:
     loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
     config = TrainConfig(data=tmp_path, output=tmp_path)
     with join(1):
-        (found,) = own_rates(Sleepy(), rows, config, total=SHARE, loss=loss, slowness=slowness)
+        (found,) = own_rates(Sleepy(), rows, config, split=np.array([SHARE]), loss=loss, slowness=slowness)
     return found
 
 
