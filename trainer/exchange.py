@@ -2,8 +2,8 @@
 
 Why not torch's DistributedDataParallel wrapper: it averages over ranks, which is wrong for unequal shares unless
 every loss is scaled by the world size; it reduces inside `backward()`, so that a rank's own compute time cannot be
-told from its wait for the others; and it sends the whole word table, most of the parameters, of which a batch touches
-a fraction. Here the all-reduce is a *sum* of shares that are already divided by the rows of the global batch
+told from its wait for the others; and it sends the whole word table, most of the parameters, of which a small batch
+touches a fraction. Here the all-reduce is a *sum* of shares that are already divided by the rows of the global batch
 (compute.py), it comes after `backward()`, and of the word table it carries the rows whose words occur in the global
 batch. Every rank knows those, because every rank knows the whole global batch. All other gradients are zero on all
 ranks, so the result is the same.
@@ -24,6 +24,9 @@ from trainer import peers
 from trainer.clock import ALL_REDUCE, PACK, Laps
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
+
+MOST_WORDS = 0.8
+"""Where batches touch a larger share of the word table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = 3  # numbers: rows, seconds of computing, seconds of the all-reduce
@@ -80,27 +83,28 @@ class Exchange:
         *,
         step: int,
         size: int,
-        words: IntArray,
+        words: IntArray | None,
         loss: Tensor,
         stop: bool,
         save: bool,
     ) -> Report | None:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
-        `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank. `loss`: this rank's part
-        of the mean. Raises TrainingError when other ranks are gone.
+        `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank; None: of the word table,
+        too, all is sent. `loss`: this rank's part of the mean. Raises TrainingError when other ranks are gone.
         """
         device = self._table.device
-        touched = torch.from_numpy(words).to(device, non_blocking=True)
         if self._table.grad is None:
             self._table.grad = torch.zeros_like(self._table)
+        touched = None if words is None else torch.from_numpy(words).to(device, non_blocking=True)
+        sent = self._table.grad if touched is None else self._table.grad[touched]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
         told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), self._laps.reducing())
         tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
         tail[_LOSS] = loss
         dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
-        parts = [*(gradient.flatten() for gradient in dense), self._table.grad[touched].flatten(), tail]
+        parts = [*(gradient.flatten() for gradient in dense), sent.flatten(), tail]
         flat = torch.cat(parts)
         self._laps.end_of(PACK)
         if self._ranks > 1:
@@ -115,7 +119,10 @@ class Exchange:
         *gradients, table_rows, tail = torch.split(flat, [part.numel() for part in parts])
         for parameter, gradient in zip(self._dense, gradients, strict=True):
             parameter.grad = gradient.view_as(parameter)
-        self._table.grad.index_copy_(0, touched, table_rows.view(len(words), -1))
+        if touched is None:
+            self._table.grad = table_rows.view_as(self._table)
+        else:
+            self._table.grad.index_copy_(0, touched, table_rows.view_as(sent))
         late = self.drain()
         self._late = (step, size, *_on_its_way(tail))
         self._laps.end_of(PACK)

@@ -29,7 +29,7 @@ from trainer.config import Slowed, TrainConfig
 from trainer.data import Data
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
-from trainer.exchange import Exchange, Report
+from trainer.exchange import MOST_WORDS, Exchange, Report
 from trainer.files import write_json
 from trainer.losses import Loss
 from trainer.metrics import measures
@@ -98,6 +98,8 @@ class _Run:
             note=self._note,
         )
         self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
+        first, table = self.order.batch(0, 0), self.model.embedding.num_embeddings
+        self.by_word = ranks.size > 1 and len(data.training.ids(first, table)) <= MOST_WORDS * table
         self.clock, self.accounts = Clock(), Accounts(ranks.size)
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
@@ -174,7 +176,7 @@ class _Run:
         self.laps.begin(int(split[rank]))
         rows = self.order.batch(self.progress.epoch, self.progress.step)  # (global batch,)
         own = rows[deal(self.data.training.lengths[rows], split, rank)]  # (local batch,)
-        words = self.data.training.ids(rows, self.model.embedding.num_embeddings)
+        words = self.data.training.ids(rows, self.model.embedding.num_embeddings) if self.by_word else None
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.steps_done, self.steps, self.order.global_batch)
         self.optimiser.zero_grad()

@@ -51,7 +51,14 @@ def some_rows() -> Rows:
 
 
 def gradients(
-    model: Classifier, rows: Rows, split: tuple[int, ...], exchange: Exchange | None, clip_norm: float, laps: Laps
+    model: Classifier,
+    rows: Rows,
+    split: tuple[int, ...],
+    exchange: Exchange | None,
+    clip_norm: float,
+    laps: Laps,
+    *,
+    by_word: bool = True,
 ) -> torch.Tensor:
     model.zero_grad()
     compute = Compute(model, rows, loss=LOSS, device=torch.device("cpu"), laps=laps)
@@ -69,7 +76,7 @@ def gradients(
         exchange.reduce(
             step=0,
             size=64,
-            words=rows.ids(everything, SETTINGS["words"]),
+            words=rows.ids(everything, SETTINGS["words"]) if by_word else None,
             loss=loss,
             stop=rank == 1,
             save=False,
@@ -84,11 +91,12 @@ def main() -> None:
     for dtype in (torch.float32, torch.float64):
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
-        for split, clip_norm, bits in itertools.product(SPLITS, (0.0, CLIP_NORM), (32, 16)):
+        ways = ((32, True), (16, True), (32, False))
+        for split, clip_norm, (bits, by_word) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             laps = Laps()
             exchange = Exchange(shared, laps=laps, clip_norm=clip_norm, bits=bits)
             expected = gradients(alone, rows, split, None, clip_norm, Laps())
-            found_here = gradients(shared, rows, split, exchange, clip_norm, laps)
+            found_here = gradients(shared, rows, split, exchange, clip_norm, laps, by_word=by_word)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None
@@ -96,7 +104,8 @@ def main() -> None:
             assert report.rows.tolist() == list(split)
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
-            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'} in {bits}"
+            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
+            name += f" in {bits}" if by_word else " of all words"
             found[name.removeprefix("torch.")] = float(worst)
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
         for parameter in shared.parameters():

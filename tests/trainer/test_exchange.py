@@ -23,6 +23,7 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
     deviations: dict[str, float], dtype: str, tolerance: float, split: str, gradient: str
 ) -> None:
     assert deviations[f"{dtype} {split} {gradient} in 32"] < tolerance
+    assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
 
 
 @pytest.mark.parametrize("gradient", ["whole", "clipped"])
