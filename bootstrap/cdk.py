@@ -1,8 +1,12 @@
 """The real CDK command on the project's own app, with its output kept and shown when it fails."""
 
+import itertools
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bootstrap.errors import ShoalError
@@ -15,6 +19,8 @@ TOPOLOGIES = ROOT / "topologies"
 
 _LAST_LINES = 25
 _LOOK_SECONDS = 1.0
+_BETWEEN_LOOKS, _MOST_LOOKS = 0.05, 200
+"""Seconds, and how often it is looked whether all have ended before they are made to."""
 
 
 def prepare(
@@ -41,7 +47,7 @@ def run(
     """Run `cdk ARGUMENTS`; `assembly` is the folder for what it synthesises, `log` the file for what it says.
 
     `watch` is called every second while it runs. Raises ShoalError with the end of the log when it fails, or when it
-    is not installed; it has ended, however this ends.
+    is not installed; it has ended, with the app that it started, however this ends.
     """
     command = ["cdk", *arguments, "--output", os.fspath(assembly), "--no-color", "--no-notices"]
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +60,7 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=written,
                 stderr=subprocess.STDOUT,
+                process_group=0,
             )
     except FileNotFoundError:
         raise ShoalError("the command `cdk` is not installed; run `make setup`, and add .venv/bin to PATH") from None
@@ -61,11 +68,21 @@ def run(
         while not _ended(running, _LOOK_SECONDS):
             watch()
     finally:
-        running.terminate()
-        running.wait()
+        _end(running)
     if running.returncode:
         last = "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])
         raise ShoalError(f"`cdk {' '.join(arguments)}` failed; the end of {log}:\n{last}")
+
+
+def _end(leader: "subprocess.Popen[bytes]") -> None:
+    """End a process and all that it started, of which some may be left when it has ended itself."""
+    signals = itertools.chain([signal.SIGTERM], itertools.repeat(0, _MOST_LOOKS), [signal.SIGKILL])
+    with suppress(ProcessLookupError):
+        for number in signals:
+            os.killpg(leader.pid, number)
+            leader.poll()
+            time.sleep(_BETWEEN_LOOKS)
+    leader.wait()
 
 
 def _ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
