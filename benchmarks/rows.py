@@ -18,9 +18,9 @@ _BLOCK = 1_000_000
 def write_rows(path: Path, training: int) -> None:
     """Random words in rows as long as those of reviews: so many to train on, beside a twentieth of all for validation,
     and 100 to test."""
-    rows = training
+    rows = int(training / (1 - VALIDATION_SHARE))
     while rows - int(rows * VALIDATION_SHARE) < training:
-        rows += 1 + (training - rows + int(rows * VALIDATION_SHARE)) // 2
+        rows += 1
     write_dataset(
         path,
         train=_rows(rows),

@@ -30,7 +30,7 @@ _WARM_UP = 3
 
 _ROOM = 1.5
 """How much larger than needed the heap of a process on a CPU is made at first: memory that was never used before is
-slow the first time, and would make some fifteen steps up to twice as long."""
+slow the first time, and would make the first steps longer."""
 
 _QUEUE = 16
 """Steps that the host may be ahead of a GPU: enough never to let it wait, few enough to end in time."""
