@@ -20,7 +20,7 @@ from trainer.accounts import Accounts
 from trainer.balance import balancer
 
 _BATCH = 512
-_FLOATS = 100_000  # about the embedding rows of a few hundred texts
+_FLOATS = 400_000  # about those of a few hundred texts' words
 _FIXED, _NOISE = 0.05, 0.01
 _TRIALS = 40
 _EARLY = 0.0001

@@ -2,8 +2,10 @@
 
 The ideal is the sum of the ranks' own rates. At each step the ranks that are done wait for the last one (imbalance),
 all of them for the sum of their gradients (communication) and for the numbers of the next rows (data). The easy mistake
-is to take a rank's time in the all-reduce for communication: most of it is the wait for slower ranks. What the last
-rank to arrive spends there, the least of all, is what the sum itself costs.
+is to take a rank's time in the all-reduce for communication: most of it is the wait for slower ranks. Communication is
+what computing and all-reduce take of a rank together, beyond the computing of the slowest; of the rank of which they
+take least, as what else a rank does (the first one writes records and checkpoints) makes the others wait, too. By
+steps, that would be too little: ranks do not leave an all-reduce together, and who leaves late is short of time in it.
 """
 
 from collections.abc import Sequence
@@ -19,12 +21,14 @@ class Accounts:
 
     def __init__(self, ranks: int) -> None:
         self._idle = np.zeros(ranks)  # seconds behind the last rank, a rank
-        self._reducing = 0.0
+        self._together = np.zeros(ranks)  # seconds of computing and in the all-reduce, a rank
+        self._longest = 0.0  # seconds of computing of the slowest
 
     def add(self, computing: FloatArray, reducing: FloatArray) -> None:
         """One step: (ranks,) seconds of own computing and in the all-reduce; 0 where they are not known yet."""
         self._idle += computing.max() - computing
-        self._reducing += float(reducing.min())
+        self._together += computing + reducing
+        self._longest += float(computing.max())
 
     def lost(self, *, seconds: float, share: float, rates: Sequence[float], ordering: float) -> dict[str, float]:
         """The share of ideal that was lost in `seconds` of training, by reason; with `share` they add up to 1.
@@ -34,7 +38,7 @@ class Accounts:
         weights = np.array(rates) / sum(rates)
         lost = {
             "imbalance": float(self._idle @ weights) / seconds,
-            "communication": self._reducing / seconds,
+            "communication": max(0.0, float(self._together.min()) - self._longest) / seconds,
             "data": ordering / seconds,
         }
         return {**lost, "rest": 1.0 - share - sum(lost.values())}

@@ -222,8 +222,8 @@ class ByEpoch:
 class BySteps:
     """Follows the ranks' speeds from step to step.
 
-    It starts from the ranks' own rates. After that a rank is left without rows only when it was seen to be too slow for
-    a single one. It then has no more times to show, so now and then it is given one row: what held it up may have
+    It starts from the ranks' own rates. A rank is left without rows only when it was seen to be too slow for a single
+    one. It then has no more times to show, so now and then it is given one row: what held it up may have
     passed.
     """
 
@@ -234,7 +234,7 @@ class BySteps:
         self._rates, self._every, self._total = rates, every, total
         self._fixed = np.zeros(ranks)
         self._per_row = 1.0 / rates
-        self._least = np.zeros(ranks, dtype=np.int64)
+        self._least = np.ones(ranks, dtype=np.int64)  # the rates, too, may have been measured in a bad moment
         self._without = [0] * ranks  # rebalances in a row
         self._patience = [_PATIENCE] * ranks
         self._observations = 0
@@ -265,17 +265,20 @@ class BySteps:
         self._observations += 1
         self._latest.append(seconds / np.where(rows > 0, self._fits[0] + self._fits[1] * rows, np.inf))
         regular = self._observations in FIRST_REBALANCES or self._observations % self._every == 0
-        if regular or self._departed() or (self._least.any() and (self._tried() & (self._least > 0)).any()):
+        departed = self._departed()
+        if departed:
+            self._latest.clear()  # of a speed that is known now
+        if regular or departed or (self._least.any() and (self._tried() & (self._least > 0)).any()):
             self._rebalance()
 
     def _remember_rates(self, rows: IntArray) -> None:
-        """Take the rates as seen before the first step: they outweigh a slow one or two at the beginning."""
+        """Take the rates as seen before the first step: they outweigh a slow one or two at the beginning. But not where
+        they would leave a rank without rows: that is for it to show."""
         for history, count, rate in zip(self._history, rows.tolist(), self._rates.tolist(), strict=True):
-            if count > 0:
+            if count > 1:
                 history.extend([(count, count / rate)] * _RECENT)
 
     def _rebalance(self) -> None:
-        self._latest.clear()
         for rank, history in enumerate(self._history):
             if history:
                 self._fits[:, rank] = _follow(history, *self._fits[:, rank].tolist())

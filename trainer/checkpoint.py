@@ -38,10 +38,12 @@ _MAY_CHANGE = frozenset(
         "threads",
         "gradient_bits",
         "precision",
+        "learning_rate",
+        "clip_norm",
     )
 )
-"""Settings that change what is learnt by no more than rounding. (The size of a global batch does: a resumed run
-keeps its own.)"""
+"""Settings that change what is learnt by no more than rounding (the size of a global batch does: a resumed run keeps
+its own), and the two by which a run whose loss became no number can go on."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
@@ -72,7 +74,7 @@ def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
             with zipfile.ZipFile(path) as archive:
                 if archive.testzip() is None:
                     return path, torch.load(path, map_location="cpu", weights_only=True)
-        except (zipfile.BadZipFile, OSError, EOFError, RuntimeError):
+        except Exception:  # noqa: S112 - bits flipped in a zip archive of pickles fail in any way
             continue
     return None
 
@@ -93,10 +95,18 @@ def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: 
         )
     for name, value in state["config"].items():
         if name not in _MAY_CHANGE and config[name] != value:
-            flag = "--" + name.replace("_", "-")
-            raise TrainingError(
-                f"the checkpoints in {where} were made with {flag} {value}, not {config[name]}; {otherwise}"
-            )
+            made, now = _said(name, value), _said(name, config[name])
+            raise TrainingError(f"the checkpoints in {where} were made with {made}, not {now}; {otherwise}")
+
+
+def _said(name: str, value: Any) -> str:
+    flag = "--" + name.replace("_", "-")
+    return f"no {flag} of its own" if value is None else f"{flag} {value}"
+
+
+def has_any(folder: Path) -> bool:
+    """Whether there is a checkpoint, whole or not."""
+    return bool(_newest_first(folder))
 
 
 def clear(folder: Path) -> None:

@@ -9,7 +9,6 @@ A share that does not fit into a GPU's memory is computed in pieces, whose gradi
 """
 
 import time
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -27,8 +26,7 @@ from trainer.precision import loss_scale
 class Compute:
     """Computes shares with one model on one device.
 
-    `seed`: of dropout. `laps` are told the phases; who makes them begins the steps. `note` is told, in a sentence, when
-    a share does not fit into memory.
+    `seed`: of dropout. `laps` are told the phases; who makes them begins the steps.
     """
 
     def __init__(
@@ -40,14 +38,13 @@ class Compute:
         device: torch.device,
         seed: int = 0,
         laps: Laps,
-        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._model = model
         self._rows = rows
         self._device = device
         self._seed = seed
-        self._note = note
-        self._fitting: int | None = None  # rows of a piece; None: all that come
+        self.fitting = 0
+        """Rows of a piece, since a share did not fit into memory; 0: all that come."""
         self._loss = loss
         self._laps = laps
 
@@ -64,7 +61,7 @@ class Compute:
                 loss = self._in_pieces(numbers, of, step)
                 break
             except torch.OutOfMemoryError:
-                before = min(self._fitting or len(numbers), len(numbers))
+                before = min(self.fitting or len(numbers), len(numbers))
             self._take_less(before)
         if slowness > 1.0:
             time.sleep((slowness - 1.0) * (time.perf_counter() - start))
@@ -73,7 +70,7 @@ class Compute:
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         loss = torch.zeros((), device=self._device, dtype=self._model.embedding.weight.dtype)
-        size = self._fitting or max(1, len(numbers))
+        size = self.fitting or max(1, len(numbers))
         scale = loss_scale(self._model.precision, of)
         for start in range(0, len(numbers), size):
             loss += self._piece(numbers[start : start + size], of, step, scale)
@@ -100,8 +97,7 @@ class Compute:
             raise RankError(
                 f"not one row fits into the memory of {self._device}; take a smaller model, or end what else runs there"
             )
-        self._fitting = (rows + 1) // 2
+        self.fitting = (rows + 1) // 2
         self._model.zero_grad()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
-        self._note(f"{rows} rows do not fit into the memory of {self._device}; going on in pieces of {self._fitting}")

@@ -29,7 +29,7 @@ MOST_WORDS = 0.8
 """Where batches touch a larger share of the word table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = 3  # numbers: rows, seconds of computing, seconds of the all-reduce
+_A_RANK = 4  # numbers: rows, seconds of computing, seconds of the all-reduce, rows of a piece
 
 _HALF_SCALE = 4096.0
 """Gradients times this are sent in half precision: gradients of a mean are small, and below 6e-5 it has fewer digits.
@@ -58,6 +58,8 @@ class Report:
     """(ranks,): each rank's own compute time; 0 where none is known yet."""
     reducing: npt.NDArray[np.float64]
     """(ranks,): the time that the all-reduce before took each rank, its wait for the others included."""
+    pieces: IntArray
+    """(ranks,): in pieces of how many rows each computes its share, where that does not fit into memory; else 0."""
 
 
 class Exchange:
@@ -85,13 +87,15 @@ class Exchange:
         size: int,
         words: IntArray | None,
         loss: Tensor,
+        piece: int = 0,
         stop: bool,
         save: bool,
     ) -> Report | None:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
         `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank; None: of the word table,
-        too, all is sent. `loss`: this rank's part of the mean. Raises TrainingError when other ranks are gone.
+        too, all is sent. `loss`: this rank's part of the mean, computed in pieces of `piece` rows, or at once (0).
+        Raises TrainingError when other ranks are gone.
         """
         device = self._table.device
         if self._table.grad is None:
@@ -100,7 +104,7 @@ class Exchange:
         sent = self._table.grad if touched is None else self._table.grad[touched]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), self._laps.reducing())
+        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), self._laps.reducing(), piece)
         tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
         tail[_LOSS] = loss
         dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
@@ -155,7 +159,7 @@ class Exchange:
             with peers.needed(f"at step {step + 1}"):
                 peers.wait(arrival, peers.health(self._table.device))
         told = tail.to(torch.float64).numpy()
-        rows, seconds, reducing = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        rows, seconds, reducing, pieces = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         return Report(
             step=step,
             size=size,
@@ -166,6 +170,7 @@ class Exchange:
             rows=rows.astype(np.int64),
             seconds=seconds,
             reducing=reducing,
+            pieces=pieces.astype(np.int64),
         )
 
 

@@ -112,7 +112,7 @@ def describe(error: Exception, rank: int) -> Failure:
     if isinstance(error, LostError):
         return Failure(kind=Kind.CONSEQUENCE, time=now, what=error.what, where=error.where, then=error.then)
     if isinstance(error, RankError):
-        return Failure(kind=Kind.FINAL, time=now, what=f"rank {rank}: {error}")
+        return Failure(kind=Kind.FINAL, time=now, what=f"{who(rank)}: {error}")
     if isinstance(error, (TrainingError, DataError)):
         return Failure(kind=Kind.FINAL, time=now, what=str(error))
     where = next(iter(getattr(error, "__notes__", ())), None)

@@ -9,8 +9,6 @@ What a result depends on: the data, the settings, the seed. The number of ranks,
 it by no more than the order of floating-point sums: dropout, too, goes by seed, step and row (dropout.py).
 """
 
-import os
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -39,9 +37,9 @@ from trainer.predict import FILE_NAME, save_model
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import first_rates, own_rates
-from trainer.record import Record, Thinning
+from trainer.record import RECORD, Record, Thinning, say
 
-RECORD, SUMMARY = "record.jsonl", "summary.json"
+SUMMARY = "summary.json"
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
@@ -58,7 +56,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 class _Run:
     def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest) -> None:
         self.config, self.ranks, self.data, self.stop = config, ranks, data, stop
-        saved = start.saved(config, ranks, data.digest)
+        saved, self.notes = start.saved(config, ranks, data.digest)
         self.order = Order(
             rows=len(data.training),
             global_batch=saved["global_batch"] if saved else config.batch_for(ranks.size),
@@ -95,7 +93,6 @@ class _Run:
             device=ranks.device,
             seed=config.seed,
             laps=self.laps,
-            note=self._note,
         )
         self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
         first, table = self.order.batch(0, 0), self.model.embedding.num_embeddings
@@ -104,7 +101,7 @@ class _Run:
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
-        self.rates = self._rates_by(first_rates, total=self.order.global_batch)
+        self.rates = self._rates_by(first_rates, total=self.order.size(0))
         with ranks.agreement():
             try:
                 self.balancer = balancer(
@@ -117,6 +114,7 @@ class _Run:
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
         self.rows_of_ranks = np.zeros(ranks.size, dtype=np.int64)  # in this sitting
+        self.pieces = np.zeros(ranks.size, dtype=np.int64)
         self.thinning = Thinning(config.record_every)
         with ranks.agreement():
             self.record = self._open_output(fresh=not saved)
@@ -132,7 +130,7 @@ class _Run:
         self._save()
         self.laps.finish()
         if not self.stopped:
-            again = self._rates_by(own_rates, split=self.balancer.split(self.order.global_batch))
+            again = self._rates_by(own_rates, split=self.balancer.split(self.order.size(0)))
             self.rates = [max(pair) for pair in zip(self.rates, again, strict=True)]
         summary = self._summary()
         if self.ranks.first:
@@ -178,7 +176,7 @@ class _Run:
         own = rows[deal(self.data.training.lengths[rows], split, rank)]  # (local batch,)
         words = self.data.training.ids(rows, self.model.embedding.num_embeddings) if self.by_word else None
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.config, self.steps_done, self.steps, self.order.global_batch)
+            group["lr"] = learning_rate(self.config, self.steps_done, self.steps, self.order.size(0))
         self.optimiser.zero_grad()
         self.laps.end_of(ORDER)
         loss = self.compute(own, size, self.steps_done, self.slowed.at(self.steps_done))
@@ -187,6 +185,7 @@ class _Run:
             size=size,
             words=words,
             loss=loss,
+            piece=self.compute.fitting,
             stop=self.stop.made,
             save=self.ranks.first and time.monotonic() - self.saved_at > 60 * self.config.checkpoint_minutes,
         )
@@ -206,6 +205,10 @@ class _Run:
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
         self.accounts.add(report.seconds, report.reducing)
+        for rank in np.flatnonzero(report.pieces != self.pieces):
+            rows = report.pieces[rank]
+            self._note(f"rank {rank}: its share does not fit into its memory; going on in pieces of {rows} rows")
+        self.pieces = report.pieces
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
         last = self.stopped or report.step + 1 == self.steps
@@ -297,9 +300,10 @@ class _Run:
         return self.config.model_settings(words=len(self.data.vocabulary) + FIRST_WORD, outputs=self.loss.outputs)
 
     def _note(self, text: str) -> None:
-        """Say what went wrong without ending the run; the record has it where it is the first rank's."""
-        tqdm.write(text if self.ranks.size == 1 else f"rank {self.ranks.rank}: {text}", file=sys.stderr)
-        self.record.write("note", text=text)
+        """Say what went wrong without ending the run, which the first rank knows."""
+        if self.ranks.first:
+            say(text)
+            self.record.write("note", text=text)
 
     def _record_start(self) -> None:
         names = self.ranks.gather(self.ranks.device_name)
@@ -320,15 +324,21 @@ class _Run:
         losses = [lost for lost in self.ranks.gather(faults.lost_before()) if lost]
         if losses:
             self.record.write("note", text=f"{faults.first(losses).short}; going on from step {self.steps_done}")
+        if self.order.global_batch > self.order.rows:
+            self.notes.append(
+                f"the global batch of {self.order.global_batch} rows is larger than the {self.order.rows} training "
+                "rows, so that every step takes all of them"
+            )
+        for note in self.notes:
+            self._note(note)
 
     def _bar(self) -> "tqdm[Any]":
-        shown = os.environ.get("SHOAL_PROGRESS") == "1"
         return tqdm(
             total=self.epochs * self.order.rows,
             initial=self.progress.rows_seen,
             unit=" rows",
             unit_scale=True,
-            disable=not self.ranks.first or (False if shown else None),
+            disable=None if self.ranks.first else True,  # None: shown where stderr is a terminal
         )
 
     def _summary(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
+from trainer import faults
 from trainer.errors import LostError
 
 TIMEOUT = timedelta(minutes=10)
@@ -53,7 +54,7 @@ def needed(where: str) -> Iterator[None]:
         if isinstance(error, torch.OutOfMemoryError) or str(error).startswith("CUDA error"):
             raise  # nobody else's
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        what, then = f"rank {dist.get_rank()} lost the other ranks", f" ({reason}); start again with --resume"
+        what, then = f"{faults.who(dist.get_rank())} lost the other ranks", f" ({reason}); start again with --resume"
         raise LostError(what, where, then) from error
 
 

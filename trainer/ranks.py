@@ -49,15 +49,16 @@ class Ranks:
 
         `patiently`: ranks may differ by peers.LOADING, not only peers.TIMEOUT, in the time that they take for it.
         """
-        mine: str | None = None
+        mine: tuple[str, str] | None = None
         try:
             yield
         except (TrainingError, DataError) as error:
-            mine = str(error)
+            mine = faults.who(self.rank), str(error)
         told = self.gather(mine, self.patient if patiently else None)
-        for rank, sentence in enumerate(told):
-            if sentence is not None:
-                raise TrainingError(sentence if rank == 0 else f"rank {rank}: {sentence}")
+        for rank, failed in enumerate(told):
+            if failed is not None:
+                who, sentence = failed
+                raise TrainingError(sentence if rank == 0 else f"{who}: {sentence}")
 
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """What each rank passed, in the order of ranks; `group`, of all ranks, has another time-out."""

@@ -61,7 +61,7 @@ def own_rates(
     warm_up: int = _WARM_UP,
 ) -> list[float]:
     """Rows a second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
-    rank. Measured for so many `seconds`, after some steps to `warm_up`."""
+    rank. Measured for so many `seconds`, after some steps to `warm_up`, or one where that takes as long."""
     device = model.embedding.weight.device
     twin = copy.deepcopy(model)
     for module in twin.modules():
@@ -83,6 +83,8 @@ def own_rates(
         start = time.perf_counter()
         step()
         _finish(device)
+        if time.perf_counter() - start > seconds:
+            break  # shares as large as these are warm after one
     queue = max(1, min(_QUEUE, int(seconds / (time.perf_counter() - start))))
     with peers.needed("between two steps"):
         dist.barrier()

@@ -5,19 +5,24 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
 - `start`: `config`, `world_size`, `devices` (a name a rank), `rows` (`training`, `validation`, `test`), `digest` (the
   dataset's), `global_batch`, `epochs`, `steps` (of the whole run), `from_step` (0, or where it goes on), `own_rates`
   (rows/s, a rank), `precision`.
-- `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file; the
-  first and the last step of a sitting always; with `record_every` 1 all of them. `epoch` and `step` (of the run; both
-  from 1), `loss` (the mean over the global batch), `rows_per_second` (in this sitting, evaluation left out), `split`
-  (rows, a rank), `compute_seconds` (a rank's own, without waiting for others).
+- `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file, and
+  one at least in five seconds; the first and the last step of a sitting always; with `record_every` 1 all of them.
+  `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch), `rows_per_second` (in this
+  sitting, evaluation left out), `split` (rows, a rank), `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
 - `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
-  or a rank that was lost before this `start`.
+  a share that did not fit into a rank's memory, or a rank that was lost before this `start`.
 - `epoch`: `epoch`, `loss`, `validation` and `test` (each with `loss` and the measures of metrics.py), `best` (so far).
 - `end`: what summary.json says.
 
-In summary.json, `lost` says what the share of ideal was lost to, by `imbalance`, `communication`, `data` and `rest`
-(with `share_of_ideal` they add up to 1), and `profile` how many seconds each rank spent in each phase of its steps in
-this sitting (clock.py); what a rank waits for others is in `all_reduce`.
+summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `f1_positive`, `f1_negative`, `majority`
+(of the best epoch on the test rows; null where a run was stopped), `best_epoch`, `validation` (that epoch's),
+`stopped`, `steps`, `rows_seen`, `seconds` (of training), `samples_per_second`; and what it had: `rows` (to train on),
+`global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Of this sitting: `share_of_ideal`, and
+`lost`, to what (`imbalance`, `communication`, `data`, `rest`; with `share_of_ideal` they add up to 1), `own_rates`,
+`split` (of a full step, as it was last), `rows_of_ranks`, and `profile`: how many seconds each rank spent in each phase
+of its steps (clock.py); what a rank waits for others is in `all_reduce`. `shoal train --deployment` adds `run` (its
+folder), `nodes`, and `cost` (dollars).
 
 A resumed run appends, beginning with another `start`; steps after its `from_step` are then told twice. The easy
 mistake is to take every line for whole: a process that is killed, or a full disk, may leave half a line. What is
@@ -25,15 +30,27 @@ written next ends it.
 """
 
 import json
+import math
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
 
+RECORD = "record.jsonl"
+"""In a run's output folder."""
+
 _STEP_SECONDS = 0.5
+_QUIET_SECONDS = 5.0
+
+
+def say(text: str) -> None:
+    """Say a sentence on stderr, beside a progress bar; where that is a file on a full disk, it is lost."""
+    with suppress(OSError):
+        tqdm.write(text, file=sys.stderr)
 
 
 class Record:
@@ -69,27 +86,32 @@ class Record:
                 self._whole = self._file.write(wanted) == len(wanted)
             except OSError as error:
                 if self._complete:
-                    tqdm.write(
-                        f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines",
-                        file=sys.stderr,
-                    )
+                    say(f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines")
                 self._complete = False
+
+
+def has_ended(path: Path) -> bool:
+    """Whether the newest sitting of this record came to the end of its run, and was not stopped before."""
+    with suppress(FileNotFoundError, ValueError, IndexError):
+        last = json.loads(path.read_bytes().splitlines()[-1])
+        return isinstance(last, dict) and last.get("kind") == "end" and last.get("stopped") is False
+    return False
 
 
 class Thinning:
     """Which steps of a sitting get a line."""
 
     def __init__(self, every: int) -> None:
-        """`every`: steps between two lines, which are also half a second apart; 1: every step, however quick."""
+        """`every`: steps between two lines, which are also half a second apart, and no more than five where steps are
+        slow; 1: every step, however quick."""
         self._every = every
         self._latest: float | None = None
 
     def takes(self, step: int, *, last: bool, now: float) -> bool:
         """Whether this step (of the run, from 0) gets one; `now` in seconds."""
-        wanted = step % self._every == 0 and (
-            self._every == 1 or self._latest is None or now - self._latest >= _STEP_SECONDS
-        )
-        if not (wanted or last or self._latest is None):
+        since = math.inf if self._latest is None else now - self._latest
+        wanted = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
+        if not (wanted or last or since >= _QUIET_SECONDS):
             return False
         self._latest = now
         return True

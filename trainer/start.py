@@ -5,11 +5,8 @@ without a word, and to nothing.
 """
 
 import os
-import sys
 from dataclasses import replace
 from typing import Any
-
-from tqdm import tqdm
 
 from trainer import checkpoint
 from trainer.config import TrainConfig
@@ -18,6 +15,7 @@ from trainer.errors import TrainingError
 from trainer.files import prepare
 from trainer.mapped import free_memory
 from trainer.ranks import Ranks
+from trainer.record import RECORD, has_ended
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 """In which ranks may differ: each node has paths, memory and cores of its own."""
@@ -52,20 +50,25 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     return found
 
 
-def saved(config: TrainConfig, ranks: Ranks, digest: str) -> dict[str, Any] | None:
-    """The state to go on from; None to start from the beginning. `digest`: the dataset's."""
+def saved(config: TrainConfig, ranks: Ranks, digest: str) -> tuple[dict[str, Any] | None, list[str]]:
+    """The state to go on from, or None to start from the beginning; and what to say of it, on the first rank.
+
+    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run, and where one that
+    starts from the beginning would remove what an unfinished run can go on from.
+    """
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    if not (config.resume or restarted):
-        return None
     folder = config.output / checkpoint.FOLDER
-    state = None
+    state, notes = None, []
     with ranks.agreement():
-        if ranks.first:
+        if ranks.first and (config.resume or restarted):
             path, state = checkpoint.newest(folder) or (None, None)
-            for passed_over in checkpoint.damaged(folder, path):
-                from_here = f"going on from {path.name}" if path else "starting from the beginning"
-                tqdm.write(f"{passed_over} is damaged; {from_here}", file=sys.stderr)
+            from_here = f"going on from {path.name}" if path else "starting from the beginning"
+            notes = [f"{passed_over} is damaged; {from_here}" for passed_over in checkpoint.damaged(folder, path)]
             if state is not None:
                 checkpoint.check(state, config.plain(), digest, where=folder)
-    shared: dict[str, Any] | None = ranks.from_first(state)
-    return shared
+        elif ranks.first and checkpoint.has_any(folder) and not has_ended(config.output / RECORD):
+            raise TrainingError(
+                f"{folder} holds checkpoints of a run that has not ended; go on with --resume, or remove that folder, "
+                "or choose another --output"
+            )
+    return ranks.from_first(state), notes

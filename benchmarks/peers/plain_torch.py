@@ -3,7 +3,8 @@
 With a JSON object: `data`, `global_batch`, `epochs`, the model's `embedding`, `hidden`, `layers` and `pooling`,
 `packed` (packed sequences, or rows padded to the longest of the batch), `precision`, `threads`. Rank 0 prints rows a
 second, without the first steps. At its best: rows in memory (or on the GPU), one fused optimiser, no data loader
-between.
+between. It has less to do than Shoal: no mean of the words' vectors, no dropout of words and their dimensions, one
+output for all ratings, no clipping.
 """
 
 import json
@@ -25,7 +26,7 @@ _WARM_UP = 5
 
 
 class Plain(nn.Module):
-    """The same layers as Shoal's model of these settings."""
+    """The LSTM of Shoal's model of these settings, with the same pooling of its states, and a head of the same size."""
 
     def __init__(self, words: int, asked: dict) -> None:
         super().__init__()

@@ -83,7 +83,8 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         *_cost(result),
     ]
     if result["stopped"]:
-        return [*speed, ("stopped", "with a checkpoint; go on by the same command with --resume")]
+        stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
+        return [*speed, *_share(result), *profile(result), stopped]
     return [
         ("model", str(output / "model.pt")),
         *speed,

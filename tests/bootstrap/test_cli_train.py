@@ -52,6 +52,13 @@ def test_what_the_ideal_was_lost_to_is_told_beside_its_share() -> None:
     assert line == "80.0%; lost: 10.0% imbalance, 4.0% communication, 2.0% data, 4.0% rest"
 
 
+def test_of_a_run_that_was_stopped_the_time_is_told_and_how_to_go_on() -> None:
+    found = dict(told(summary([QUICK, SLOW], stopped=True)))
+    assert {"share of ideal speed", "time of the steps", "  rank 1"} < found.keys()
+    assert found["stopped"] == "with a checkpoint; go on by the same command with --resume"
+    assert "accuracy" not in found
+
+
 def test_a_rank_that_was_slowed_has_its_sleep_told() -> None:
     found = dict(told(summary([QUICK, {**SLOW, "slowed": 100.0}])))
     assert found["time of the steps"] == HEAD.replace("backward", "backward  slowed")

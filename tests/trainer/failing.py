@@ -1,5 +1,5 @@
 """A program for ranks: the trainer, whose rank 1 fails at step 20 as the first argument says: `kill` or `error`, or at
-loading `late`; with `-again` behind it also when it is started again."""
+loading `late`; with `-again` behind it also when it is started again. Or it has `memory` for 50 rows at once."""
 
 import os
 import signal
@@ -7,11 +7,13 @@ import sys
 import time
 from datetime import timedelta
 
-from trainer import faults, loop, peers, start
+import torch
+
+from trainer import compute, faults, loop, peers, start
 from trainer.__main__ import main
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-step, load = loop._Run._step, start.load
+step, load, piece = loop._Run._step, start.load, compute.Compute._piece
 
 
 def failing(run: loop._Run) -> None:
@@ -27,7 +29,15 @@ def late(*arguments, **options):
     return load(*arguments, **options)
 
 
-if how == "late":
+def small(self: compute.Compute, numbers, *rest):
+    if os.environ["RANK"] == "1" and len(numbers) > 50:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    return piece(self, numbers, *rest)
+
+
+if how == "memory":
+    compute.Compute._piece = small
+elif how == "late":
     start.load, peers.TIMEOUT = late, timedelta(seconds=2)
 else:
     loop._Run._step = failing

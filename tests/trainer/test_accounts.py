@@ -27,3 +27,21 @@ def test_the_wait_for_the_last_rank_is_imbalance_and_what_the_last_one_waits_is_
         accounts.add(np.array([4.0, 8.0]), np.array([5.0, 1.0]))
     lost = accounts.lost(seconds=100.0, share=0.5, rates=[30.0, 10.0], ordering=2.0)
     assert lost == pytest.approx({"imbalance": 0.3, "communication": 0.1, "data": 0.02, "rest": 0.08})
+
+
+def test_what_the_first_rank_does_between_steps_is_no_communication() -> None:
+    accounts = Accounts(2)
+    for _ in range(10):
+        accounts.add(np.array([4.0, 4.0]), np.array([1.0, 3.0]))  # the second waits while the first writes for 2 s
+    assert accounts.lost(seconds=70.0, share=0.5, rates=[1.0, 1.0], ordering=0.0)["communication"] == pytest.approx(
+        1 / 7
+    )
+
+
+def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
+    accounts = Accounts(2)
+    for step in range(10):
+        late, early = 3.0, 1.0  # who left late the step before is the last to arrive
+        accounts.add(np.array([8.0, 8.0]), np.array([late, early] if step % 2 else [early, late]))
+    lost = accounts.lost(seconds=100.0, share=0.8, rates=[1.0, 1.0], ordering=0.0)
+    assert lost["communication"] == pytest.approx(0.2)

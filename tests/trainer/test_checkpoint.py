@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from trainer import checkpoint
 from trainer.errors import TrainingError
@@ -46,6 +48,29 @@ def test_a_damaged_newest_gives_way_to_the_one_before(tmp_path: Path, damage: st
     assert checkpoint.damaged(tmp_path, found[0]) == [path]
 
 
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    content: bytes = checkpoint.save(tmp_path_factory.mktemp("whole"), state(2), steps=2).read_bytes()
+    return content
+
+
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
+    archive: bytes, tmp_path: Path, where: float, bit: int
+) -> None:
+    if not (tmp_path / "step-000000001.pt").exists():
+        checkpoint.save(tmp_path, state(1), steps=1)
+    content = bytearray(archive)
+    content[int(where * len(content))] ^= 1 << bit
+    (tmp_path / "step-000000002.pt").write_bytes(content)
+    found = checkpoint.newest(tmp_path)
+    assert found is not None
+    number = found[1]["number"]
+    assert number in (1, 2)
+    assert torch.equal(found[1]["weights"], torch.full((1000,), float(number)))
+
+
 def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path / "missing") is None
 
@@ -68,7 +93,9 @@ def test_another_dataset_or_setting_is_refused(tmp_path: Path) -> None:
     checkpoint.check(saved, {**config, "threads": 8}, "a", where=tmp_path)
     with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5"):
         checkpoint.check(saved, config, "b", where=tmp_path)
-    with pytest.raises(TrainingError, match="made with --seed 0, not 1"):
+    with pytest.raises(TrainingError, match="made with --seed 0, not --seed 1"):
         checkpoint.check(saved, {**config, "seed": 1}, "a", where=tmp_path)
+    with pytest.raises(TrainingError, match="made with --seed 0, not no --seed of its own"):
+        checkpoint.check(saved, {**config, "seed": None}, "a", where=tmp_path)
     with pytest.raises(TrainingError, match="of another version of Shoal; start in another --output"):
         checkpoint.check({**saved, "format": 1}, config, "a", where=tmp_path)

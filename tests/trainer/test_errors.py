@@ -8,7 +8,7 @@ import pytest
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import loop
+from trainer import checkpoint, loop
 from trainer.__main__ import main
 
 
@@ -100,6 +100,78 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset
     assert not list((tmp_path / "checkpoints").glob("*"))
 
 
+def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_smaller_rate(
+    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+) -> None:
+    options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
+        status, errors = said(*options, "--clip-norm", "0")
+    assert status == 1
+    assert "the loss is nan at step 27; lower --learning-rate, or set --clip-norm" in errors
+    newest = checkpoint.newest(tmp_path / "checkpoints")
+    assert newest is not None
+    assert newest[0].name == "step-000000019.pt"
+    assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
+    assert said(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume") == (0, "")
+    assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 2 * 1900
+
+
+def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
+    (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
+    sentence = "checkpoints of a run that has not ended; go on with --resume, or remove that folder, or"
+    refused(said, sentence, "--data", dataset, "--output", tmp_path)
+    assert checkpoint.has_any(tmp_path / "checkpoints")
+    (tmp_path / "record.jsonl").write_text('{"kind": "end", "stopped": false}\n')
+    assert said("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
+
+
+def test_damaged_checkpoints_are_said_in_the_record(said, dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000007.pt").write_text("PK and nothing more")
+    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
+    sentence = "step-000000007.pt is damaged; starting from the beginning"
+    assert (status, errors.count(sentence)) == (0, 1)
+    assert [sentence in note for note in notes(tmp_path)] == [True]
+
+
+def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_path: Path) -> None:
+    status, _ = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--global-batch", "5000")
+    assert status == 0
+    assert notes(tmp_path) == [
+        "the global batch of 5000 rows is larger than the 1900 training rows, so that every step takes all of them"
+    ]
+
+
+def test_a_share_that_does_not_fit_into_memory_is_said_once_with_its_rank(
+    launch, dataset: Path, tmp_path: Path
+) -> None:
+    program = Path(__file__).with_name("failing.py")
+    arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--epochs", "1", "--balance", "off")
+    process = launch(2, program, "memory", *arguments)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert notes(tmp_path) == ["rank 1: its share does not fit into its memory; going on in pieces of 32 rows"]
+
+
+def test_notes_that_nobody_can_hear_end_nothing(launch, dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("in the way")
+    to_full_disk = (
+        "import os, trainer.__main__ as it; os.dup2(os.open('/dev/full', os.O_WRONLY), 2); os._exit(it.main())"
+    )
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--threads", "1")
+    process = launch(0, "-c", to_full_disk, *arguments)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "no checkpoint at step" in notes(tmp_path)[0]
+
+
+def notes(output: Path) -> list[str]:
+    lines = map(json.loads, (output / "record.jsonl").read_text().splitlines())
+    return [line["text"] for line in lines if line["kind"] == "note"]
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -124,7 +196,7 @@ def test_an_error_that_nobody_expects(
 def test_resuming_with_another_seed(said, dataset: Path, tmp_path: Path) -> None:
     assert said("--data", dataset, "--output", tmp_path, "--epochs", "1")[0] == 0
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
-    refused(said, "were made with --seed 0, not 5", *arguments, "--seed", "5")
+    refused(said, "were made with --seed 0, not --seed 5", *arguments, "--seed", "5")
     assert said(*arguments)[0] == 0
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 1900
 

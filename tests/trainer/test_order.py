@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainer.balance import balancer, deal
 from trainer.order import Order, steps_per_epoch
 
 orders = st.builds(
@@ -24,6 +25,33 @@ def epoch_of(order: Order, epoch: int) -> list[int]:
 @given(orders, st.integers(0, 5))
 def test_every_row_comes_exactly_once_an_epoch(order: Order, epoch: int) -> None:
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
+
+
+@settings(max_examples=3000, deadline=None)
+@given(
+    order=orders,
+    epoch=st.integers(0, 5),
+    shares=st.lists(st.floats(0.01, 10), min_size=1, max_size=8),
+    how=st.sampled_from(["steps", "epoch:0.3", "off", "fixed"]),
+    times=st.integers(0, 2**32),
+)
+def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an_epoch(
+    order: Order, epoch: int, shares: list[float], how: str, times: int
+) -> None:
+    generator = np.random.default_rng(times)
+    lengths = generator.integers(1, 20, order.rows).astype(np.uint16)
+    named = ",".join(map(str, shares)) if how == "fixed" else how
+    splitting = balancer(named, np.array(shares), every=3, steps_per_epoch=order.steps, total=order.size(0))
+    seen: list[int] = []
+    for step in range(order.steps):
+        rows = order.batch(epoch, step)
+        split = splitting.split(len(rows))
+        taken = [rows[deal(lengths[rows], split, rank)] for rank in range(len(shares))]
+        assert [len(own) for own in taken] == split.tolist()
+        assert sorted(np.concatenate(taken).tolist()) == sorted(rows.tolist())
+        seen += np.concatenate(taken).tolist()
+        splitting.observe(split, split / np.array(shares) * generator.uniform(0.5, 2.0, len(shares)))
+    assert sorted(seen) == list(range(order.rows))
 
 
 @given(orders)

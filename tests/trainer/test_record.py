@@ -1,11 +1,13 @@
 """The record is JSON lines, appended, and survives a line that was cut short."""
 
 import json
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from trainer.record import Record, Thinning
+from trainer.record import Record, Thinning, has_ended, say
 
 
 def kinds(path: Path) -> list[str]:
@@ -44,6 +46,34 @@ def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        say("a sentence")
+        with Record(Path("/dev/full"), fresh=True) as record:
+            record.write("step")
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()  # what it could not write is still in it
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended"),
+    [
+        ([], False),
+        (['{"kind": "start"}', '{"kind": "end", "stopped": false}'], True),
+        (['{"kind": "start"}', '{"kind": "end", "stopped": true}'], False),
+        (['{"kind": "end", "stopped": false}', '{"kind": "start"}'], False),
+        (['{"kind": "end", "stopped": fal'], False),
+        (['"end"'], False),
+    ],
+)
+def test_a_record_tells_whether_its_run_has_ended(tmp_path: Path, lines: list[str], ended: bool) -> None:
+    (tmp_path / "r").write_text("".join(f"{line}\n" for line in lines))
+    assert has_ended(tmp_path / "r") == ended
+    assert not has_ended(tmp_path / "missing")
+
+
 def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Record(Path("/dev/full"), fresh=True) as record:
         record.write("step")
@@ -62,6 +92,11 @@ def taken(every: int, seconds_a_step: float, steps: int, first: int = 0) -> list
 
 def test_slow_steps_get_a_line_every_so_many() -> None:
     assert taken(10, 0.25, 35) == [0, 10, 20, 30, 34]
+
+
+def test_very_slow_steps_get_more() -> None:
+    assert taken(10, 2.0, 20) == [0, 3, 6, 9, 10, 13, 16, 19]
+    assert taken(10, 60.0, 4) == [0, 1, 2, 3]
 
 
 def test_quick_steps_get_two_lines_a_second() -> None:

@@ -1,6 +1,7 @@
 """Whole runs, started as users start them: what is learnt, and how it does not depend on the ranks."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from corpus.dataset import open_dataset, write_dataset
+from trainer import record
 from trainer.predict import load_model, predict
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
@@ -32,8 +34,8 @@ def summary(output: Path) -> dict[str, Any]:
 
 
 def lines(output: Path, kind: str) -> list[dict[str, Any]]:
-    record = [json.loads(line) for line in (output / "record.jsonl").read_text().splitlines()]
-    return [line for line in record if line["kind"] == kind]
+    whole = [json.loads(line) for line in (output / "record.jsonl").read_text().splitlines()]
+    return [line for line in whole if line["kind"] == kind]
 
 
 def step_losses(output: Path) -> dict[int, float]:
@@ -82,6 +84,14 @@ def test_it_learns_ratings_in_few_bits(launch, dataset: Path, alone: Path, tmp_p
     assert found["precision"] == options[3]
     (likely, unlikely) = predict(load_model(tmp_path), ["gooda goodb plaina", "bada badb plaina"])
     assert (likely.label, unlikely.label) == (1, 0)
+
+
+def test_what_record_and_summary_say_is_documented(uneven: Path) -> None:
+    documented = set(re.findall(r"`(\w+)`", record.__doc__ or ""))
+    for line in map(json.loads, (uneven / "record.jsonl").read_text().splitlines()):
+        assert line.keys() <= documented
+        assert line["kind"] in documented
+    assert summary(uneven).keys() <= documented
 
 
 def test_the_summary_counts_what_was_done(uneven: Path) -> None:
