@@ -11,14 +11,29 @@ from collections.abc import Sequence
 from statistics import median
 from types import ModuleType
 
-from benchmarks import balance, growth, hdf5, large_batch, link, prediction, preprocess, quality, streaming, training
+from benchmarks import (
+    balance,
+    choices,
+    growth,
+    hdf5,
+    large_batch,
+    link,
+    prediction,
+    preprocess,
+    quality,
+    streaming,
+    training,
+)
 from benchmarks.record import Log
+from corpus.errors import DataError
+from trainer.errors import TrainingError
 
 TABLES = {"hdf5": hdf5, "streaming": streaming}
 """Each a module with WHAT, FIGURES and measure(run), which returns the figures of every case."""
 PROGRAMS = {
     "balance": balance,
     "quality": quality,
+    "choices": choices,
     "training": training,
     "link": link,
     "large_batch": large_batch,
@@ -66,4 +81,7 @@ def _tabulate(name: str, benchmark: ModuleType, repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except (DataError, TrainingError) as error:
+        sys.exit(f"benchmarks: {error}")

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import Log
+from benchmarks.rows import columns_of, write_parts
 from bootstrap.generator import write_reviews
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from corpus.dataset import ARRAYS, open_dataset, write_dataset
-from corpus.dataset import Rows as Block
+from corpus.dataset import open_dataset
 from corpus.formats import Codes
 from corpus.settings import Settings
 from corpus.text import digest, in_test_set, modal_rating, words
@@ -107,22 +107,9 @@ def main(arguments: Sequence[str]) -> None:
 def _split_anew(path: Path, output: Path, seed: int) -> Path:
     """The rows of a dataset, dealt by chance into as many to learn from and to test as it has."""
     with open_dataset(path) as dataset:
-        columns = [
-            np.concatenate([getattr(split, name)[:] for split in (dataset.train, dataset.test)]) for name in ARRAYS
-        ]
-        mixed = np.random.default_rng(seed).permutation(len(columns[0]))
-        train, test = (
-            Block(*(column[part] for column in columns))
-            for part in (mixed[: len(dataset.train)], mixed[len(dataset.train) :])
-        )
-        write_dataset(
-            output,
-            train=train,
-            test=test,
-            vocabulary=dataset.vocabulary,
-            settings=dataset.settings,
-            stopwords=dataset.stopwords,
-        )
+        columns = columns_of([dataset.train, dataset.test])
+        mixed, train = np.random.default_rng(seed).permutation(len(columns.lengths)), len(dataset.train)
+        write_parts(output, dataset, columns, train=mixed[:train], test=mixed[train:])
     return output
 
 

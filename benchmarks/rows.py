@@ -1,11 +1,13 @@
 """Datasets for benchmarks of training: random words, for its speed alone, and generated reviews, to learn from."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from bootstrap.generator import write_reviews
-from corpus.dataset import Rows, write_dataset
+from corpus.dataset import ARRAYS, Dataset, Rows, Split, write_dataset
 from corpus.settings import Settings
 from jobs.pipeline import preprocess
 from jobs.sources import Inputs
@@ -35,6 +37,25 @@ def learnable_dataset(folder: Path) -> Path:
     """Of 20,000 generated reviews."""
     write_reviews(folder / "reviews.json", texts=20_000)
     return Path(preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
+
+
+def columns_of(splits: Sequence[Split]) -> Rows:
+    """All rows of these splits, one split after the other."""
+    return Rows(*(np.concatenate([getattr(split, name)[:] for split in splits]) for name in ARRAYS))
+
+
+def write_parts(
+    path: Path, like: Dataset, columns: Rows, *, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
+) -> None:
+    """A dataset like another of these rows of `columns`, by their numbers: some to learn from, and some to test."""
+    write_dataset(
+        path,
+        train=Rows(*(column[train] for column in columns)),
+        test=Rows(*(column[test] for column in columns)),
+        vocabulary=like.vocabulary,
+        settings=like.settings,
+        stopwords=like.stopwords,
+    )
 
 
 def _rows(count: int) -> Rows:

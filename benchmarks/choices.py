@@ -1,0 +1,137 @@
+"""What the model's defaults are worth: each changed alone, on folds of the training rows, in the same time.
+
+    python -m benchmarks choices DATASET... [--folds 4] [--only NAME...]
+
+Test rows are left alone, so that they can still judge: a fold of the training rows is the test, the others are learnt
+from. Every other setting gets as many epochs as fit into the time of the defaults, by its own rate, which is measured
+in an epoch before. Differences to the defaults are of the same folds, with the standard error of their mean.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean, stdev
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from benchmarks.record import Log
+from benchmarks.rows import columns_of, learnable_dataset, write_parts
+from corpus.dataset import open_dataset
+from trainer import models
+from trainer.config import parse
+from trainer.loop import train
+from trainer.ranks import join
+
+DEFAULT = "the defaults"
+CHOICES: Mapping[str, Sequence[str]] = {
+    DEFAULT: (),
+    "the reference's model and optimiser": ("--preset=reference",),
+    "pooling: mean": ("--pooling=mean",),
+    "pooling: last": ("--pooling=last",),
+    "bidirectional": (),
+    "2 layers": ("--layers=2",),
+    "hidden 64": ("--hidden=64",),
+    "embedding 128": ("--embedding=128",),
+    "no word dropout": ("--word-dropout=0",),
+    "no embedding dropout": ("--embedding-dropout=0",),
+    "no dropout before the last layer": ("--dropout=0",),
+    "loss: bce": ("--loss=bce",),
+    "loss: mse": ("--loss=mse",),
+    "classes weigh the same": (),
+    "rows weigh the same": ("--positive-weight=1",),
+    "half the rate": ("--learning-rate=4e-3",),
+    "twice the rate": ("--learning-rate=1.6e-2",),
+}
+"""By name what `shoal train` is asked besides; two need more than that (`_trained`)."""
+_MEASURES = ("accuracy", "balanced_accuracy", "f1_negative")
+
+Figures = dict[str, float]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks choices", description=__doc__.partition("\n")[0])
+    parser.add_argument("datasets", nargs="*", type=Path, help="by shoal preprocess (default: of generated reviews)")
+    parser.add_argument("--folds", type=int, default=4, help="runs of each (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", choices=tuple(CHOICES), default=[], help="beside the defaults")
+    options = parser.parse_args(arguments)
+    names = [name for name in CHOICES if name == DEFAULT or not options.only or name in options.only]
+    log = Log("choices")
+    record = {}
+    with TemporaryDirectory() as folder:
+        for dataset in options.datasets or [learnable_dataset(Path(folder))]:
+            log.say(f"\n{dataset.parent.name}/{dataset.name}, {options.folds} folds")
+            found: dict[str, list[Figures]] = {name: [] for name in names}
+            for fold, path in enumerate(_folds(dataset, Path(folder), options.folds)):
+                default = _trained(path, Path(folder) / "model", DEFAULT, fold)
+                for name in names:
+                    made = default if name == DEFAULT else _in_the_same_time(path, Path(folder), name, fold, default)
+                    found[name].append(made)
+                    log.say(f"{fold}, {name}: {made}")
+            log.table(
+                ["setting", "epochs", "seconds", *(cell for name in _MEASURES for cell in (name, "difference"))],
+                [[name, *_row(runs, found[DEFAULT])] for name, runs in found.items()],
+            )
+            record[dataset.parent.name] = found
+    log.keep({"runs": record})
+
+
+def _folds(dataset: Path, folder: Path, count: int) -> Iterator[Path]:
+    """Datasets of the training rows alone, of which another part is to test in each."""
+    with open_dataset(dataset) as whole:
+        columns = columns_of([whole.train])
+        folds = np.array_split(np.random.default_rng(0).permutation(len(whole.train)), count)
+        for number, test in enumerate(folds):
+            rest = np.concatenate([fold for other, fold in enumerate(folds) if other != number])
+            write_parts(folder / f"{number}.h5", whole, columns, train=rest, test=test)
+            yield folder / f"{number}.h5"
+
+
+def _in_the_same_time(dataset: Path, folder: Path, name: str, seed: int, default: Figures) -> Figures:
+    rate = _trained(dataset, folder / "model", name, seed, epochs=1)["rows_per_second"]
+    epochs = max(1, round(default["epochs"] * rate / default["rows_per_second"]))
+    return _trained(dataset, folder / "model", name, seed, epochs=epochs)
+
+
+def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int | None = None) -> Figures:
+    asked = [f"--data={dataset}", f"--output={output}", f"--seed={seed}", "--threads=1", *CHOICES[name]]
+    if epochs:
+        asked.append(f"--epochs={epochs}")
+    if name == "classes weigh the same":
+        with open_dataset(dataset) as whole:
+            positive = float(np.mean(whole.train.labels[:]))
+        asked.append(f"--positive-weight={(1 - positive) / positive}")
+    start = time.perf_counter()
+    module = "benchmarks.peers.bidirectional" if name == "bidirectional" else models.MODULES["lstm"]
+    with _built_by(module), join(1) as ranks:
+        summary: dict[str, Any] = train(parse(asked), ranks)
+    return {
+        **{measure: summary[measure] or 0.0 for measure in _MEASURES},
+        "epochs": summary["epochs"],
+        "rows_per_second": summary["samples_per_second"],
+        "seconds": time.perf_counter() - start,
+    }
+
+
+@contextmanager
+def _built_by(module: str) -> Iterator[None]:
+    usual = models.MODULES["lstm"]
+    models.MODULES["lstm"] = module
+    try:
+        yield
+    finally:
+        models.MODULES["lstm"] = usual
+
+
+def _row(runs: Sequence[Figures], defaults: Sequence[Figures]) -> list[str]:
+    cells = [f"{mean(run['epochs'] for run in runs):.0f}", f"{mean(run['seconds'] for run in runs):.0f}"]
+    for measure in _MEASURES:
+        differences = [run[measure] - default[measure] for run, default in zip(runs, defaults, strict=True)]
+        error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
+        told = "" if runs is defaults else f"{mean(differences):+.4f} ± {error:.4f}"
+        cells += [f"{mean(run[measure] for run in runs):.4f}", told]
+    return cells
