@@ -21,6 +21,7 @@ from benchmarks import (
     prediction,
     preprocess,
     quality,
+    reading,
     streaming,
     training,
 )
@@ -35,6 +36,7 @@ PROGRAMS = {
     "quality": quality,
     "choices": choices,
     "training": training,
+    "reading": reading,
     "link": link,
     "large_batch": large_batch,
     "preprocess": preprocess,

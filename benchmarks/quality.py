@@ -1,6 +1,6 @@
 """Whether the model classifies as well as fastText does: the same encoded rows, the same test rows, several seeds.
 
-    python -m benchmarks quality NAME[:LABEL]=FILE[,FILE...]... [--seeds 5] [--own-split] [--option=--NAME=VALUE...]
+    python -m benchmarks quality NAME[:LABEL]=FILE[,FILE...]... [--seeds 5] [--own-split] [--ranks 1] [--option=...]
 
 Each NAME is a pile of reviews that is preprocessed first; LABEL is the field of its labels, where it has several that
 may be. fastText (Joulin et al. 2017), supervised and with single
@@ -67,6 +67,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--option", action="append", default=[], help="an option of shoal train, such as --option=--hidden=64"
     )
+    parser.add_argument("--ranks", type=int, default=1, help="of Shoal (default: %(default)s)")
     parser.add_argument("--own-split", action="store_true", help="the dataset's own test rows with every seed")
     options = parser.parse_args(arguments)
     log = Log("quality")
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str]) -> None:
                     data = load(dataset)
                 learnt, held_out, test = (_as_texts(rows) for rows in (data.training, data.validation, data.test))
                 majority.append(max(np.bincount([label for _, label in test])) / len(test))
-                found["shoal"].append(_shoal(dataset, Path(folder) / "model", seed, options.option))
+                found["shoal"].append(_shoal(dataset, Path(folder) / "model", seed, options))
                 found["fastText, same rows"].append(_fasttext(Path(folder), learnt, held_out, test, seed))
                 found["fastText, whole texts"].append(_fasttext(Path(folder), whole[0], whole[1], whole[2], seed))
         rows = []
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
             rows.append([model, *cells, _spread([run["seconds"] for run in runs], 1)])
         log.table([f"{name} (majority {mean(majority):.1%})", *_MEASURES, "seconds"], rows)
         record[name] = found
-    log.keep({"piles": options.piles, "options": options.option, "own_split": options.own_split, "runs": record})
+    log.keep({"options": vars(options), "runs": record})
 
 
 def _split_anew(path: Path, output: Path, seed: int) -> Path:
@@ -121,11 +122,11 @@ def _shuffled(parts: Parts, seed: int) -> Parts:
     return everything[: ends[0]], everything[ends[0] : ends[1]], everything[ends[1] :]
 
 
-def _shoal(dataset: Path, output: Path, seed: int, options: Sequence[str]) -> Figures:
-    config = parse(["--data", str(dataset), "--output", str(output), "--seed", str(seed), *options])
+def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) -> Figures:
+    config = parse(["--data", str(dataset), "--output", str(output), "--seed", str(seed), *options.option])
     start = time.perf_counter()
     with Bars() as bars:
-        summary = train_here(config, ranks=1, bars=bars)
+        summary = train_here(config, ranks=options.ranks, bars=bars)
     return {**{measure: summary[measure] for measure in _MEASURES}, "seconds": time.perf_counter() - start}
 
 

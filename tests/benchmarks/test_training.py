@@ -1,0 +1,35 @@
+"""What benchmarks of training reckon with is what they say."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.balance import ideal_seconds
+from benchmarks.peers.bidirectional import _turned
+from benchmarks.rows import VOCABULARY, write_rows
+from trainer.data import load
+
+
+def test_the_ideal_of_ranks_is_the_sum_of_their_rates() -> None:
+    assert ideal_seconds(100, [30.0, 20.0], halves=False) == pytest.approx(2.0)
+
+
+def test_where_the_last_rank_loses_half_of_its_speed_the_ideal_is_a_sum_of_two() -> None:
+    assert ideal_seconds(100, [30.0, 20.0], halves=True) == pytest.approx(50 / 50 + 50 / 40)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+def test_texts_are_turned_without_their_padding(lengths: list[int]) -> None:
+    texts = [torch.arange(1, length + 1) for length in lengths]
+    padded = torch.nn.utils.rnn.pad_sequence(texts)  # (width, rows)
+    turned = _turned(padded[:, :, None], torch.tensor(lengths))[:, :, 0]
+    expected = torch.nn.utils.rnn.pad_sequence([text.flip(0) for text in texts])
+    assert torch.equal(turned, expected)
+
+
+@pytest.mark.parametrize("count", [18, 19, 20, 21, 1000])
+def test_so_many_rows_are_to_train_on(tmp_path, count: int) -> None:
+    write_rows(tmp_path / "rows.h5", count)
+    data = load(tmp_path / "rows.h5")
+    assert (len(data.training), len(data.vocabulary)) == (count, VOCABULARY)
