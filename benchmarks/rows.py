@@ -21,7 +21,7 @@ def write_rows(path: Path, training: int) -> None:
     """Random words in rows as long as those of reviews: so many to train on, beside a twentieth of all for validation,
     and 100 to test."""
     rows = int(training / (1 - VALIDATION_SHARE))
-    while rows - int(rows * VALIDATION_SHARE) < training:
+    while rows - max(1, int(rows * VALIDATION_SHARE)) < training:
         rows += 1
     write_dataset(
         path,
