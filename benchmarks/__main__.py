@@ -26,6 +26,7 @@ from benchmarks import (
     training,
 )
 from benchmarks.record import Log
+from bootstrap.errors import ShoalError
 from corpus.errors import DataError
 from trainer.errors import TrainingError
 
@@ -85,5 +86,5 @@ def _tabulate(name: str, benchmark: ModuleType, repeats: int) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (DataError, TrainingError) as error:
+    except (DataError, ShoalError, TrainingError) as error:
         sys.exit(f"benchmarks: {error}")

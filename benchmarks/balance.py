@@ -5,8 +5,9 @@
 Speeds are 1 and .56 (an M60 and a K80). One fast and one slow rank train for real, a core each; the slow one sleeps
 after its share. Three fast ones and a slow one sleep their computing, and sum as many bytes as gradients have by gloo,
 as this takes more cores than there may be. The global batch decides what the all-reduce is of a step: about 1, 5, 20%.
-Where speeds do not change, shares fixed in their proportion are beside the balancers: what is lost with those goes to
-the machine's own noise, which no balancer can foresee.
+Where speeds do not change, shares fixed in their proportion are beside the balancers, which is right for the ranks that
+sleep: what is lost with those goes to noise, which no balancer can foresee. Where ranks train, the slow one sleeps
+after what it needs to begin, too, and does better with fewer rows.
 
 The easy mistakes: to hold a run whose rank slows down against that rank's first rate, where its ideal is a sum of two;
 and to hold each balancer against rates of its own runs. All runs of a batch are held against the same: the medians of

@@ -20,6 +20,7 @@ from bootstrap.watch import RunView
 from trainer import faults
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
+from trainer.files import require_free
 
 STOP_SECONDS = 60
 """How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""
@@ -39,6 +40,8 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
     Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true. Raises TrainingError
     with the trainer's own sentence, and ShoalError when it ends without one.
     """
+    if not config.resume:
+        require_free(config.output)
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / SUMMARY_NAME).unlink(missing_ok=True)

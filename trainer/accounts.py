@@ -2,10 +2,10 @@
 
 The ideal is the sum of the ranks' own rates. At each step the ranks that are done wait for the last one (imbalance),
 all of them for the sum of their gradients (communication) and for the numbers of the next rows (data). The easy mistake
-is to take a rank's time in the all-reduce for communication: most of it is the wait for slower ranks. Communication is
-what computing and all-reduce take of a rank together, beyond the computing of the slowest; of the rank of which they
-take least, as what else a rank does (the first one writes records and checkpoints) makes the others wait, too. By
-steps, that would be too little: ranks do not leave an all-reduce together, and who leaves late is short of time in it.
+is to take a rank's time in the all-reduce for communication: most of it is the wait for slower ranks. What counts is
+the rank that spends least in all-reduces, the last to arrive as a rule, less its wait for ranks that compute longer.
+That is summed up over steps: ranks do not leave an all-reduce together, and who leaves one late is short of time in
+the next.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,12 @@ class Accounts:
 
     def __init__(self, ranks: int) -> None:
         self._idle = np.zeros(ranks)  # seconds behind the last rank, a rank
-        self._together = np.zeros(ranks)  # seconds of computing and in the all-reduce, a rank
-        self._longest = 0.0  # seconds of computing of the slowest
+        self._reducing = np.zeros(ranks)  # seconds in the all-reduce, a rank
 
     def add(self, computing: FloatArray, reducing: FloatArray) -> None:
         """One step: (ranks,) seconds of own computing and in the all-reduce; 0 where they are not known yet."""
         self._idle += computing.max() - computing
-        self._together += computing + reducing
-        self._longest += float(computing.max())
+        self._reducing += reducing
 
     def lost(self, *, seconds: float, share: float, rates: Sequence[float], ordering: float) -> dict[str, float]:
         """The share of ideal that was lost in `seconds` of training, by reason; with `share` they add up to 1.
@@ -36,9 +34,10 @@ class Accounts:
         `rates` (ranks,) are the ranks' own, and `ordering` the seconds that choosing rows took.
         """
         weights = np.array(rates) / sum(rates)
+        last = int(np.argmin(self._reducing))
         lost = {
             "imbalance": float(self._idle @ weights) / seconds,
-            "communication": max(0.0, float(self._together.min()) - self._longest) / seconds,
+            "communication": max(0.0, float(self._reducing[last] - self._idle[last])) / seconds,
             "data": ordering / seconds,
         }
         return {**lost, "rest": 1.0 - share - sum(lost.values())}

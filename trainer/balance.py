@@ -32,6 +32,9 @@ _PATIENCE, _MOST_PATIENCE = 4, 64
 """Rebalances that a rank is without rows before it is given one again, at first and at most. A rank that fails such a
 trial waits twice as long for its next: a stall that passes costs little, and so does a rank that never recovers."""
 
+_EASE = 0.8
+"""The share of a step below which a trial grows: a rank may need long to start, and little for each row."""
+
 _STALL = 1.2
 """A time that is so many times what the fit says, when the fit is scaled to the median of all, is no part of it:
 something held the rank up. Times err upwards alone, so the others are not spread about their median by as much."""
@@ -247,10 +250,10 @@ class BySteps:
         """(ranks,): rows of each rank for a global batch of `total` rows."""
         split = equalise(total, self._fixed, self._per_row)
         for rank in np.flatnonzero(split < self._least):
-            giver = int(np.argmax(split))
-            if split[giver] > 1:
-                split[giver] -= 1
-                split[rank] += 1
+            giver, wanted = int(np.argmax(split)), int(self._least[rank] - split[rank])
+            if split[giver] > wanted:
+                split[giver] -= wanted
+                split[rank] += wanted
         return split
 
     def observe(self, rows: IntArray, seconds: FloatArray) -> None:
@@ -283,17 +286,30 @@ class BySteps:
             if history:
                 self._fits[:, rank] = _follow(history, *self._fits[:, rank].tolist())
         fixed, per_row = self._fits
-        best, present = equalise(self._total, fixed, per_row), self.split(self._total)
         tried = self._tried()
-        if _finish(best, fixed, per_row) <= (1 - _WORTHWHILE) * _finish(present, fixed, per_row):
+        best, present = equalise(self._total, fixed, per_row), self.split(self._total)
+        if tried.any():
+            present = equalise(self._total, self._fixed, self._per_row)  # as it is when trials end
+        finish = _finish(present, fixed, per_row)
+        more = 2 * np.maximum(self._least, 1)
+        growing = tried & (more <= self._total // len(best)) & self._at_ease(finish)
+        if _finish(best, fixed, per_row) <= (1 - _WORTHWHILE) * finish:
             self._fixed, self._per_row = fixed.copy(), per_row.copy()
             self._least = np.where((best == 0) & ~tried, 1, 0)
+            growing &= best < more
         else:
             self._least[tried] = 0
+        self._least[growing] = more[growing]
         self._offer_again(self.split(self._total))
 
+    def _at_ease(self, finish: float) -> npt.NDArray[np.bool_]:
+        """(ranks,): whose last steps took well less than `finish` seconds: more rows may take hardly longer."""
+        lasts = [[seconds for _, seconds in history][-_RECENT:] or [np.inf] for history in self._history]
+        return np.array([max(last) < _EASE * finish for last in lasts])
+
     def _offer_again(self, split: IntArray) -> None:
-        """Give ranks that were without rows for long enough a trial: one row, judged by what it takes from now on."""
+        """Give ranks that were without rows for long enough a trial: one row, judged by what it takes from now on, and
+        twice as many each time that it was done with ease."""
         for rank, count in enumerate(split.tolist()):
             if count > 1:
                 self._patience[rank] = _PATIENCE
@@ -313,11 +329,11 @@ class BySteps:
         return bool(((least > _CHANGE) | ((least > 0) & (most < 1 / _CHANGE))).any())
 
     def _tried(self) -> npt.NDArray[np.bool_]:
-        """(ranks,): whose newest entries are of single rows: what is then known of the rank is known for sure."""
+        """(ranks,): whose newest entries are of as few rows as a trial has: what they say is known for sure."""
         return np.array(
             [
-                len(history) >= _RECENT and all(count == 1 for count, _ in list(history)[-_RECENT:])
-                for history in self._history
+                len(history) >= _RECENT and all(count == few for count, _ in list(history)[-_RECENT:])
+                for history, few in zip(self._history, np.maximum(self._least, 1).tolist(), strict=True)
             ]
         )
 

@@ -13,10 +13,8 @@ from typing import Any
 import torch
 
 from trainer.errors import TrainingError
-from trainer.files import write_whole
+from trainer.files import CHECKPOINT, write_whole
 
-FOLDER = "checkpoints"
-"""In a run's output folder."""
 KEPT = 2
 FORMAT = 3
 """Of the states: it grows when their names or what they hold change."""
@@ -38,12 +36,13 @@ _MAY_CHANGE = frozenset(
         "threads",
         "gradient_bits",
         "precision",
-        "learning_rate",
-        "clip_norm",
     )
 )
-"""Settings that change what is learnt by no more than rounding (the size of a global batch does: a resumed run keeps
-its own), and the two by which a run whose loss became no number can go on."""
+"""Settings that change what is learnt by no more than rounding. (The size of a global batch does: a resumed run
+keeps its own.)"""
+
+_MENDING = ("learning_rate", "clip_norm")
+"""Those by which a run whose loss became no number can go on."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
@@ -68,12 +67,25 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
 
 
 def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The newest checkpoint that is whole, with its state on the CPU; None when there is none."""
+    """The newest checkpoint that is whole, with its state on the CPU; None when there is none.
+
+    Raises TrainingError when one cannot be read, and MemoryError: neither says that it is damaged.
+    """
     for path in _newest_first(folder):
         try:
-            with zipfile.ZipFile(path) as archive:
-                if archive.testzip() is None:
-                    return path, torch.load(path, map_location="cpu", weights_only=True)
+            content = io.BytesIO(path.read_bytes())
+        except OSError as error:
+            raise TrainingError(
+                f"cannot read {path}: {error.strerror}; mend that, or remove it to use the one before"
+            ) from error
+        try:
+            with zipfile.ZipFile(content) as archive:
+                whole = archive.testzip() is None
+            content.seek(0)
+            if whole:
+                return path, torch.load(content, map_location="cpu", weights_only=True)
+        except MemoryError:
+            raise
         except Exception:  # noqa: S112 - bits flipped in a zip archive of pickles fail in any way
             continue
     return None
@@ -84,8 +96,17 @@ def damaged(folder: Path, used: Path | None) -> list[Path]:
     return [path for path in _newest_first(folder) if used is None or path.name > used.name]
 
 
-def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: Path) -> None:
-    """Raise TrainingError when a run with this configuration on this dataset cannot go on from this state."""
+def set_aside(path: Path) -> None:
+    """Rename a damaged checkpoint, so that it is neither used nor removed."""
+    with suppress(OSError):  # then it is passed over again
+        path.rename(path.with_name(f"{path.name}.damaged"))
+
+
+def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: Path) -> list[str]:
+    """Raise TrainingError when a run with this configuration on this dataset cannot go on from this state.
+
+    Returns a sentence for each setting that may change, but changes what is learnt.
+    """
     if state.get("format") != FORMAT:
         raise TrainingError(f"the checkpoints in {where} are of another version of Shoal; start in another --output")
     otherwise = "resume with what it was made with, or start in another --output"
@@ -94,19 +115,19 @@ def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: 
             f"the checkpoints in {where} were made with another dataset than {config['data']}; {otherwise}"
         )
     for name, value in state["config"].items():
-        if name not in _MAY_CHANGE and config[name] != value:
+        if name not in _MAY_CHANGE and name not in _MENDING and config[name] != value:
             made, now = _said(name, value), _said(name, config[name])
             raise TrainingError(f"the checkpoints in {where} were made with {made}, not {now}; {otherwise}")
+    return [
+        f"going on with {_said(name, config[name])}; it was {value}"
+        for name, value in state["config"].items()
+        if name in _MENDING and config[name] != value
+    ]
 
 
 def _said(name: str, value: Any) -> str:
     flag = "--" + name.replace("_", "-")
     return f"no {flag} of its own" if value is None else f"{flag} {value}"
-
-
-def has_any(folder: Path) -> bool:
-    """Whether there is a checkpoint, whole or not."""
-    return bool(_newest_first(folder))
 
 
 def clear(folder: Path) -> None:
@@ -116,4 +137,4 @@ def clear(folder: Path) -> None:
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("step-*.pt"), reverse=True)
+    return sorted(folder.glob(CHECKPOINT), reverse=True)

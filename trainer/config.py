@@ -162,7 +162,8 @@ class TrainConfig:
         metavar="RANK:FACTOR",
     )
     record_every: int = _option(
-        "steps between two lines of record.jsonl, which are also half a second apart; 1: every step, however quick",
+        "steps between two lines of record.jsonl, which are also half a second apart, and at most five where steps are "
+        "slow; 1: every step, however quick",
         default=10,
     )
     checkpoint_minutes: float = _option("minutes between two checkpoints", default=5.0)

@@ -1,4 +1,4 @@
-"""Files that appear under their name whole or not at all, whenever the process ends."""
+"""A run's output folder: its names, whether a new run may have it, and files that appear whole or not at all."""
 
 import json
 import os
@@ -7,6 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import TrainingError
+
+RECORD, SUMMARY, CHECKPOINTS = "record.jsonl", "summary.json", "checkpoints"
+CHECKPOINT = "step-*.pt"
+"""How checkpoints are named."""
+_LAST_LINE_BYTES = 1 << 20
+
+
+def require_free(output: Path) -> None:
+    """Raise TrainingError where a run from the beginning would remove what an unfinished one can go on from."""
+    checkpoints = output / CHECKPOINTS
+    if any(checkpoints.glob(CHECKPOINT)) and not _has_ended(output):
+        raise TrainingError(
+            f"{checkpoints} holds checkpoints of a run that has not ended; go on with --resume, or remove that folder, "
+            "or choose another --output"
+        )
+
+
+def _has_ended(output: Path) -> bool:
+    """Whether the newest sitting came to the end of its run, by its summary or the last line of its record."""
+    for path in (output / SUMMARY, output / RECORD):
+        with suppress(OSError, ValueError, IndexError):
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - _LAST_LINE_BYTES))
+                text = file.read()
+            last = json.loads(text if path.name == SUMMARY else text.splitlines()[-1])
+            if isinstance(last, dict) and last.get("stopped") is False:
+                return True
+    return False
 
 
 def prepare(folder: Path) -> None:

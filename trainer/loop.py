@@ -28,7 +28,7 @@ from trainer.data import Data
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import MOST_WORDS, Exchange, Report
-from trainer.files import write_json
+from trainer.files import CHECKPOINTS, RECORD, SUMMARY, write_json
 from trainer.losses import Loss
 from trainer.metrics import measures
 from trainer.optimise import learning_rate, optimiser
@@ -37,9 +37,7 @@ from trainer.predict import FILE_NAME, save_model
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import first_rates, own_rates
-from trainer.record import RECORD, Record, Thinning, say
-
-SUMMARY = "summary.json"
+from trainer.record import Record, Thinning, say
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
@@ -63,9 +61,9 @@ class _Run:
             seed=config.seed,
         )
         with ranks.agreement():
-            if ranks.size > self.order.global_batch:
+            if ranks.size > self.order.size(0):
                 raise TrainingError(
-                    f"{ranks.size} ranks cannot share a global batch of {self.order.global_batch} rows; "
+                    f"{ranks.size} ranks cannot share a global batch of {self.order.size(0)} rows; "
                     f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
                 )
         self.epochs = config.epochs_of(self.order.steps)
@@ -114,7 +112,7 @@ class _Run:
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
         self.rows_of_ranks = np.zeros(ranks.size, dtype=np.int64)  # in this sitting
-        self.pieces = np.zeros(ranks.size, dtype=np.int64)
+        self.names, self.pieces = ranks.gather(faults.who(ranks.rank)), np.zeros(ranks.size, dtype=np.int64)
         self.thinning = Thinning(config.record_every)
         with ranks.agreement():
             self.record = self._open_output(fresh=not saved)
@@ -147,7 +145,7 @@ class _Run:
         try:
             (output / SUMMARY).unlink(missing_ok=True)
             if fresh:
-                checkpoint.clear(output / checkpoint.FOLDER)
+                checkpoint.clear(output / CHECKPOINTS)
             return Record(output / RECORD, fresh=fresh and faults.lost_before() is None)
         except OSError as error:
             raise TrainingError(
@@ -207,7 +205,7 @@ class _Run:
         self.accounts.add(report.seconds, report.reducing)
         for rank in np.flatnonzero(report.pieces != self.pieces):
             rows = report.pieces[rank]
-            self._note(f"rank {rank}: its share does not fit into its memory; going on in pieces of {rows} rows")
+            self._note(f"{self.names[rank]}: its share does not fit into its memory; going on in pieces of {rows} rows")
         self.pieces = report.pieces
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
@@ -229,6 +227,7 @@ class _Run:
             way = "" if self.precision == "float32" else ", or take --precision float32"
             raise TrainingError(
                 f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
+                + ("" if self.saved_steps is None else f", and go on from step {self.saved_steps} with --resume")
             )
 
     def _evaluate_epoch(self) -> None:
@@ -275,14 +274,14 @@ class _Run:
             "optimiser": self.optimiser.state_dict(),
         }
         try:
-            path = checkpoint.save(self.config.output / checkpoint.FOLDER, state, steps=self.steps_done)
+            path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
         except TrainingError as error:
             self._note(f"no checkpoint at step {self.steps_done}: {error}")
             return
         self.record.write(
             "checkpoint",
             step=self.steps_done,
-            file=f"{checkpoint.FOLDER}/{path.name}",
+            file=f"{CHECKPOINTS}/{path.name}",
             seconds=round(time.monotonic() - start, 3),
         )
 
@@ -362,7 +361,7 @@ class _Run:
             "steps": self.steps_done,
             "global_batch": self.order.global_batch,
             "world_size": self.ranks.size,
-            "split": self.balancer.split(self.order.global_batch).tolist(),
+            "split": self.balancer.split(self.order.size(0)).tolist(),
             "rows_of_ranks": self.rows_of_ranks.tolist(),
             "own_rates": self.rates,
             "precision": self.precision,

@@ -40,9 +40,6 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
-RECORD = "record.jsonl"
-"""In a run's output folder."""
-
 _STEP_SECONDS = 0.5
 _QUIET_SECONDS = 5.0
 
@@ -88,14 +85,6 @@ class Record:
                 if self._complete:
                     say(f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines")
                 self._complete = False
-
-
-def has_ended(path: Path) -> bool:
-    """Whether the newest sitting of this record came to the end of its run, and was not stopped before."""
-    with suppress(FileNotFoundError, ValueError, IndexError):
-        last = json.loads(path.read_bytes().splitlines()[-1])
-        return isinstance(last, dict) and last.get("kind") == "end" and last.get("stopped") is False
-    return False
 
 
 class Thinning:

@@ -12,10 +12,9 @@ from trainer import checkpoint
 from trainer.config import TrainConfig
 from trainer.data import Data, load, near
 from trainer.errors import TrainingError
-from trainer.files import prepare
+from trainer.files import CHECKPOINTS, prepare, require_free
 from trainer.mapped import free_memory
 from trainer.ranks import Ranks
-from trainer.record import RECORD, has_ended
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 """In which ranks may differ: each node has paths, memory and cores of its own."""
@@ -24,8 +23,12 @@ _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 def data(config: TrainConfig, ranks: Ranks) -> Data:
     """The dataset, where `config` wants its rows, and an output folder to write to.
 
-    Raises TrainingError on all ranks when one of them cannot have it, or was told of another dataset or run.
+    Raises TrainingError on all ranks when one of them cannot have it, or was told of another dataset or run; and where
+    a run from the beginning would remove what an unfinished one can go on from.
     """
+    with ranks.agreement():
+        if ranks.first and not _goes_on(config):
+            require_free(config.output)
     free = min(ranks.gather(free_memory()))  # before any rank has filled some
     with ranks.agreement(patiently=True):
         if config.slow and max(config.slow) >= ranks.size:
@@ -53,22 +56,21 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
 def saved(config: TrainConfig, ranks: Ranks, digest: str) -> tuple[dict[str, Any] | None, list[str]]:
     """The state to go on from, or None to start from the beginning; and what to say of it, on the first rank.
 
-    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run, and where one that
-    starts from the beginning would remove what an unfinished run can go on from.
+    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run.
     """
-    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    folder = config.output / checkpoint.FOLDER
+    folder = config.output / CHECKPOINTS
     state, notes = None, []
     with ranks.agreement():
-        if ranks.first and (config.resume or restarted):
+        if ranks.first and _goes_on(config):
             path, state = checkpoint.newest(folder) or (None, None)
             from_here = f"going on from {path.name}" if path else "starting from the beginning"
-            notes = [f"{passed_over} is damaged; {from_here}" for passed_over in checkpoint.damaged(folder, path)]
+            for passed_over in checkpoint.damaged(folder, path):
+                notes.append(f"{passed_over} is damaged; {from_here}")
+                checkpoint.set_aside(passed_over)
             if state is not None:
-                checkpoint.check(state, config.plain(), digest, where=folder)
-        elif ranks.first and checkpoint.has_any(folder) and not has_ended(config.output / RECORD):
-            raise TrainingError(
-                f"{folder} holds checkpoints of a run that has not ended; go on with --resume, or remove that folder, "
-                "or choose another --output"
-            )
+                notes += checkpoint.check(state, config.plain(), digest, where=folder)
     return ranks.from_first(state), notes
+
+
+def _goes_on(config: TrainConfig) -> bool:
+    return config.resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0

@@ -100,7 +100,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
 def profile(result: dict[str, Any]) -> list[tuple[str, str]]:
     """Where the time of the steps went, in shares: by rank, or where those are many by their mean over a node group.
 
-    What the quickest rank spends in the all-reduce is what that costs; what another spends there more is its wait.
+    What a rank spends in the all-reduce beyond the run's communication is its wait for others.
     """
     ranks: list[dict[str, float]] = result["profile"]
     lines = {}

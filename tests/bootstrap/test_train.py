@@ -55,6 +55,21 @@ def test_of_ranks_that_were_started_again_the_last_failure_is_told() -> None:
     assert str(failure(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
 
 
+def test_a_run_that_was_stopped_is_left_as_it_is_by_one_from_the_beginning(tmp_path: Path) -> None:
+    files = {
+        "checkpoints/step-000000001.pt": "a state",
+        "record.jsonl": '{"kind": "end", "stopped": true}\n',
+        "summary.json": '{"stopped": true}',
+        "train.log": "what it said",
+    }
+    (tmp_path / "checkpoints").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(TrainingError, match="of a run that has not ended; go on with --resume"), Bars() as bars:
+        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+
+
 def test_output_without_a_failure_is_told_by_its_last_line() -> None:
     found = failure("one\nImportError: no torch\n=====\n", WHERE)
     assert isinstance(found, ShoalError)

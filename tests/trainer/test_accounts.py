@@ -45,3 +45,19 @@ def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
         accounts.add(np.array([8.0, 8.0]), np.array([late, early] if step % 2 else [early, late]))
     lost = accounts.lost(seconds=100.0, share=0.8, rates=[1.0, 1.0], ordering=0.0)
     assert lost["communication"] == pytest.approx(0.2)
+
+
+def test_what_a_quick_rank_does_besides_is_not_taken_from_the_all_reduce() -> None:
+    accounts = Accounts(2)
+    for _ in range(10):
+        accounts.add(np.array([4.0, 8.0]), np.array([4.0, 1.0]))  # the first has 1 s of other work, beside the wait
+    lost = accounts.lost(seconds=90.0, share=0.5, rates=[1.0, 1.0], ordering=0.0)
+    assert lost["communication"] == pytest.approx(1 / 9)
+
+
+def test_an_all_reduce_is_known_a_step_later_which_changes_little() -> None:
+    accounts = Accounts(2)
+    for step in range(30):
+        accounts.add(np.array([4.0, 8.0]), np.array([4.1, 0.1]) if step else np.zeros(2))
+    lost = accounts.lost(seconds=30 * 8.1, share=0.5, rates=[1.0, 1.0], ordering=0.0)
+    assert lost["communication"] == pytest.approx(0.1 / 8.1, rel=0.05)

@@ -123,6 +123,14 @@ def test_the_first_split_follows_the_own_rates() -> None:
     ]
 
 
+@pytest.mark.parametrize("fixed", [0.0, 0.001, 0.01, 0.02, 0.03])
+@pytest.mark.parametrize("rate", [1.0, 20.0, 200.0])
+def test_a_rank_that_is_slow_to_start_is_not_taken_for_slow(fixed: float, rate: float) -> None:
+    cluster, balancer = Cluster([fixed] * 2, [1e-4] * 2), BySteps(rates=np.array([1e4, rate]), every=EVERY, total=512)
+    splits = cluster.run(balancer, 8 * EVERY, total=512)
+    assert cluster.idle(splits[-1]) < 0.05
+
+
 def test_a_rank_whose_rate_was_measured_in_a_bad_moment_has_its_rows_after_four_steps() -> None:
     cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), BySteps(rates=np.array([1e4, 1.0]), every=EVERY, total=256)
     splits = cluster.run(balancer, 5)

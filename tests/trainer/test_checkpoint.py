@@ -71,6 +71,31 @@ def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
     assert torch.equal(found[1]["weights"], torch.full((1000,), float(number)))
 
 
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(24, "Too many open files")])
+def test_one_that_cannot_be_read_is_not_taken_for_damaged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
+) -> None:
+    path = checkpoint.save(tmp_path, state(1), steps=1)
+
+    def fail(_: Path) -> bytes:
+        raise error
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(TrainingError, match=rf"cannot read {path}: {error.strerror}; mend that, or remove it"):
+        checkpoint.newest(tmp_path)
+
+
+def test_too_little_memory_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, state(1), steps=1)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(MemoryError):
+        checkpoint.newest(tmp_path)
+
+
 def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path / "missing") is None
 

@@ -113,7 +113,10 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     assert newest is not None
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
-    assert said(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume") == (0, "")
+    assert "and go on from step 19 with --resume" in errors
+    assert said(*options, "--learning-rate", "0.001", "--clip-norm", "1", "--resume")[0] == 0
+    changed = ["going on with --learning-rate 0.001; it was 0.008", "going on with --clip-norm 1.0; it was 0.0"]
+    assert notes(tmp_path) == changed
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 2 * 1900
 
 
@@ -122,7 +125,7 @@ def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: 
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
     sentence = "checkpoints of a run that has not ended; go on with --resume, or remove that folder, or"
     refused(said, sentence, "--data", dataset, "--output", tmp_path)
-    assert checkpoint.has_any(tmp_path / "checkpoints")
+    assert (tmp_path / "checkpoints" / "step-000000003.pt").exists()
     (tmp_path / "record.jsonl").write_text('{"kind": "end", "stopped": false}\n')
     assert said("--data", dataset, "--output", tmp_path, "--epochs", "1") == (0, "")
 
@@ -134,6 +137,7 @@ def test_damaged_checkpoints_are_said_in_the_record(said, dataset: Path, tmp_pat
     sentence = "step-000000007.pt is damaged; starting from the beginning"
     assert (status, errors.count(sentence)) == (0, 1)
     assert [sentence in note for note in notes(tmp_path)] == [True]
+    assert (tmp_path / "checkpoints" / "step-000000007.pt.damaged").exists()
 
 
 def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_path: Path) -> None:

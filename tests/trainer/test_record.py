@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.record import Record, Thinning, has_ended, say
+from trainer.record import Record, Thinning, say
 
 
 def kinds(path: Path) -> list[str]:
@@ -55,23 +55,6 @@ def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.undo()
         with suppress(OSError):
             full.close()  # what it could not write is still in it
-
-
-@pytest.mark.parametrize(
-    ("lines", "ended"),
-    [
-        ([], False),
-        (['{"kind": "start"}', '{"kind": "end", "stopped": false}'], True),
-        (['{"kind": "start"}', '{"kind": "end", "stopped": true}'], False),
-        (['{"kind": "end", "stopped": false}', '{"kind": "start"}'], False),
-        (['{"kind": "end", "stopped": fal'], False),
-        (['"end"'], False),
-    ],
-)
-def test_a_record_tells_whether_its_run_has_ended(tmp_path: Path, lines: list[str], ended: bool) -> None:
-    (tmp_path / "r").write_text("".join(f"{line}\n" for line in lines))
-    assert has_ended(tmp_path / "r") == ended
-    assert not has_ended(tmp_path / "missing")
 
 
 def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,63 @@
+"""Whether a run from the beginning may have an output folder."""
+
+from pathlib import Path
+
+import pytest
+
+from trainer.errors import TrainingError
+from trainer.files import require_free
+
+ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """With a checkpoint."""
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000001.pt").write_text("")
+    return tmp_path
+
+
+def refused(output: Path) -> bool:
+    try:
+        require_free(output)
+    except TrainingError as error:
+        return "of a run that has not ended; go on with --resume, or remove that folder" in str(error)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended"),
+    [
+        ([], False),
+        (['{"kind": "start"}', ENDED], True),
+        (['{"kind": "start"}', STOPPED], False),
+        ([ENDED, '{"kind": "start"}'], False),
+        ([ENDED[:-2]], False),
+        (['"end"'], False),
+        (["x" * (1 << 21), ENDED], True),
+    ],
+)
+def test_checkpoints_of_a_run_that_has_ended_may_go(output: Path, lines: list[str], ended: bool) -> None:
+    (output / "record.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    assert refused(output) != ended
+
+
+def test_a_summary_says_too_that_a_run_has_ended(output: Path) -> None:
+    assert refused(output)
+    (output / "summary.json").write_text(STOPPED)
+    assert refused(output)
+    (output / "summary.json").write_text(ENDED)
+    assert not refused(output)
+
+
+def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
+    (output / "record.jsonl").mkdir()
+    assert refused(output)
+
+
+def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
+    require_free(tmp_path)
+    require_free(tmp_path / "missing")
