@@ -329,15 +329,13 @@ def test_an_interrupt_while_the_verbs_are_loaded_is_one_too(reviews: Path, tmp_p
 def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> None:
     made = shoal("preprocess", "--local", "--input", *REVIEWS, "--output", tmp_path, "--json")
     assert json.loads(made.stdout)["train"] == 17_039
-    trained = shoal(
-        "train", "--local", "--nodes", "2", "--data", tmp_path / "dataset.h5", "--output", tmp_path, "--json"
-    )
-    summary = json.loads(trained.stdout)
-    # Always saying "positive" is right for 87.9% of these, with a balanced accuracy of .5 and an F1 of 0. Nine seeds of
-    # the defaults reach .597 ± .014 and .313 ± .034: the bounds are more than three deviations below.
+    # The defaults learn ratings, for more accuracy at less F1; learning labels finds more of the negative ones.
+    asked = ("--nodes", "2", "--loss", "bce", "--data", tmp_path / "dataset.h5", "--output", tmp_path, "--json")
+    summary = json.loads(shoal("train", "--local", *asked).stdout)
+    # Always saying "positive" is right for 87.9% of these, with a balanced accuracy of .5 and an F1 of 0.
     assert summary["majority"] == pytest.approx(0.879, abs=0.001)
-    assert summary["balanced_accuracy"] > 0.55
-    assert summary["f1_negative"] > 0.2
+    assert summary["balanced_accuracy"] > 0.6
+    assert summary["f1_negative"] > 0.35
 
 
 def test_the_commands_of_the_readme_work_as_they_stand(reviews: Path, tmp_path: Path) -> None:
