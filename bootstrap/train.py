@@ -20,15 +20,13 @@ from bootstrap.watch import RunView
 from trainer import faults
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
-from trainer.files import require_free
+from trainer.files import RECORD, SUMMARY, require_free
 
 STOP_SECONDS = 60
 """How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""
 RESTARTS = 3
 """How often ranks are started again when one is lost: each time costs the steps since the last checkpoint."""
 LOG_NAME = "train.log"
-RECORD_NAME = "record.jsonl"
-SUMMARY_NAME = "summary.json"
 
 _FAILURE_PREFIX = "trainer: "
 _PAUSE_SECONDS = 0.3
@@ -44,7 +42,7 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
         require_free(config.output)
     try:
         config.output.mkdir(parents=True, exist_ok=True)
-        (config.output / SUMMARY_NAME).unlink(missing_ok=True)
+        (config.output / SUMMARY).unlink(missing_ok=True)
         log = (config.output / LOG_NAME).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
@@ -76,7 +74,7 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """What a run's summary.json says, or nothing when the run has not written one."""
     try:
-        content: dict[str, Any] = json.loads((folder / SUMMARY_NAME).read_text("utf-8"))
+        content: dict[str, Any] = json.loads((folder / SUMMARY).read_text("utf-8"))
     except FileNotFoundError:
         return None
     return content
@@ -98,7 +96,7 @@ def failure(said: str, where: str) -> TrainingError | ShoalError:
 
 def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> bool:
     """Show progress until the run ends; returns whether it was asked to stop."""
-    record = output / RECORD_NAME
+    record = output / RECORD
     started = time.time()
     stopped = False
     with Board(output / FOLDER) as board:

@@ -27,13 +27,14 @@ from bootstrap.remote import Command
 from bootstrap.run_scripts import Run
 from bootstrap.spending import Spending
 from bootstrap.tensorboard import FOLDER, Board
-from bootstrap.train import RECORD_NAME, STOP_SECONDS, SUMMARY_NAME, failure, read_summary
+from bootstrap.train import STOP_SECONDS, failure, read_summary
 from bootstrap.watch import RunView
 from corpus.dataset import open_dataset
 from infra import topology
 from jobs.merge import DATASET_NAME
 from jobs.storage import is_s3
 from trainer.config import TrainConfig
+from trainer.files import RECORD, SUMMARY
 
 _PAUSE_SECONDS = 1.0
 _LOOK_AT_NODES_SECONDS = 15
@@ -70,7 +71,7 @@ def train_on(
             stopped = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far))
     cost = spending.so_far()
     fetched = objects.download(deployment.session.client("s3"), run.folder, output)
-    summary = read_summary(output) if output / SUMMARY_NAME in fetched else None
+    summary = read_summary(output) if output / SUMMARY in fetched else None
     if summary is None or (not stopped and summary["stopped"]):
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of sittings on more nodes
         said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
@@ -98,7 +99,7 @@ def _refuse_beside_another(deployment: Deployment) -> None:
     runs = f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs)
     for found in (found for page in pages for found in page.get("Contents", ())):
-        if found["Key"].endswith(RECORD_NAME) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
+        if found["Key"].endswith(RECORD) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
             raise ShoalError(
                 f"a training uses the nodes of '{deployment.name}' (s3://{bucket}/{found['Key']} grew just now); "
                 "wait for its end, or stop it by Ctrl-C where it was started"
@@ -111,7 +112,7 @@ def _unfinished(deployment: Deployment) -> str:
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     keys = objects.sizes(s3, Place(bucket, f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"))
     for name in sorted({key.split("/")[1] for key in keys}, reverse=True):
-        summary = objects.read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY_NAME}"))
+        summary = objects.read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
         if summary is None or '"stopped": true' in summary:
             return name
     raise ShoalError(f"no training of '{deployment.name}' was stopped; leave out --resume to start one")
@@ -182,7 +183,7 @@ class RemoteRecord:
     def __init__(self, deployment: Deployment, run: Run, view: RunView) -> None:
         """Before the run begins: what is there already is of the sitting before."""
         self._s3, self._view = deployment.session.client("s3"), view
-        self._place = Place(run.folder.bucket, run.folder.key + RECORD_NAME)
+        self._place = Place(run.folder.bucket, run.folder.key + RECORD)
         self._known = self._state()
 
     def look(self) -> None:
