@@ -3,9 +3,9 @@
     python -m benchmarks balance [--runs 3]
 
 Speeds are 1 and .56 (an M60 and a K80). One fast and one slow rank train for real, a core each; the slow one sleeps
-after its share. Three fast ones and a slow one sleep their computing, and sum as many bytes as gradients have by gloo,
-as this takes more cores than there may be. The global batch decides what the all-reduce is of a step: about 1, 5, 20%.
-Where speeds do not change, shares fixed in their proportion are beside the balancers, which is right for the ranks that
+after its share. Three fast ones and a slow one sleep their computing, as this takes more cores than there may be, and
+sum by gloo. The global batch, or how long is slept, decides what the all-reduce is of a step: about 1, 5, 20%. Where
+speeds do not change, shares fixed in their proportion are beside the balancers, which is right for the ranks that
 sleep: what is lost with those goes to noise, which no balancer can foresee. Where ranks train, the slow one sleeps
 after what it needs to begin, too, and does better with fewer rows.
 
@@ -34,8 +34,10 @@ _KNOWN = "the speeds, known"
 
 _BATCHES = {1: 4_000, 5: 800, 20: 64}
 """Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
-_STEPS = {1: 24, 5: 50, 20: 200}
+_STEPS = {1: 40, 5: 60, 20: 200}
 """Steps an epoch: no run is so short that its checkpoints, or the steps before a change is seen, are most of it."""
+_FLOATS = {1: 100_000, 5: 200_000, 20: 400_000}
+"""Summed by ranks that sleep, so that a step is long beside the moments by which the kernel wakes them late."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
 _COMPUTING = "1 + 1, computing"
@@ -122,6 +124,7 @@ def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
         "reducing": percent / 100,
+        "floats": _FLOATS[percent],
         "epochs": EPOCHS,
         "steps_per_epoch": _STEPS[percent],
         "halves": halves,

@@ -1,9 +1,9 @@
 """One rank of several whose computing is sleep, with the real balancer and a real all-reduce by gloo.
 
 Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, what share of a step the all-reduce
-shall be (`reducing`), `epochs` and `steps_per_epoch`, whether the last rank `halves` its speed midway, `seed` of the
-noise. Rank 0 prints the share of ideal, and the shares of the time that the all-reduce took and that ranks waited for
-the last.
+shall be (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether the last rank `halves` its
+speed midway, `seed` of the noise. Rank 0 prints the share of ideal, and the shares of the time that the all-reduce took
+and that ranks waited for the last.
 
 A rank takes a + b * rows / speed seconds, a being a twentieth of a step, with 1% of noise.
 """
@@ -20,7 +20,6 @@ from trainer.accounts import Accounts
 from trainer.balance import balancer
 
 _BATCH = 512
-_FLOATS = 400_000  # about those of a few hundred texts' words
 _FIXED, _NOISE = 0.05, 0.01
 _TRIALS = 40
 _EARLY = 0.0001
@@ -33,7 +32,7 @@ def main() -> None:
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])
-    gradients = torch.zeros(_FLOATS)
+    gradients = torch.zeros(asked["floats"])
     told = gradients[: 2 * len(speeds)].view(2, -1)  # computing and reducing, a rank
     step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
     fixed, per_row = _FIXED * step_seconds, (1 - _FIXED) * step_seconds * speeds.sum() / _BATCH
