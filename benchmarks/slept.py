@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from trainer.accounts import Accounts
 from trainer.balance import balancer
+from trainer.ranks import schedule_as_batch
 
 _BATCH = 512
 _FIXED, _NOISE = 0.05, 0.01
@@ -29,6 +30,7 @@ _EARLY = 0.0001
 def main() -> None:
     """Take part in the run that the command line describes."""
     asked = json.loads(sys.argv[1])
+    schedule_as_batch()  # as the trainer
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])

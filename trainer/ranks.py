@@ -8,7 +8,7 @@ import os
 import platform
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -75,6 +75,18 @@ class Ranks:
         return box[0]
 
 
+def schedule_as_batch() -> None:
+    """Have threads that this thread starts from now on, and itself, take no core from each other when they wake.
+
+    Gloo's thread for sockets (gloo/transport/tcp/pair.cc, `handleEvents`) wakes, tries a lock, and tries it again and
+    again. Where it took the core of the thread that holds the lock, it does so until its time slice ends: some 4 ms,
+    several times an all-reduce, if there are hardly more cores than ranks. Linux alone schedules so.
+    """
+    if hasattr(os, "SCHED_BATCH"):
+        with suppress(OSError):  # a sandbox may forbid it, and then ranks are slower
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 @contextmanager
 def join(threads: int | None) -> Iterator[Ranks]:
     """Join the process group that torchrun's environment describes; without torchrun, a group of one.
@@ -100,6 +112,8 @@ def join(threads: int | None) -> Iterator[Ranks]:
         # Newer GPUs would round float32 products to 10 bits where older ones cannot: ranks of different kinds would
         # compute different gradients, and a result would depend on how the rows were split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    else:
+        schedule_as_batch()
     dist.init_process_group(backend, timeout=peers.TIMEOUT, store=_met(rank), rank=rank, world_size=size)
     failed = True
     try:
