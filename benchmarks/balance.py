@@ -34,10 +34,12 @@ _KNOWN = "the speeds, known"
 
 _BATCHES = {1: 4_000, 5: 800, 20: 64}
 """Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
-_STEPS = {1: 40, 5: 60, 20: 200}
-"""Steps an epoch: no run is so short that its checkpoints, or the steps before a change is seen, are most of it."""
-_FLOATS = {1: 100_000, 5: 200_000, 20: 400_000}
-"""Summed by ranks that sleep, so that a step is long beside the moments by which the kernel wakes them late."""
+_STEPS = {1: 24, 5: 50, 20: 150}
+"""Steps an epoch: no run is so short that its checkpoints are most of it."""
+_SLEPT_STEPS = {1: 60, 5: 60, 20: 100}
+_FLOATS = {1: 100_000, 5: 400_000, 20: 1_000_000}
+"""Steps an epoch, and what they sum, of ranks that sleep: a step is long beside what four processes on fewer cores need
+for anything else, and a run beside the steps before a change is seen."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
 _COMPUTING = "1 + 1, computing"
@@ -126,7 +128,7 @@ def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
         "reducing": percent / 100,
         "floats": _FLOATS[percent],
         "epochs": EPOCHS,
-        "steps_per_epoch": _STEPS[percent],
+        "steps_per_epoch": _SLEPT_STEPS[percent],
         "halves": halves,
         "seed": seed,
     }
