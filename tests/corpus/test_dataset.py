@@ -28,7 +28,7 @@ def written(path: Path, train: Rows, test: Rows) -> str:
     return write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=Settings(row_length=4))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 50), st.integers(0, 50), st.lists(st.integers(0, 50), max_size=4))
 def test_the_same_rows_in_other_blocks_are_the_same_dataset(
     tmp_path_factory: pytest.TempPathFactory, train: int, test: int, cuts: list[int]

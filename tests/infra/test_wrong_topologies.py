@@ -92,7 +92,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(RIGHT.splitlines()), ANYTHING)
 def test_whatever_is_written_is_taken_or_refused_in_one_sentence(line: str, value: Any) -> None:
     written = line.partition(":")[0] + ": " + json.dumps(value)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
@@ -107,7 +107,7 @@ def work(tmp_path: Path) -> Work:
 SIZES = st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 500)), min_size=1, max_size=4)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(SIZES.filter(lambda sizes: any(train for train, _ in sizes)), st.booleans())
 def test_parts_become_the_file_that_all_their_rows_would_make(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int]], packed: bool

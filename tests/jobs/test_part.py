@@ -57,7 +57,7 @@ def expected(reviews: list[tuple[str, int, bool]]) -> dict[bytes, tuple[list[str
     return texts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(REVIEWS, st.integers(1, 4), st.randoms(use_true_random=False), st.booleans())
 def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, random, test_input: bool) -> None:
     chosen = Settings(row_length=2, test_input=test_input, test_share=0.25)

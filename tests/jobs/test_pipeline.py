@@ -17,7 +17,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.dataset import open_dataset
@@ -77,7 +77,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(st.lists(st.lists(LINES, max_size=12), min_size=1, max_size=3), st.booleans(), st.booleans())
 def test_generated_input_makes_the_oracles_dataset(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], mark: bool, last_newline: bool
@@ -518,7 +518,7 @@ def test_results_inside_the_input_folder_are_not_read_as_reviews(tmp_path: Path)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.lists(st.lists(LINES, max_size=40), min_size=1, max_size=4))
 def test_much_generated_input_makes_the_oracles_dataset(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from backports import zstd
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jobs.compression
@@ -105,7 +105,6 @@ def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, cod
     return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(MARKS, st.lists(JSON_LINES, max_size=30), st.sampled_from([SNAP, TWO_FIELDS]), st.booleans(), CUTS)
 def test_ranges_cut_anywhere_give_every_line_once_and_its_number(
     tmp_path: Path, mark: bytes, lines: list[bytes], form: Format, last_newline: bool, cuts: list[int]
@@ -131,7 +130,6 @@ SEPARATED = [
 ]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(WHOLE_MARKS, st.lists(COLUMNS, max_size=20), st.sampled_from(SEPARATED), CUTS)
 def test_separated_lines_cut_anywhere_are_read_as_the_contract_says(
     tmp_path: Path, mark: bytes, rows: list[list[str]], kind: tuple[Format, str, Settings], cuts: list[int]
@@ -143,7 +141,6 @@ def test_separated_lines_cut_anywhere_are_read_as_the_contract_says(
     assert_as_the_oracle(pieces(tmp_path / "file", content, cuts, form), file, chosen)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from([b"__label__1 a", b"__label__2\tb", b"c", b"__label__1 __label__2", b"\xff"])), CUTS)
 def test_fasttext_cut_anywhere_is_read_as_the_contract_says(
     tmp_path: Path, lines: list[bytes], cuts: list[int]
@@ -153,7 +150,6 @@ def test_fasttext_cut_anywhere_is_read_as_the_contract_says(
     assert_as_the_oracle(ranges, oracle.File(content, "fasttext"), LABELLED)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from([b"a", b"b c\r", b"", b" ", b"\xff", b"\0"])), CUTS)
 def test_plain_texts_cut_anywhere_have_the_class_of_their_file(
     tmp_path: Path, lines: list[bytes], cuts: list[int]
@@ -170,7 +166,7 @@ CSV_PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400)
 @given(WHOLE_MARKS, st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([POLARITY, HEADED]))
 def test_any_csv_is_read_as_the_contract_says(tmp_path: Path, mark: bytes, text: str, form: Format) -> None:
     content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
@@ -212,7 +208,7 @@ def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str, 
     assert_as_the_oracle([Range(str(path), 0, WHOLE if suffix else path.stat().st_size, form, None, False)], file)
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(
     MARKS,
     st.lists(JSON_LINES | st.integers(0, 200).map(lambda length: b"x" * length), max_size=12),
@@ -238,7 +234,7 @@ def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
         assert_as_the_oracle(ranges, oracle.File(content))
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([1, 3, 20]))
 def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_rest_of_csv(
     tmp_path: Path, text: str, block: int
@@ -449,7 +445,6 @@ def source(address: str, size: int, form: Format = SNAP, code: int | None = None
 MIB = 1 << 20
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3_000 * MIB), st.sampled_from(["a.json", "b.gz", "c.csv"])), max_size=8),
     st.integers(1, 16),

@@ -75,7 +75,7 @@ def assert_equals_plain(tokeniser: Tokeniser, plain: PlainTokeniser, texts: list
     assert tokeniser.letters_of(np.arange(len(tokeniser))).decode() == " ".join(plain.known)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.lists(TEXTS, min_size=1, max_size=6), max_size=4), st.booleans())
 def test_any_texts_have_the_words_of_the_plain_twin(blocks: list[list[str]], with_stopwords: bool) -> None:
     stopwords = STOPWORDS if with_stopwords else []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer import checkpoint
@@ -54,7 +54,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return content
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500)
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
     archive: bytes, tmp_path: Path, where: float, bit: int

@@ -27,7 +27,7 @@ def test_every_row_comes_exactly_once_an_epoch(order: Order, epoch: int) -> None
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=3000)
 @given(
     order=orders,
     epoch=st.integers(0, 5),
