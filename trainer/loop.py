@@ -31,7 +31,7 @@ from trainer.exchange import MOST_WORDS, Exchange, Report
 from trainer.files import CHECKPOINTS, RECORD, SUMMARY, write_json
 from trainer.losses import Loss
 from trainer.metrics import measures
-from trainer.optimise import learning_rate, optimiser
+from trainer.optimise import Optimiser, learning_rate
 from trainer.order import Order
 from trainer.predict import FILE_NAME, save_model
 from trainer.progress import Progress
@@ -76,12 +76,12 @@ class _Run:
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
-        self.optimiser = optimiser(self.model.parameters(), config)
+        self.optimiser = Optimiser(self.model.parameters(), config)
         self.progress = Progress()
         if saved:
             self.progress = Progress(**saved["progress"])
             self.model.load_state_dict(saved["model"])
-            self.optimiser.load_state_dict(saved["optimiser"])
+            self.optimiser.restore(saved["optimiser"])
         self.slowed = config.slow.get(ranks.rank, Slowed(1.0))
         self.laps = laps_of(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = Compute(
@@ -173,9 +173,7 @@ class _Run:
         rows = self.order.batch(self.progress.epoch, self.progress.step)  # (global batch,)
         own = rows[deal(self.data.training.lengths[rows], split, rank)]  # (local batch,)
         words = self.data.training.ids(rows, self.model.embedding.num_embeddings) if self.by_word else None
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.config, self.steps_done, self.steps, self.order.size(0))
-        self.optimiser.zero_grad()
+        self.optimiser.clear()
         self.laps.end_of(ORDER)
         loss = self.compute(own, size, self.steps_done, self.slowed.at(self.steps_done))
         report = self.exchange.reduce(
@@ -187,7 +185,7 @@ class _Run:
             stop=self.stop.made,
             save=self.ranks.first and time.monotonic() - self.saved_at > 60 * self.config.checkpoint_minutes,
         )
-        self.optimiser.step()
+        self.optimiser.step(learning_rate(self.config, self.steps_done, self.steps, self.order.size(0)))
         self.laps.end_of(UPDATE)
         self.progress.step += 1
         self.progress.rows_seen += size
@@ -271,7 +269,7 @@ class _Run:
             "global_batch": self.order.global_batch,
             "progress": {**vars(self.progress), "seconds": self.seconds_before + self.clock.seconds},
             "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimiser": self.optimiser.state(),
         }
         try:
             path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)

@@ -2,13 +2,19 @@
 
 Large global batches make fewer steps, and want longer ones: in proportion to the batch for SGD (Goyal et al. 2017), to
 its root for Adam (Krizhevsky 2014; Malladi et al. 2022), and a warm-up before the longest ones.
+
+The easy mistake is to make a `torch.optim.Optimizer`: its first one imports torch's compiler, which keeps every rank
+from its first step for as long as importing torch does. The functions behind those classes need none of it.
 """
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim.adam import adam
+from torch.optim.sgd import sgd
 
 from trainer.config import TrainConfig
 
@@ -16,13 +22,57 @@ BATCH = 256
 """Rows of the global batch that --learning-rate is meant for."""
 
 _POWERS = {"none": 0.0, "root": 0.5, "linear": 1.0}
+_ADAM: dict[str, Any] = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+}
+_SGD: dict[str, Any] = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False}
 
 
-def optimiser(parameters: Iterable[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam (Kingma and Ba 2015) or SGD with momentum; one fused pass over the parameters."""
-    if config.optimiser == "adam":
-        return torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
-    return torch.optim.SGD(parameters, lr=config.learning_rate, momentum=config.momentum, fused=True)
+class Optimiser:
+    """Adam (Kingma and Ba 2015) or SGD with momentum over parameters; one fused pass over all of them.
+
+    Every parameter needs a gradient when a step is taken. The state is two moments a parameter and the number of steps
+    for Adam, one moment for SGD; as torch.optim's.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], config: TrainConfig) -> None:
+        self._parameters: list[Tensor] = list(parameters)
+        self._momentum = None if config.optimiser == "adam" else config.momentum
+        self._first = [torch.zeros_like(each, requires_grad=False) for each in self._parameters]
+        adams = self._parameters if self._momentum is None else []
+        self._second = [torch.zeros_like(each, requires_grad=False) for each in adams]
+        self._steps = [torch.zeros((), device=each.device) for each in adams]
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Change the parameters by their gradients at a learning rate."""
+        gradients = [each.grad for each in self._parameters if each.grad is not None]
+        assert len(gradients) == len(self._parameters)
+        if self._momentum is None:
+            adam(self._parameters, gradients, self._first, self._second, [], self._steps, fused=True, lr=rate, **_ADAM)
+        else:
+            moments: list[Tensor | None] = list(self._first)
+            sgd(self._parameters, gradients, moments, fused=True, lr=rate, momentum=self._momentum, **_SGD)
+
+    def clear(self) -> None:
+        """Forget the gradients."""
+        for each in self._parameters:
+            each.grad = None
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """What a checkpoint keeps."""
+        return {"first": self._first, "second": self._second, "steps": self._steps}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from the state of another one, over parameters of the same shapes."""
+        for name, own in self.state().items():
+            for mine, saved in zip(own, state[name], strict=True):
+                mine.copy_(saved)
 
 
 def learning_rate(config: TrainConfig, step: int, steps: int, global_batch: int) -> float:

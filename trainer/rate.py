@@ -22,7 +22,7 @@ from trainer.config import TrainConfig
 from trainer.data import Rows
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
-from trainer.optimise import optimiser
+from trainer.optimise import Optimiser
 from trainer.order import IntArray
 
 _LOOK, _SECONDS = 0.2, 0.6
@@ -69,15 +69,15 @@ def own_rates(
             module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
     laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
     compute = Compute(twin, rows, loss=loss, device=device, laps=laps)
-    steps = optimiser(twin.parameters(), config)
+    steps = Optimiser(twin.parameters(), config)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
 
     def step() -> None:
         laps.begin(share)
         compute(generator.integers(len(rows), size=share), share, 0, slowness)
-        steps.step()
-        steps.zero_grad()
+        steps.step(config.learning_rate)
+        steps.clear()
 
     for _ in range(warm_up):
         start = time.perf_counter()

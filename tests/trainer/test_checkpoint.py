@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainer import checkpoint
@@ -55,6 +55,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @settings(max_examples=500)
+@example(where=0.9542316246398758, bit=4)  # the archive's directory: its checksums hold, and torch reads free memory
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
     archive: bytes, tmp_path: Path, where: float, bit: int

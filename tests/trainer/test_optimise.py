@@ -1,11 +1,69 @@
-"""The learning rate over a run."""
+"""The optimisers, and the learning rate over a run."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import Tensor, nn
 
 from trainer.config import TrainConfig
-from trainer.optimise import learning_rate
+from trainer.optimise import Optimiser, learning_rate
+
+
+def parameters() -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(1)
+    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((30, 4), (7,), ())]
+
+
+def gradients(steps: int) -> list[list[Tensor]]:
+    generator = torch.Generator().manual_seed(2)
+    return [[torch.randn(each.shape, generator=generator) for each in parameters()] for _ in range(steps)]
+
+
+def give(to: list[nn.Parameter], found: list[Tensor]) -> None:
+    for parameter, gradient in zip(to, found, strict=True):
+        parameter.grad = gradient.clone()
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind: str) -> None:
+    config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9)
+    ours, theirs = parameters(), parameters()
+    own = Optimiser(ours, config)
+    make = {
+        "adam": lambda: torch.optim.Adam(theirs, lr=0.01, fused=True),
+        "sgd": lambda: torch.optim.SGD(theirs, lr=0.01, momentum=0.9, fused=True),
+    }
+    peer = make[kind]()
+    for number, found in enumerate(gradients(20)):
+        if number == 10:
+            saved, own = own.state(), Optimiser(ours, config)
+            own.restore(saved)
+        rate = 0.01 / (1 + number)
+        own.clear()
+        assert all(each.grad is None for each in ours)
+        give(ours, found)
+        own.step(rate)
+        give(theirs, found)
+        peer.param_groups[0]["lr"] = rate
+        peer.step()
+    assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
+
+
+def test_a_rank_does_not_wait_for_torchs_compiler_to_be_imported(tmp_path: Path, dataset: Path) -> None:
+    told = "import runpy, sys; runpy.run_module('trainer', run_name='__main__', alter_sys=True)"
+    asks = (
+        "import atexit, sys; atexit.register(lambda: print('compiler' if 'torch._dynamo' in sys.modules else 'none'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asks}; {told}", "--data", dataset, "--output", tmp_path, "--epochs", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "none"
 
 
 def rates(steps: int, batch: int = 256, **changes: object) -> list[float]:
