@@ -54,7 +54,7 @@ def synthesise(root: Path) -> Callable[..., ShoalStack]:
         wanted: Topology, out: Path, *, generation: int = 1, emulated: bool = True, repository: Path = root
     ) -> ShoalStack:
         return ShoalStack(
-            App(outdir=str(out), analytics_reporting=False),
+            App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False),
             wanted=wanted,
             deployment="mine",
             owner="ada",

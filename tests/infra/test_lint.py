@@ -58,6 +58,12 @@ def test_no_rule_of_aws_solutions_is_broken_that_is_not_acknowledged(assembly: P
     assert not [(each["ruleName"], each["violatingConstructs"]) for each in rules["violations"]]
 
 
+def test_the_cdks_own_validation_which_the_app_leaves_out_finds_nothing(assembly: Path) -> None:
+    report = json.loads((assembly / "validation-report.json").read_text())
+    found = [each for each in report["pluginReports"] if each["pluginName"] == "CloudFormation Validate"]
+    assert not [(each["ruleName"], each["violatingConstructs"]) for one in found for each in one["violations"]]
+
+
 def test_the_templates_are_valid(templates: list[Path]) -> None:
     # W3005: the CDK also states the dependencies that follow from references; they do no harm.
     options = ["--ignore-checks", "W3005", "--non-zero-exit-code", "warning", "--"]
