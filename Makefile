@@ -11,8 +11,9 @@ GPU_PYTHONS := 3.11 3.12 3.13
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
 DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check --only-binary=:all:
 
-# A module's tests share an emulator, so a module is tested by one process.
-PYTEST := pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+# A module's tests share an emulator, so a module is tested by one process; tests/conftest.py says in which order. One
+# process more than there are cores: a third of a test's time is waiting.
+PYTEST := pytest --numprocesses $$(expr $$(nproc) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

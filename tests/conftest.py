@@ -1,8 +1,38 @@
 """What holds for all tests."""
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+
+LONGEST = (
+    "test_demo.py",
+    "test_by_hand.py",
+    "test_faults.py",
+    "bootstrap/test_preprocess.py",
+    "bootstrap/test_cli.py",
+    "trainer/test_training.py",
+    "jobs/test_runners.py",
+    "bootstrap/test_deploy.py",
+    "jobs/test_faults.py",
+    "bootstrap/test_destroy.py",
+    "jobs/test_pipeline.py",
+    "trainer/test_errors.py",
+    "bootstrap/test_sweep.py",
+    "bootstrap/test_teardown.py",
+    "test_guard_deployed.py",
+    "infra/test_app.py",
+    "bootstrap/test_raising.py",
+    "test_matrix.py",
+    "infra/test_guard.py",
+    "benchmarks/test_generated.py",
+    "embedded/test_boot.py",
+    "test_payload.py",
+)
+"""The files that take longest, the longest first (`--durations=50`): begun last, one of them keeps all from the end."""
 
 # A shell has its background jobs ignore SIGINT, and they hand that on: what a test starts could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -15,3 +45,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("without a clock")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; what is not listed stays in its order."""
+    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))

@@ -1,5 +1,7 @@
 """The order of rows is a function of rows, seed, epoch and step, and shows every row once an epoch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,15 +29,16 @@ def test_every_row_comes_exactly_once_an_epoch(order: Order, epoch: int) -> None
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
 
 
-@settings(max_examples=3000)
-@given(
+ranks_of_any_shares = given(
     order=orders,
     epoch=st.integers(0, 5),
     shares=st.lists(st.floats(0.01, 10), min_size=1, max_size=8),
     how=st.sampled_from(["steps", "epoch:0.3", "off", "fixed"]),
     times=st.integers(0, 2**32),
 )
-def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an_epoch(
+
+
+def together_they_take_the_rows_of_one_and_every_row_once_an_epoch(
     order: Order, epoch: int, shares: list[float], how: str, times: int
 ) -> None:
     generator = np.random.default_rng(times)
@@ -52,6 +55,19 @@ def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an
         seen += np.concatenate(taken).tolist()
         splitting.observe(split, split / np.array(shares) * generator.uniform(0.5, 2.0, len(shares)))
     assert sorted(seen) == list(range(order.rows))
+
+
+@settings(max_examples=200)
+@ranks_of_any_shares
+def test_ranks_of_any_shares_together_take_the_rows_of_one_and_every_row_once_an_epoch(**of: Any) -> None:
+    together_they_take_the_rows_of_one_and_every_row_once_an_epoch(**of)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000)
+@ranks_of_any_shares
+def test_so_it_is_in_thousands_of_cases(**of: Any) -> None:
+    together_they_take_the_rows_of_one_and_every_row_once_an_epoch(**of)
 
 
 @given(orders)
