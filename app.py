@@ -10,8 +10,13 @@ must be refused for is an annotation of the stack; errors here are for what nobo
 
 import os
 import re
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    # A terminal's Ctrl-C reaches this process beside the CDK, which says what there is to say: here it only ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from aws_cdk import App
 
