@@ -8,8 +8,7 @@ that is mostly not reviews is refused here, with its counts by reason.
 
 import heapq
 from argparse import ArgumentParser, ArgumentTypeError
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import orjson
@@ -51,7 +50,8 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float) ->
     tally = Tally()
     best = heapq.nsmallest(settings.vocabulary_size, _candidates(words, tally), key=lambda item: (-item[1], item[0]))
     _check_input(tally, max_malformed)
-    positive_from = _positive_from(tally.counts, settings)
+    by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
+    positive_from = first_positive(by_code, settings)
     if not best:
         raise FinalError(
             f"no words are left for the vocabulary: {tally.counts['texts']} texts hold only stopwords, or are all in "
@@ -95,17 +95,20 @@ def _places(tally: Tally) -> str:
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
 
 
-def _positive_from(counts: Counter[str], settings: Settings) -> int:
-    """The smallest code of a positive text. Of labels exactly one of the known pairs has to occur."""
+def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
+    """The smallest code of a positive text, of input in which so many texts have each code.
+
+    Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
+    """
     if not settings.labelled:
         return settings.positive_from
     if settings.positive_label is not None:
         return 1
-    occur = {code for code in range(len(LABELS)) if counts[f"codes.before.{code}"]}
-    pairs = [pair for pair in LABEL_PAIRS if occur <= set(pair)]
+    occur = {code: number for code, number in sorted(by_code.items()) if number}
+    pairs = [pair for pair in LABEL_PAIRS if occur.keys() <= set(pair)]
     if len(pairs) == 1:
         return pairs[0][1]
-    seen = ", ".join(f"{LABELS[code]} ({counts[f'codes.before.{code}']} times)" for code in sorted(occur))
+    seen = ", ".join(f"{LABELS[code]} ({number} times)" for code, number in occur.items())
     raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.made import result, warnings
 from bootstrap.cli.named import account_of, add_where, checked
 from bootstrap.cli.output import add_json, say, show
-from bootstrap.cli.reading import add_reading, read_inputs
+from bootstrap.cli.reading import add_inputs, add_reading, read_inputs
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -56,6 +56,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
     )
     add_where(parser)
+    add_inputs(parser)
     add_reading(parser)
     parser.add_argument(
         "--output", metavar="DIR_OR_S3", help="folder, or s3://..., for dataset.h5 and counts.json (with --local)"
