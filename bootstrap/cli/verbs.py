@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from importlib.metadata import version
 from types import FrameType
 
 import psutil
@@ -36,6 +37,7 @@ from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.output import say
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.fleet import ENDING_SIGNALS
+from bootstrap.loopback import START, is_gone
 from corpus.errors import DataError
 from embedded.errors import EmulatorError
 from infra.errors import TopologyError
@@ -87,7 +89,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         say(f"shoal: {error}")
         return 2
     except _KNOWN as error:
-        say(f"shoal: {error}")
+        say(f"shoal: {error}" + (f"; {START}" if is_gone(error) else ""))
         return 1
     except (BotoCoreError, ClientError, Boto3Error) as error:
         say(f"shoal: {sentence(error)}")
@@ -107,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_WAY,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('shoal')}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in _VERBS:
         added = verb.add(verbs)

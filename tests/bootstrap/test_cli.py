@@ -156,6 +156,11 @@ def no_model(folder: Path) -> list[str]:
         (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
         (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"], 2, "--nodes is 0"),
         (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--epochs", "0"], 2, "--epochs is 0"),
+        (
+            lambda _: ["train", "--local", "--data", "x", "--output", "y", "--batch-size", "9", "--rank-batch", "3"],
+            2,
+            "--global-batch and --rank-batch contradict each other",
+        ),
         (lambda _: ["train", "--deployment", "d", "--output", "y", "--nodes", "2"], 2, "--nodes goes with --local"),
         (lambda _: ["embedded", "--port", "99999"], 1, "99999"),
         (lambda _: ["nonsense"], 2, "invalid choice: 'nonsense'"),
@@ -216,11 +221,25 @@ def test_without_a_network_or_credentials_that_is_said_at_once(arguments: tuple[
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
-    for known, sentence in ((ACCOUNT, "AWS cannot be reached"), (NO_ACCOUNT, "there are no AWS credentials")):
+    for known, sentence in ((ACCOUNT, "start `shoal embedded`"), (NO_ACCOUNT, "there are no AWS credentials")):
         done = shoal(*arguments, **places, **known)
         assert done.returncode == 1
         assert sentence in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_an_emulator_that_is_not_there_is_said_for_files_and_plans_too(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}
+    read = shoal("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out", **places)
+    assert read.returncode == 1
+    assert "start `shoal embedded`" in " ".join(read.stderr.split())
+    assert "start `shoal embedded`" in " ".join(shoal("plan", "starter", **places).stdout.split())
+
+
+def test_the_version_is_told() -> None:
+    assert re.fullmatch(r"shoal \d+\.\d+\.\d+\n", shoal("--version").stdout)
 
 
 def can_mount() -> bool:
