@@ -32,7 +32,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "it is taken up again; a cluster that has ended itself is replaced.",
         epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
     )
-    parser.add_argument("topology", metavar="NAME", help="the topology, by its file's name")
+    parser.add_argument("topology", metavar="NAME_OR_FILE", help="one of topologies/, or a YAML file of your own")
     parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
     parser.add_argument("--owner", metavar="NAME", help="who answers for it (default: the topology's, or you)")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = topology.load(args.topology, cdk.TOPOLOGIES)
     order = deploy.Order(
         wanted=wanted,
+        source=topology.anywhere(args.topology),
         deployment=checked(args.deployment or wanted.name),
         owner=caller.owner_of(wanted, args.owner),
     )

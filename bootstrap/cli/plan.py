@@ -26,10 +26,12 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "plan",
         help="say what a topology costs and what stands in its way",
         description="Say what topologies cost by the hour, what would keep them from starting on AWS, and what the "
-        "guard will do. Creates nothing. Without a name: all of topologies/, a line each.",
+        "guard will do. Creates nothing. Without any: all of topologies/, a line each.",
         epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
     )
-    parser.add_argument("topologies", nargs="*", metavar="NAME", help="topologies, by their files' names")
+    parser.add_argument(
+        "topologies", nargs="*", metavar="NAME_OR_FILE", help="those of topologies/ by name, your own by file"
+    )
     parser.add_argument("--hours", type=float, metavar="H", help="how long it is to work (default: guard, max_hours)")
     parser.add_argument("--offline", action="store_true", help="ask AWS nothing")
     parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         made.append(
             plan.plan(
                 wanted,
-                deployment=checked(args.deployment or name),
+                deployment=checked(args.deployment or wanted.name),
                 owner=caller.owner_of(wanted, args.owner),
                 hours=args.hours,
                 session=None if args.offline else preflight.session(wanted.region),

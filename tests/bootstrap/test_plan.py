@@ -50,6 +50,12 @@ def test_without_a_name_every_topology_has_its_line_with_price_and_gpus() -> Non
     assert listed["demo"]["hourly"] == pytest.approx(2.095, abs=0.001)
 
 
+def test_a_topology_of_ones_own_is_planned_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
+    own, demo = json.loads(shoal(str(tmp_path / "own.yaml"), "demo", "--offline", "--json").stdout)["plans"]
+    assert (own["topology"], own["deployment"], own["hourly"]) == ("own", "own", demo["hourly"])
+
+
 def test_a_plan_has_the_bill_by_part_the_price_of_the_hours_and_what_the_guard_will_do() -> None:
     made = json.loads(shoal("demo", "--offline", "--hours", "3", "--json").stdout)["plans"][0]
     assert {row["part"] for row in made["bill"]} == {"preprocessing", "training", "network"}
