@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -143,12 +144,14 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         shutil.rmtree(config.output, ignore_errors=True)
         result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
     with announce("shoal predict"):
+        from bootstrap.predict import held_out
         from trainer.predict import load_model, predict
 
-        said = predict(load_model(output / "model"), _SENTENCES)
+        texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
+        said = predict(load_model(output / "model"), texts)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
-            for text, each in zip(_SENTENCES, said, strict=True)
+            for text, each in zip(texts, said, strict=True)
         ]
 
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from corpus.errors import DataError
 from corpus.formats import Codes
 from corpus.settings import Settings
+from corpus.text import digest, in_test_set, words
 from jobs.batches import Batch
 from jobs.choose import first_positive
 from jobs.compression import DamagedArchiveError
 from jobs.lines import LongLine, split_lines, without_mark
 from jobs.ranges import WHOLE, Range, read_batches
+from jobs.settings import read_stopwords
 from jobs.sources import UNLABELLED, Inputs, Source, Wanted
 from jobs.storage import open_blocks
 from jobs.tally import Tally
@@ -101,6 +103,18 @@ def read(given: Given, tally: Tally) -> Iterator[Batch]:
             yield from read_batches(part, codes, tally)
         if tally.counts[_BROKEN]:
             raise DataError(f"{source.address} is damaged: what follows its last text here is lost; download it again")
+
+
+def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
+    """The different texts of the files' test rows, as they are written there: no model has learnt from them."""
+    stopwords, seen = read_stopwords(settings.stopwords), set[bytes]()
+    for batch in read(look(files, Wanted(), settings), Tally()):
+        for text in batch.texts:
+            cleaned = words(text)
+            identity = digest(cleaned)
+            if in_test_set(identity, settings.test_share) and identity not in seen and set(cleaned) - stopwords:
+                seen.add(identity)
+                yield text
 
 
 def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[list[str]]:

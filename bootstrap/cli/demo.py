@@ -2,11 +2,15 @@
 
 import argparse
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from tabulate import tabulate
 
 from bootstrap.cli.output import percent, say
+from jobs.shown import printable
+
+_SHOWN = 80
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -15,7 +19,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "demo",
         help="show the whole life of a deployment on this machine",
         description="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess "
-        "reviews, train a model on two nodes of different speed, destroy everything, and prove that nothing is left. "
+        "reviews, train a model on two nodes of different speed, label some texts with it, destroy everything, and prove that "
+        "nothing is left. "
         "Needs no AWS account; takes about two minutes.",
         epilog="Example: shoal demo --input reviews/*.json.gz",
     )
@@ -26,7 +31,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         type=Path,
         default=[],
         metavar="PATH",
-        help="files or folders of your own, as `shoal preprocess --input` takes them; "
+        help="files or folders of your own, as `shoal preprocess --input` takes them, of whose test rows some are then "
+        "labelled; "
         "default: several thousand that the demo writes itself",
     )
     parser.add_argument(
@@ -57,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         ("rows given to each", " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"])),
         ("share of ideal speed", percent(summary["share_of_ideal"])),
         *(
-            (f"'{text}'", f"{label} ({percent(probability)} positive)")
+            (f"'{shorten(printable(text), _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
             for text, label, probability in result.predictions
         ),
         ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),

@@ -11,6 +11,9 @@ import pytest
 import torch
 
 from bootstrap.cli.main import main
+from bootstrap.predict import held_out
+from corpus.settings import Settings
+from corpus.text import digest, in_test_set, words
 from trainer import models
 from trainer.predict import save_model
 
@@ -261,6 +264,16 @@ def test_what_is_wrong_is_said_in_a_sentence(
     found = said(*arguments)
     assert found[0] == status
     assert sentence in found[2]
+
+
+def test_only_texts_that_no_model_has_learnt_from_are_shown_by_the_demo(tmp_path: Path) -> None:
+    texts = [f"lamp number word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(400)]
+    for half in (0, 1):
+        (tmp_path / f"{half}.json").write_bytes(json_lines([(text, 5) for text in texts[half::2] * 2 + ["the of"]]))
+    shown = list(held_out([str(tmp_path / "0.json"), str(tmp_path / "1.json")], Settings()))
+    tested = [text for text in texts[0::2] + texts[1::2] if in_test_set(digest(words(text)), 0.1)]
+    assert shown == tested
+    assert 10 < len(shown) < 100
 
 
 def test_each_line_of_standard_input_is_a_text_whatever_it_looks_like(
