@@ -19,9 +19,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "demo",
         help="show the whole life of a deployment on this machine",
         description="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess "
-        "reviews, train a model on two nodes of different speed, label some texts with it, destroy everything, and prove that "
-        "nothing is left. "
-        "Needs no AWS account; takes about two minutes.",
+        "reviews, train a model on two nodes of different speed, label some texts with it, destroy everything, and "
+        "prove that nothing is left. Needs no AWS account; takes about two minutes.",
         epilog="Example: shoal demo --input reviews/*.json.gz",
     )
     parser.add_argument(
