@@ -4,14 +4,15 @@ import argparse
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.output import add_json, say, summary
+from bootstrap.cli.output import add_json, say, show, summary, table
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.prices import Refreshed
     from infra.catalog import InstanceType, PriceList
 
-_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h", "")
+_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
+_RETIRED = ("retired", "since", "take instead")
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -72,12 +73,15 @@ def _list(args: argparse.Namespace) -> None:
             for each in types
         ],
     }
-    summary(args, content, [_COLUMNS, *(_row(each, prices) for each in types)])
+    parts = [table([_row(each, prices) for each in types], _COLUMNS)]
+    if gone := [(each.name, each.retired.since, each.retired.successor) for each in types if each.retired]:
+        parts.append(table(gone, _RETIRED))
+    show(args, content, "\n\n".join(parts))
     say(f"prices of {prices.region}, {prices.date} ({prices.source})")
 
 
 def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
-    gpu, retired = found.gpu, found.retired
+    gpu = found.gpu
     return (
         found.name,
         str(found.vcpu),
@@ -86,7 +90,6 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
         gpu.capability if gpu else "",
         _price(prices.instances.get(found.name)),
         _price(prices.emr.get(found.name)),
-        f"retired {retired.since}: take {retired.successor}" if retired else "",
     )
 
 

@@ -5,9 +5,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from tabulate import tabulate
-
-from bootstrap.cli.output import percent, say
+from bootstrap.cli.output import percent, say, table
 from jobs.shown import printable
 
 _SHOWN = 80
@@ -51,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     result = demo.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
     counts, summary = result.counts, result.summary
     created = ", ".join(f"{number} {kind}" for kind, number in sorted(result.created.items()))
-    table = [
+    rows = [
         ("created", created),
         ("lines", f"{counts['lines']:,}, of them {counts['malformed']:,} malformed and {counts['empty']:,} empty"),
         ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test, of {counts['distinct']:,} distinct texts"),
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         ("time", f"{sum(result.seconds.values()):.0f} s"),
         ("model, record, logs", str(args.output)),
     ]
-    print(tabulate([list(row) for row in table], tablefmt="plain", maxcolwidths=[44, 80]))  # noqa: T201
+    print(table(rows))  # noqa: T201
     print(  # noqa: T201
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{result.created_total} resources created, {result.left_total} left"

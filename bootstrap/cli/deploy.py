@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap import cdk
 from bootstrap.cli.named import checked, time
-from bootstrap.cli.output import add_json, say, show
+from bootstrap.cli.output import add_json, say, show, table
 from bootstrap.cli.plan import content, lines
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
@@ -120,8 +120,6 @@ def _summary(made: "Plan", order: "Order", done: "Deployed") -> dict[str, Any]:
 
 
 def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
-    from tabulate import tabulate
-
     name = order.deployment
     # Without preprocessing of its own it has no dataset that training would find.
     data = "" if made.topology.preprocessing else " --data DATASET"
@@ -138,4 +136,4 @@ def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
         ("ends by itself", f"{time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]
-    return tabulate(rows, tablefmt="plain", disable_numparse=True)
+    return table(rows)

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from bootstrap import cdk
 from bootstrap.cli.named import checked
-from bootstrap.cli.output import add_json, show
+from bootstrap.cli.output import add_json, show, table
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
@@ -78,21 +76,21 @@ def lines(made: "Plan", *, deployment: str) -> Iterator[str]:
     wanted = made.topology
     yield f"{wanted.name}: {wanted.description} ({wanted.region})"
     yield ""
-    table = [
+    bill = [
         (
             row.part,
             row.item + (" (spot: at most)" if row.at_most else ""),
-            row.quantity,
+            str(row.quantity),
             f"{row.unit_price:.4f}",
             f"{row.hourly:.4f}",
         )
         for row in made.bill
     ]
-    yield tabulate(
-        [*table, ("", "everything at work", "", "", f"{made.hourly:.4f}")],
-        headers=("part", "what", "number", "$ an hour each", "$ an hour"),
-        colalign=("left", "left", "right", "right", "right"),
-        disable_numparse=True,
+    yield table(
+        [*bill, ("", "everything at work", "", "", f"{made.hourly:.4f}")],
+        ("part", "what", "number", "$ an hour each", "$ an hour"),
+        right=(2, 3, 4),
+        ruled=True,
     )
     yield ""
     yield f"{made.hours:g} h of everything at work: ${made.hours * made.hourly:.2f}."
@@ -144,7 +142,8 @@ def _all(args: argparse.Namespace) -> int:
     from infra import topology
 
     found: list[dict[str, Any]] = []
-    rows, faults = [], []
+    rows: list[tuple[str, ...]] = []
+    faults = []
     for name in topology.names(cdk.TOPOLOGIES):
         try:
             made = plan.plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
@@ -155,16 +154,11 @@ def _all(args: argparse.Namespace) -> int:
         wanted, gone = made.topology, plan.retired(made.topology)
         gpus = plan.gpus(wanted)
         price = f"{made.hourly:.2f}"
-        rows.append((name, price, gpus, "yes" if gone else "", wanted.description))
+        rows.append((name, price, str(gpus), "yes" if gone else "", wanted.description))
         found.append(
             {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": wanted.description}
         )
-    table = tabulate(
-        rows,
-        headers=("topology", "$ an hour", "GPUs", "retired", "what it is for"),
-        colalign=("left", "right", "right"),
-        maxcolwidths=[None, None, None, None, 44],
-        disable_numparse=True,
-    )
-    show(args, {"topologies": found}, "\n".join([table, *faults]))
+    heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
+    listed = table(rows, heads, right=(1, 2), ruled=True)
+    show(args, {"topologies": found}, "\n".join([listed, *faults]))
     return int(bool(faults))

@@ -56,7 +56,6 @@ say ratings or labels, the answers are compared with them: accuracy, F1 and
 confusion matrix, on standard error. Malformed records get no line; they are
 counted there.
 """,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
     parser.add_argument(

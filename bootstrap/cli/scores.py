@@ -5,11 +5,10 @@ counted by itself.
 """
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
-from bootstrap.cli.output import percent, say
+from bootstrap.cli.output import percent, say, table
 from jobs.errors import FinalError
 from trainer import metrics
 from trainer.metrics import Confusion
@@ -25,7 +24,7 @@ def report(
     """Say on standard error what there is to be said of answers to the texts of files, or of standard input."""
     confusion, why = _compared(given, answers) if given else (None, None)
     if as_json:
-        say(json.dumps({"threshold": threshold, **_content(tally, answers, confusion, why)}))
+        print(json.dumps({"threshold": threshold, **_content(tally, answers, confusion, why)}), file=sys.stderr)  # noqa: T201
         return
     if confusion:
         say(_scores(confusion, answers.unknown))
@@ -65,7 +64,7 @@ def _content(tally: "Tally", answers: "Answers", confusion: Confusion | None, wh
 
 def _scores(confusion: Confusion, unknown: int) -> str:
     named = {name: percent(value) for name, value in metrics.measures(confusion).items()}
-    table = [
+    rows = [
         ("scored", f"{confusion.rows:,} texts" + (f"; {unknown:,} unknown ones are left out" if unknown else "")),
         ("accuracy", f"{named['accuracy']} (always the majority: {named['majority']})"),
         ("balanced accuracy", named["balanced_accuracy"]),
@@ -76,9 +75,4 @@ def _scores(confusion: Confusion, unknown: int) -> str:
         ("negative", f"{confusion.false_positive:,}", f"{confusion.true_negative:,}"),
     ]
     heads = ("the files say", "called positive", "called negative")
-    return "\n\n".join(
-        (
-            tabulate(table, tablefmt="plain", disable_numparse=True),
-            tabulate(matrix, heads, tablefmt="plain", colalign=("left", "right", "right"), disable_numparse=True),
-        )
-    )
+    return "\n\n".join((table(rows, stream=sys.stderr), table(matrix, heads, right=(1, 2), stream=sys.stderr)))
