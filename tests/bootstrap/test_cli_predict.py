@@ -228,7 +228,7 @@ def test_a_person_sees_a_line_a_text_and_a_table_beside_them(said: Callable[...,
     assert [len(line.split("\t")) for line in out.splitlines()] == [3] * 5
     assert out.startswith("positive\t1.0000\tgood lamp it [31m\n")
     assert "accuracy               60.0% (always the majority: 60.0%)" in err
-    assert "the files say      called positive    called negative" in err
+    assert "the files say  called positive  called negative" in err
     assert "malformed, without an answer: 1 of 6 records" in err
     assert max(len(line) for line in err.splitlines() if str(tmp_path) not in line) <= 80
 

@@ -41,8 +41,7 @@ def of(**fields: Any) -> topology.Topology:
 def test_without_a_name_every_topology_has_its_line_with_price_and_gpus() -> None:
     lines = shoal().stdout.splitlines()
     names = topology.names(ROOT / "topologies")
-    assert [line.split()[0] for line in lines[2:] if not line.startswith(" ")] == names
-    assert max(map(len, lines)) <= 100
+    assert [line.split()[0] for line in lines[2:]] == names
     assert "retired" in next(line for line in lines if line.startswith("reference-1g3 "))
     listed = {row["topology"]: row for row in json.loads(shoal("--json").stdout)["topologies"]}
     assert listed["demo"]["gpus"] == 2
