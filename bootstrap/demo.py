@@ -26,6 +26,7 @@ from bootstrap.objects import Place
 from bootstrap.preprocess import RAW_PREFIX, preprocess
 from bootstrap.progress import Bars
 from bootstrap.train_remote import train_on
+from corpus.counted import plural
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from infra import cost, topology
@@ -203,7 +204,10 @@ def _check(result: Result, *, generated: bool) -> None:
         raise ShoalError("the deployment created nothing")
     if result.left:
         listed = "; ".join(f"{kind}: {', '.join(sorted(found))}" for kind, found in sorted(result.left.items()))
-        raise ShoalError(f"{result.left_total} resources are left after `cdk destroy`: {listed}")
+        raise ShoalError(
+            f"{plural(result.left_total, 'resource')} {'is' if result.left_total == 1 else 'are'} left after "
+            f"`cdk destroy`: {listed}"
+        )
     summary = result.summary
     ranks = len(summary["nodes"])
     if summary["world_size"] != ranks or summary["rows_of_ranks"][0] <= summary["rows_of_ranks"][1]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
+from corpus.counted import plural
 from corpus.errors import DataError
 from corpus.formats import LABEL_PAIRS, LABELS
 from corpus.settings import Settings
@@ -53,8 +54,10 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float) ->
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     positive_from = first_positive(by_code, settings)
     if not best:
+        texts = tally.counts["texts"]
+        held = f"{plural(texts, 'text')} {'holds' if texts == 1 else 'hold'}"
         raise FinalError(
-            f"no words are left for the vocabulary: {tally.counts['texts']} texts hold only stopwords, or are all in "
+            f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )
     choice = Choice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
@@ -85,7 +88,9 @@ def _check_input(tally: Tally, max_malformed: float) -> None:
             "look at how the input was understood by --dry-run, or raise --max-malformed"
         )
     if not counts["texts"]:
-        raise FinalError(f"none of the {lines} lines holds a text with a word; there is nothing to learn from")
+        raise FinalError(
+            f"none of the {plural(lines, 'line')} holds a text with a word; there is nothing to learn from"
+        )
 
 
 def _places(tally: Tally) -> str:
@@ -108,7 +113,7 @@ def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
     pairs = [pair for pair in LABEL_PAIRS if occur.keys() <= set(pair)]
     if len(pairs) == 1:
         return pairs[0][1]
-    seen = ", ".join(f"{LABELS[code]} ({number} times)" for code, number in occur.items())
+    seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
     raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
 
 

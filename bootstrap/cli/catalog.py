@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import add_json, say, show, summary, table
 from bootstrap.errors import UsageError
+from corpus.counted import plural
 
 if TYPE_CHECKING:
     from bootstrap.prices import Refreshed
@@ -125,10 +126,10 @@ def _refresh(args: argparse.Namespace) -> None:
 
 def _outcome(found: "Refreshed", changes: int) -> str:
     if found.before is None:
-        return f"the first list for {found.today.region}: {changes} prices"
+        return f"the first list for {found.today.region}: {plural(changes, 'price')}"
     if not changes:
         return f"the list of {found.before.date} is still right; nothing was written"
-    return f"{changes} prices differ from the list of {found.before.date}"
+    return f"{plural(changes, 'price')} differ{'s' if changes == 1 else ''} from the list of {found.before.date}"
 
 
 def _price(dollars: float | None) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.figures import size
 from bootstrap.cli.output import add_json, percent, show, table
 from bootstrap.terminal import columns
+from corpus.counted import plural
 from corpus.errors import DataError
 
 if TYPE_CHECKING:
@@ -181,8 +182,7 @@ def _said(value: object) -> str:
 
 def _row(row: Mapping[str, Any]) -> str:
     rating = f", rated {row['rating']}" if row["rating"] else ""
-    head = (
-        f"/{row['split']} row {row['row']}: {_LABELS.get(row['label'], 'no label')}{rating}, {len(row['words'])} words"
-    )
+    label, length = _LABELS.get(row["label"], "no label"), plural(len(row["words"]), "word")
+    head = f"/{row['split']} row {row['row']}: {label}{rating}, {length}"
     width = columns(sys.stdout) or _WIDTH
     return f"{head}\n{fill(' '.join(row['words']), width, initial_indent='  ', subsequent_indent='  ')}"

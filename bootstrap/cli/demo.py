@@ -6,6 +6,7 @@ from textwrap import shorten
 from typing import Any
 
 from bootstrap.cli.output import percent, say, table
+from corpus.counted import plural
 from jobs.shown import printable
 
 _SHOWN = 80
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     result = demo.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
     counts, summary = result.counts, result.summary
-    created = ", ".join(f"{number} {kind}" for kind, number in sorted(result.created.items()))
+    created = ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))
     rows = [
         ("created", created),
         ("lines", f"{counts['lines']:,}, of them {counts['malformed']:,} malformed and {counts['empty']:,} empty"),
@@ -70,6 +71,6 @@ def run(args: argparse.Namespace) -> int:
     print(table(rows))  # noqa: T201
     print(  # noqa: T201
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
-        f"{result.created_total} resources created, {result.left_total} left"
+        f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
     return 0

@@ -92,8 +92,3 @@ def spent(guard: "Guard") -> str:
         return "nothing counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
     return f"{dollars(guard.spent)}{budget} as of {time(guard.as_of)}"
-
-
-def plural(number: int, what: str) -> str:
-    """So many of something."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

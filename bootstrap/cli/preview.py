@@ -9,8 +9,8 @@ from typing import Any
 
 from bootstrap.cli.figures import duration, histogram, size
 from bootstrap.cli.made import threshold
-from bootstrap.cli.named import plural
 from bootstrap.cli.output import percent, table
+from corpus.counted import plural
 from corpus.formats import Format
 from corpus.settings import Settings
 from jobs.sources import Source
@@ -95,7 +95,7 @@ def text(preview: Preview) -> str:
         line_bytes = f", {sample.line_bytes:,.0f} bytes each" if sample.values else ""
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in sample.malformed_by_reason.items())
         seen = [
-            ("sample", f"{sample.lines:,} records{line_bytes}; {sample.words:,.0f} words a text"),
+            ("sample", f"{plural(sample.lines, 'record')}{line_bytes}; {sample.words:,.0f} words a text"),
             (
                 "malformed",
                 f"{sample.malformed:,} ({percent(sample.malformed / sample.lines)})" + f": {reasons}" * bool(reasons),
@@ -120,7 +120,7 @@ def text(preview: Preview) -> str:
             [
                 (
                     "in all",
-                    f"about {understanding.rows:,} records in {files}, {size(packed)}{unpacked}",
+                    f"about {plural(understanding.rows, 'record')} in {files}, {size(packed)}{unpacked}",
                 ),
                 ("takes about", f"{duration(estimated.seconds)} on {plural(preview.cores, 'core')}"),
                 ("memory", f"up to {size(estimated.memory_bytes)}"),

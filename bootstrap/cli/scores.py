@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import percent, say, table
+from corpus.counted import plural
 from jobs.errors import FinalError
 from trainer import metrics
 from trainer.metrics import Confusion
@@ -37,7 +38,7 @@ def report(
 def malformed(tally: "Tally") -> str:
     """How many records are malformed, and where the first of each reason are."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.places()]
-    return "\n".join([f"{tally.counts['malformed']:,} of {tally.counts['lines']:,} records", *places])
+    return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
 
 def _compared(given: "Given", answers: "Answers") -> tuple[Confusion | None, str | None]:
@@ -65,7 +66,7 @@ def _content(tally: "Tally", answers: "Answers", confusion: Confusion | None, wh
 def _scores(confusion: Confusion, unknown: int) -> str:
     named = {name: percent(value) for name, value in metrics.measures(confusion).items()}
     rows = [
-        ("scored", f"{confusion.rows:,} texts" + (f"; {unknown:,} unknown ones are left out" if unknown else "")),
+        ("scored", plural(confusion.rows, "text") + (f"; left out: {unknown:,} unknown" if unknown else "")),
         ("accuracy", f"{named['accuracy']} (always the majority: {named['majority']})"),
         ("balanced accuracy", named["balanced_accuracy"]),
         ("F1 positive, negative", f"{metrics.f1_positive(confusion):.3f}, {metrics.f1_negative(confusion):.3f}"),
