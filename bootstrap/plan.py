@@ -100,8 +100,8 @@ def guard_says(topology: Topology, *, deployment: str) -> list[str]:
     says = [
         f"{guard.idle_minutes} minutes without work end {' and '.join(working)}; {rest}.",
         f"{plural(guard.max_hours, 'hour')} after the first deployment it deletes the stack; {kept}. Those hours cost "
-        f"at most ${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` adds "
-        "more.",
+        f"at most ${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` "
+        "adds more.",
     ]
     if guard.budget is not None:
         after = guard.budget / most
