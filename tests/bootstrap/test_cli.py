@@ -228,20 +228,6 @@ def test_without_a_network_or_credentials_that_is_said_at_once(arguments: tuple[
         assert "Traceback" not in done.stderr
 
 
-def test_an_emulator_that_is_not_there_is_said_for_files_and_plans_too(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-    places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}
-    read = shoal("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out", **places)
-    assert read.returncode == 1
-    assert "start `shoal embedded`" in " ".join(read.stderr.split())
-    assert "start `shoal embedded`" in " ".join(shoal("plan", "starter", **places).stdout.split())
-
-
-def test_the_version_is_told() -> None:
-    assert re.fullmatch(r"shoal \d+\.\d+\.\d+\n", shoal("--version").stdout)
-
-
 def can_mount() -> bool:
     command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
     return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from bootstrap.cli.main import main
+from tests.bootstrap.test_cli import ACCOUNT, shoal
 from tests.processes import MARK, left_behind
 
 
@@ -61,3 +63,13 @@ def test_an_emulator_that_ends_by_itself_says_so(tmp_path: Path) -> None:
     assert "has ended by itself" in told
     assert "Traceback" not in told
     assert left_behind(os.fspath(tmp_path)) == []
+
+
+def test_an_emulator_that_is_not_there_is_said_for_files_and_plans_too(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}
+    read = shoal("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out", **places)
+    assert read.returncode == 1
+    assert "start `shoal embedded`" in " ".join(read.stderr.split())
+    assert "start `shoal embedded`" in " ".join(shoal("plan", "starter", **places).stdout.split())
