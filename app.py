@@ -1,4 +1,4 @@
-"""The CDK app: `cdk deploy -c topology=NAME [-c deployment=NAME] [-c owner=NAME] [-c generation=N]`.
+"""The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]`.
 
 The EMR cluster ends itself when it has been idle for long enough, and CloudFormation does not see that: with another
 generation than before (1 unless told) the next `cdk deploy` starts a new one. Keep giving it: going back is another
@@ -10,8 +10,13 @@ must be refused for is an annotation of the stack; errors here are for what nobo
 
 import os
 import re
+import signal
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":
+    # A terminal's Ctrl-C reaches this process beside the CDK, which says what there is to say: here it only ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from aws_cdk import App
 
@@ -28,7 +33,8 @@ def build(app: App) -> ShoalStack:
     name = app.node.try_get_context("topology")
     if not name:
         raise TopologyError(
-            f"No topology is chosen; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}."
+            f"No topology is chosen; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}, or "
+            "`-c topology=FILE.yaml` with one of your own."
         )
     wanted = topology.load(str(name), TOPOLOGIES)
     deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or wanted.name))

@@ -1,4 +1,4 @@
-"""`make bench`, or `python -m benchmarks [NAME...]`: run benchmarks, print their tables, keep their records.
+"""`make bench`, or `python -m benchmarks [NAME...]`: run benchmarks, print their tables, write their records.
 
 Figures of two runs on a shared machine do not compare; those of one run do. So every benchmark interleaves what it
 compares, and reports ratios.
@@ -25,7 +25,7 @@ from benchmarks import (
     streaming,
     training,
 )
-from benchmarks.record import Log
+from benchmarks.record import KEPT, OWN, Log
 from bootstrap.errors import ShoalError
 from corpus.errors import DataError
 from trainer.errors import TrainingError
@@ -46,17 +46,22 @@ PROGRAMS = {
 }
 """Each a module with main(arguments), which has options of its own."""
 FOR_ROOT = ("link",)
+_KEEP = "--keep"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run what the command line names; all of them without a name."""
+    """Run what the command line names; all of them without a name. `--keep` goes with any of them."""
+    if _KEEP in arguments:
+        Log.folder = KEPT
+        arguments = [argument for argument in arguments if argument != _KEEP]
     if arguments and arguments[0] in PROGRAMS:
         PROGRAMS[arguments[0]].main(arguments[1:])
         return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__.partition("\n")[0],
-        epilog=f"{', '.join(PROGRAMS)} have options of their own: python -m benchmarks NAME --help",
+        epilog=f"{', '.join(PROGRAMS)} have options of their own: python -m benchmarks NAME --help. Records go to "
+        f"{OWN}/; with {_KEEP}, which goes with any of them, they replace those that the documents quote.",
     )
     parser.add_argument("names", nargs="*", choices=[[], *TABLES], metavar="NAME", help=", ".join([*TABLES, *PROGRAMS]))
     parser.add_argument("--runs", type=int, default=3, help="repeats (default: %(default)s)")

@@ -1,6 +1,7 @@
-"""What a benchmark leaves: its record as JSON, and what it printed as a log, both under `results/`.
+"""What a benchmark leaves: its record as JSON, and what it printed as a log.
 
-A figure without its machine, versions and command is none, so every record names them.
+A figure without its machine, versions and command is none, so every record names them. The easy mistake is to write
+over the records that the documents quote: those are replaced by `--keep` alone.
 """
 
 import json
@@ -13,14 +14,17 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 from tabulate import tabulate
 
 from benchmarks.meter import Usage
 
-RESULTS = Path(__file__).parent / "results"
+KEPT = Path(__file__).parent / "results"
+"""The records that the documents quote."""
+OWN = Path("results") / "benchmarks"
+"""Where those of any other run go, in the working directory."""
 
 _PACKAGES = ("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "fasttext-community")
 
@@ -43,12 +47,14 @@ def machine() -> dict[str, Any]:
 
 
 class Log:
-    """What is printed, and kept as `results/NAME.log`."""
+    """What is printed, and written to NAME.log in `folder`."""
+
+    folder: ClassVar[Path] = OWN
 
     def __init__(self, name: str) -> None:
-        RESULTS.mkdir(exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._name = name
-        self._file = (RESULTS / f"{name}.log").open("w", encoding="utf-8")
+        self._file = (self.folder / f"{name}.log").open("w", encoding="utf-8")
         self.command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
         self.say(f"$ {self.command}")
         self.say(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}  {machine()}")
@@ -64,7 +70,7 @@ class Log:
         self.say("\n" + tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True) + "\n")
 
     def keep(self, record: dict[str, Any]) -> None:
-        """Write the record, with what every record has, to `results/NAME.json`."""
+        """Write the record, with what every record has, to NAME.json beside the log."""
         about = {
             "command": self.command,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -72,7 +78,7 @@ class Log:
             "python": platform.python_version(),
             "packages": {name: version(name) for name in _PACKAGES},
         }
-        (RESULTS / f"{self._name}.json").write_text(json.dumps({**about, **record}, indent=1) + "\n")
+        (self.folder / f"{self._name}.json").write_text(json.dumps({**about, **record}, indent=1) + "\n")
 
 
 def figures(megabytes: float, usages: Sequence[Usage]) -> list[str]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +26,7 @@ from bootstrap.objects import Place
 from bootstrap.preprocess import RAW_PREFIX, preprocess
 from bootstrap.progress import Bars
 from bootstrap.train_remote import train_on
+from corpus.counted import plural
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from infra import cost, topology
@@ -143,12 +145,14 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         shutil.rmtree(config.output, ignore_errors=True)
         result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
     with announce("shoal predict"):
+        from bootstrap.predict import held_out
         from trainer.predict import load_model, predict
 
-        said = predict(load_model(output / "model"), _SENTENCES)
+        texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
+        said = predict(load_model(output / "model"), texts)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
-            for text, each in zip(_SENTENCES, said, strict=True)
+            for text, each in zip(texts, said, strict=True)
         ]
 
 
@@ -200,7 +204,10 @@ def _check(result: Result, *, generated: bool) -> None:
         raise ShoalError("the deployment created nothing")
     if result.left:
         listed = "; ".join(f"{kind}: {', '.join(sorted(found))}" for kind, found in sorted(result.left.items()))
-        raise ShoalError(f"{result.left_total} resources are left after `cdk destroy`: {listed}")
+        raise ShoalError(
+            f"{plural(result.left_total, 'resource')} {'is' if result.left_total == 1 else 'are'} left after "
+            f"`cdk destroy`: {listed}"
+        )
     summary = result.summary
     ranks = len(summary["nodes"])
     if summary["world_size"] != ranks or summary["rows_of_ranks"][0] <= summary["rows_of_ranks"][1]:

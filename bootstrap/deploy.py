@@ -38,6 +38,8 @@ class Order:
     """What is to be deployed, as what, and for whom."""
 
     wanted: Topology
+    source: str
+    """How the app finds the topology: its name, or the path of its file."""
     deployment: str
     owner: str
 
@@ -59,7 +61,7 @@ class Order:
     def context(self, generation: int) -> list[str]:
         """What the CDK app is told."""
         values = {
-            "topology": self.wanted.name,
+            "topology": self.source,
             "deployment": self.deployment,
             "owner": self.owner,
             "generation": generation,
@@ -109,7 +111,7 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
             say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(
-                environment=_environment(order), assembly=assembly, log=log, topology=order.wanted.name, watch=bars.tick
+                environment=_environment(order), assembly=assembly, log=log, topology=order.source, watch=bars.tick
             )
         bars.stage("synthesise, upload", 0)
         cdk.run(

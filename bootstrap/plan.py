@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import boto3
 
 from bootstrap import preflight as online
+from corpus.counted import plural
 from infra import caller, catalog, cost, preflight
 from infra.rules import Finding
 from infra.topology import Topology, instance_types
@@ -98,8 +99,9 @@ def guard_says(topology: Topology, *, deployment: str) -> list[str]:
     most = cost.scaled(topology)
     says = [
         f"{guard.idle_minutes} minutes without work end {' and '.join(working)}; {rest}.",
-        f"{guard.max_hours} hours after the first deployment it deletes the stack; {kept}. Those hours cost at most "
-        f"${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` adds more.",
+        f"{plural(guard.max_hours, 'hour')} after the first deployment it deletes the stack; {kept}. Those hours cost "
+        f"at most ${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` "
+        "adds more.",
     ]
     if guard.budget is not None:
         after = guard.budget / most

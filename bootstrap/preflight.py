@@ -9,6 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap import loopback
 from bootstrap.account import Account, connect
 from bootstrap.rules import Question, Rule
 from bootstrap.rules.capacity import FirstZoneLacksType, MayNotStart, TypeNotOffered
@@ -52,7 +53,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     try:
         number = asked.account.number()
     except (BotoCoreError, ClientError) as error:
-        return f"could not be asked ({error})", []
+        return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_gone(error) else ""), []
     found = [finding for rule in _RULES for finding in _run(rule, asked)]
     return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
 

@@ -4,22 +4,40 @@ A program that wants to follow reads the records instead.
 """
 
 import sys
-from collections.abc import MutableMapping
-from types import TracebackType
+from collections.abc import Mapping, MutableMapping, Sequence
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from tqdm import tqdm
+from tqdm.utils import disp_len
+
+from bootstrap.terminal import columns, wrapped
+
+_LEAST_BAR = 6
+"""Letters of a bar that still shows how far it is."""
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type checkers alone
     """A bar whose speed may be told from outside: what it measures itself jumps where progress is heard of in jumps."""
 
     pace: float | None = None
+    figures: Mapping[str, str] = MappingProxyType({})
 
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
+        """What is shown, with as many of the figures, the first ones, as leave the bar some letters of the line."""
         shown = super().format_dict
-        return {**shown, "rate": self.pace} if self.pace else shown
+        if self.pace:
+            shown["rate"] = self.pace
+        shown["ncols"] = columns(sys.stderr) or shown["ncols"]
+        figures = [f"{name}={figure}" for name, figure in self.figures.items()]
+        while figures and shown["ncols"] and self._length(shown, figures) + _LEAST_BAR > shown["ncols"]:
+            figures.pop()
+        return {**shown, "postfix": ", ".join(figures)}
+
+    def _length(self, shown: MutableMapping[str, Any], figures: Sequence[str]) -> int:
+        parts = {**shown, "postfix": ", ".join(figures), "ncols": None, "bar_format": "{l_bar}{r_bar}"}
+        return disp_len(self.format_meter(**parts))
 
 
 class Bars:
@@ -75,12 +93,12 @@ class Bars:
 
     def note(self, text: str) -> None:
         """A sentence that stays on the screen, above the bar; also where that is no terminal."""
-        tqdm.write(f"  {text}", file=sys.stderr)
+        tqdm.write(wrapped(f"  {text}", columns(sys.stderr)), file=sys.stderr)
 
     def say(self, **figures: str) -> None:
-        """Figures beside the bar."""
+        """Figures beside the bar, as many of them, from the first, as the line has room for."""
         if self._bar is not None:
-            self._bar.set_postfix(figures, refresh=False)
+            self._bar.figures = figures
 
     def leave(self) -> None:
         """The stage ends as far as it came."""

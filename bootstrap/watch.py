@@ -14,7 +14,7 @@ from bootstrap.progress import Bars
 from bootstrap.tensorboard import Board
 
 _FIGURES = ("loss", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
-"""In this order, as a narrow screen cuts off the last ones."""
+"""In this order, as a narrow screen has no room for the last ones."""
 
 
 class RunView:

@@ -107,6 +107,20 @@ class EmbeddedAws:
     ) -> None:
         self._stop()
 
+    def ended(self, within: float) -> bool:
+        """Whether it ends by itself within so many seconds, or has ended."""
+        if self._keeper is None:
+            return True
+        try:
+            self._keeper.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+
     def _server_settings(self) -> dict[str, str]:
         return {
             "BIND_HOST": _HOST,
@@ -129,9 +143,8 @@ class EmbeddedAws:
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
-        last = "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
         raise EmulatorError(
-            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{last}"
+            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{self.last_words()}"
         )
 
     def _stop(self) -> None:

@@ -74,9 +74,8 @@ class Document:
         )
 
 
-def read(path: Path) -> Document:
-    """Read a YAML file that holds one mapping; a TopologyError with file and line when it is none."""
-    label = f"{path.parent.name}/{path.name}"
+def read(path: Path, label: str) -> Document:
+    """Read a YAML file that holds one mapping; a TopologyError with its label and line when it is none."""
     try:
         text = path.read_text(encoding="utf-8")
         loader = yaml.SafeLoader(text)

@@ -89,6 +89,7 @@ def _tag_of_ones_own(key: str) -> str:
     return key
 
 
+_SUFFIXES = (".yaml", ".yml")
 _TAG_TEXT = r"^[\w .:/=+@-]*$"
 TagKey = Annotated[str, Field(min_length=1, max_length=128, pattern=_TAG_TEXT), AfterValidator(_tag_of_ones_own)]
 TagValue = Annotated[str, Field(max_length=256, pattern=_TAG_TEXT)]
@@ -192,14 +193,28 @@ def names(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def load(name: str, folder: Path) -> Topology:
-    """Read `NAME.yaml` of the folder; any fault is a TopologyError of one sentence with file, line and field."""
-    known = names(folder)
-    if name not in known:
-        nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"there are: {', '.join(known) or 'none'}."
-        raise TopologyError(f"There is no topology '{name}' in {folder.name}/; {hint}")
-    source = document.read(folder / f"{name}.yaml")
+def is_file(given: str) -> bool:
+    """Whether a topology is given by a file of its own, `some/where/NAME.yaml`, and not by a name."""
+    return Path(given).suffix in _SUFFIXES
+
+
+def name_of(given: str) -> str:
+    """The name of a topology that is given by its name or its file."""
+    return Path(given).stem if is_file(given) else given
+
+
+def anywhere(given: str) -> str:
+    """What gives the same topology in any working directory."""
+    return str(Path(given).resolve()) if is_file(given) else given
+
+
+def load(given: str, folder: Path) -> Topology:
+    """Read a topology: `NAME.yaml` of the folder by its name, or any file by its path, which ends in .yaml or .yml.
+
+    Any fault is a TopologyError of one sentence with file, line and field.
+    """
+    name = name_of(given)
+    source = _own(Path(given), folder) if is_file(given) else _shipped(name, folder)
     check_deployment(name)
     if "name" in source.data:
         raise source.fault(("name",), "'name' is not a field: a topology is named by its file.", at_key=True)
@@ -207,3 +222,19 @@ def load(name: str, folder: Path) -> Topology:
         return Topology.model_validate({**source.data, "name": name})
     except ValidationError as error:
         raise source.invalid(Topology, error) from None
+
+
+def _own(file: Path, folder: Path) -> document.Document:
+    if not file.exists():
+        hint = f"did you mean {file.stem}?" if file.stem in names(folder) else "check the path."
+        raise TopologyError(f"There is no file {file}; {hint}")
+    return document.read(file, str(file))
+
+
+def _shipped(name: str, folder: Path) -> document.Document:
+    known = names(folder)
+    if name not in known:
+        nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(nearest)}?" if nearest else f"there are: {', '.join(known) or 'none'}."
+        raise TopologyError(f"There is no topology '{name}' in {folder.name}/; {hint}")
+    return document.read(folder / f"{name}.yaml", f"{folder.name}/{name}.yaml")

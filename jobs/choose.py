@@ -8,12 +8,12 @@ that is mostly not reviews is refused here, with its counts by reason.
 
 import heapq
 from argparse import ArgumentParser, ArgumentTypeError
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import orjson
 
+from corpus.counted import plural
 from corpus.errors import DataError
 from corpus.formats import LABEL_PAIRS, LABELS
 from corpus.settings import Settings
@@ -51,10 +51,13 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float) ->
     tally = Tally()
     best = heapq.nsmallest(settings.vocabulary_size, _candidates(words, tally), key=lambda item: (-item[1], item[0]))
     _check_input(tally, max_malformed)
-    positive_from = _positive_from(tally.counts, settings)
+    by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
+    positive_from = first_positive(by_code, settings)
     if not best:
+        texts = tally.counts["texts"]
+        held = f"{plural(texts, 'text')} {'holds' if texts == 1 else 'hold'}"
         raise FinalError(
-            f"no words are left for the vocabulary: {tally.counts['texts']} texts hold only stopwords, or are all in "
+            f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )
     choice = Choice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
@@ -85,7 +88,9 @@ def _check_input(tally: Tally, max_malformed: float) -> None:
             "look at how the input was understood by --dry-run, or raise --max-malformed"
         )
     if not counts["texts"]:
-        raise FinalError(f"none of the {lines} lines holds a text with a word; there is nothing to learn from")
+        raise FinalError(
+            f"none of the {plural(lines, 'line')} holds a text with a word; there is nothing to learn from"
+        )
 
 
 def _places(tally: Tally) -> str:
@@ -95,17 +100,20 @@ def _places(tally: Tally) -> str:
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
 
 
-def _positive_from(counts: Counter[str], settings: Settings) -> int:
-    """The smallest code of a positive text. Of labels exactly one of the known pairs has to occur."""
+def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
+    """The smallest code of a positive text, of input in which so many texts have each code.
+
+    Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
+    """
     if not settings.labelled:
         return settings.positive_from
     if settings.positive_label is not None:
         return 1
-    occur = {code for code in range(len(LABELS)) if counts[f"codes.before.{code}"]}
-    pairs = [pair for pair in LABEL_PAIRS if occur <= set(pair)]
+    occur = {code: number for code, number in sorted(by_code.items()) if number}
+    pairs = [pair for pair in LABEL_PAIRS if occur.keys() <= set(pair)]
     if len(pairs) == 1:
         return pairs[0][1]
-    seen = ", ".join(f"{LABELS[code]} ({counts[f'codes.before.{code}']} times)" for code in sorted(occur))
+    seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
     raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
+from corpus.counted import plural
 from corpus.counts import published
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.errors import full_disk_said
@@ -122,7 +123,7 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
     for split in SPLITS:
         if rows[split] != counts[split]:
             raise FinalError(
-                f"the part files hold {rows[split]} rows of {split}, but {counts[split]} were counted; "
+                f"the part files hold {plural(rows[split], 'row')} of {split}, but {counts[split]:,} were counted; "
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:

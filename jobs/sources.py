@@ -22,6 +22,8 @@ EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
 
 POSITIVE, NEGATIVE = 1, 0
 """The codes of files of one class."""
+UNLABELLED = 0
+"""The code of texts of which nobody says the class: it says nothing."""
 
 
 def _check(*rules: tuple[bool, str]) -> None:
@@ -90,12 +92,17 @@ class Inputs:
     """Texts of the positive class."""
     negative: tuple[str, ...] = ()
     """Texts of the negative class."""
+    unlabelled: tuple[str, ...] = ()
+    """Texts alone, of which nobody says the class: not to learn from."""
     wanted: Wanted = field(default_factory=Wanted)
 
     def __post_init__(self) -> None:
         classes = bool(self.positive or self.negative)
         _check(
-            (bool(self.files) or classes, "no input is given; name files, folders or patterns"),
+            (
+                bool(self.files) or bool(self.unlabelled) or classes,
+                "no input is given; name files, folders or patterns",
+            ),
             (
                 bool(self.positive) == bool(self.negative),
                 "--positive-input and --negative-input go together; with one class there is nothing to learn",
@@ -177,6 +184,7 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
         (inputs.test, True, None),
         (inputs.positive, False, POSITIVE),
         (inputs.negative, False, NEGATIVE),
+        (inputs.unlabelled, False, UNLABELLED),
     ):
         for address in addresses:
             listed = find_objects(address, leave_out) if is_s3(address) else _files(address, leave_out)

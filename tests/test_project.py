@@ -1,6 +1,7 @@
 """The project's own promises about itself."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -31,6 +32,24 @@ def test_help_lists_what_make_can_do() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for target in ("setup", "demo", "test", "test-all", "lint", "bench"):
         assert f"make {target} " in listed
+
+
+def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
+    for name in ("Makefile", "package-lock.json", "pyproject.toml", "bootstrap/emr", "bootstrap/gpu"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    for requirements in ROOT.glob("requirements*.txt"):
+        shutil.copy(requirements, tmp_path)
+    only_says = tmp_path / "sh"
+    only_says.write_text('#!/bin/sh\ncase "$2" in echo*) exec /bin/sh -c "$2";; esac\n')
+    only_says.chmod(0o755)
+    goals = ("setup", ".venv/.ready-dev", ".venv/.ready-bench", ".venv/checkov/.ready")
+    made = subprocess.run(
+        ["make", f"SHELL={only_says}", *goals], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    lines = [line for line in made.stdout.splitlines() if not line.startswith("make: ")]
+    assert len(lines) >= len(goals)
+    assert [line for line in lines if not line.startswith("setup: ") or len(line) > 80] == []
+    assert made.stderr == ""
 
 
 def test_the_lock_file_names_no_download_address() -> None:

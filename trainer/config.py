@@ -72,7 +72,7 @@ class Slowed(NamedTuple):
 
 
 def _option(text: str, **how: Any) -> Any:
-    """A field whose text is both its documentation and its line in --help."""
+    """A field whose text is both its documentation and its line in --help; `also` are other names of the option."""
     default = how.pop("default")
     made = {"default_factory": default} if callable(default) else {"default": default}
     return field(**made, metadata={"help": text, **how})
@@ -92,19 +92,23 @@ class TrainConfig:
         f"to {MOST_EPOCHS})",
         default=None,
     )
-    global_batch: int = _option("rows a step, over all ranks together, however many there are", default=256)
+    global_batch: int = _option(
+        "rows a step, over all ranks together, however many there are", default=256, also=("--batch-size",)
+    )
     rank_batch: int | None = _option(
         "instead of --global-batch: rows a step and rank, so that more ranks make larger steps",
         default=None,
     )
-    learning_rate: float = _option("the step size at its highest", default=8e-3)
+    learning_rate: float = _option("the step size at its highest", default=8e-3, also=("--lr",))
     rate_scaling: str = _option(
         "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
         "suits sgd), by the root of that (as suits adam), or left alone (none)",
         default="root",
         choices=("root", "linear", "none"),
     )
-    optimiser: str = _option("how gradients become steps", default="adam", choices=("adam", "sgd"))
+    optimiser: str = _option(
+        "how gradients become steps", default="adam", choices=("adam", "sgd"), also=("--optimizer",)
+    )
     momentum: float = _option("momentum of sgd", default=0.9)
     schedule: str = _option(
         "the learning rate after its warm-up: constant, or falling to 0 along a cosine",
@@ -254,7 +258,7 @@ def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = 
         if entry.name in leave_out:
             continue
         required = entry.name in ("data", "output")
-        how: dict[str, Any] = {key: value for key, value in entry.metadata.items() if key != "help"}
+        how: dict[str, Any] = {key: value for key, value in entry.metadata.items() if key not in ("help", "also")}
         text = entry.metadata["help"]
         if entry.type is bool:
             how["action"] = "store_true"
@@ -264,7 +268,8 @@ def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = 
             how["action"] = "extend"
         elif not (required or entry.default is None or entry.default is False):
             text += f" (default: {entry.default})"
-        parser.add_argument(_flag(entry.name), required=required, default=argparse.SUPPRESS, help=text, **how)
+        flags = (_flag(entry.name), *entry.metadata.get("also", ()))
+        parser.add_argument(*flags, required=required, default=argparse.SUPPRESS, help=text, **how)
 
 
 def from_args(args: argparse.Namespace) -> TrainConfig:
@@ -272,8 +277,13 @@ def from_args(args: argparse.Namespace) -> TrainConfig:
     given = {entry.name: getattr(args, entry.name) for entry in fields(TrainConfig) if entry.name in args}
     if "slow" in given:
         given["slow"] = dict(given["slow"])
+    if "global_batch" in given and "rank_batch" in given:
+        raise TrainingError(
+            "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
+            "other those of each; give one"
+        )
     if "global_batch" in given:
-        given.setdefault("rank_batch", None)
+        given["rank_batch"] = None
     return TrainConfig(**{**PRESETS.get(getattr(args, "preset", None) or "", {}), **given})
 
 

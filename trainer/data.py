@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from corpus.counted import plural
 from corpus.dataset import ARRAYS, SPLITS, Dataset, Split, open_dataset
 from corpus.dataset import Rows as Block
 from corpus.text import FIRST_WORD
@@ -138,7 +139,7 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
         for split in (dataset.train, dataset.test):
             if len(split) < 2:
                 raise TrainingError(
-                    f"{path}: /{split.name} has {len(split)} rows, too few to learn from or judge by; "
+                    f"{path}: /{split.name} has {plural(len(split), 'row')}, too few to learn from or judge by; "
                     "preprocess more texts"
                 )
         if rows_in == "disk" or (rows_in == "auto" and _bytes(dataset) > memory / 2):

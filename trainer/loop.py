@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from corpus.counted import plural
 from corpus.text import FIRST_WORD
 from trainer import checkpoint, faults, models, precision, start
 from trainer.accounts import Accounts
@@ -63,7 +64,7 @@ class _Run:
         with ranks.agreement():
             if ranks.size > self.order.size(0):
                 raise TrainingError(
-                    f"{ranks.size} ranks cannot share a global batch of {self.order.size(0)} rows; "
+                    f"{ranks.size} ranks cannot share a global batch of {plural(self.order.size(0), 'row')}; "
                     f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
                 )
         self.epochs = config.epochs_of(self.order.steps)
@@ -203,7 +204,8 @@ class _Run:
         self.accounts.add(report.seconds, report.reducing)
         for rank in np.flatnonzero(report.pieces != self.pieces):
             rows = report.pieces[rank]
-            self._note(f"{self.names[rank]}: its share does not fit into its memory; going on in pieces of {rows} rows")
+            pieces = f"pieces of {plural(int(rows), 'row')}"
+            self._note(f"{self.names[rank]}: its share does not fit into its memory; going on in {pieces}")
         self.pieces = report.pieces
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save

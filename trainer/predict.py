@@ -112,8 +112,11 @@ def load_model(path: Path | str) -> Model:
     )
 
 
-def predict(model: Model, texts: Sequence[str]) -> list[Prediction]:
-    """What the model says about each text, in their order; words outside its vocabulary count as unknown."""
+def predict(model: Model, texts: Sequence[str], threshold: float = 0.5) -> list[Prediction]:
+    """What the model says about each text, in their order; words outside its vocabulary count as unknown.
+
+    A text is positive where the probability of that is above `threshold`.
+    """
     encoded = [encode(words(text), model.ids, model.stopwords, model.row_length) for text in texts]
     lengths = np.array([len(row) for row in encoded], dtype=np.uint16)  # (texts,)
     tokens = np.full((len(texts), model.row_length), PADDING, dtype=np.uint32)
@@ -130,6 +133,6 @@ def predict(model: Model, texts: Sequence[str]) -> list[Prediction]:
             outputs = model.classifier(batch.tokens, batch.lengths)
             probabilities[some] = torch.sigmoid(model.loss.log_odds(outputs)).double().numpy()
     return [
-        Prediction(int(probability > 0.5) if length else None, float(probability))
+        Prediction(int(probability > threshold) if length else None, float(probability))
         for length, probability in zip(lengths, probabilities, strict=True)
     ]

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from corpus.counted import plural
 from corpus.errors import DataError
 from trainer import faults, peers
 from trainer.errors import LostError, TrainingError
@@ -104,8 +105,8 @@ def join(threads: int | None) -> Iterator[Ranks]:
     if torch.cuda.is_available():
         if local_size > torch.cuda.device_count():
             raise TrainingError(
-                f"{local_size} ranks were started on a machine with {torch.cuda.device_count()} GPUs; start one a GPU, "
-                "or hide the GPUs by CUDA_VISIBLE_DEVICES="
+                f"{local_size} ranks were started on a machine with {plural(torch.cuda.device_count(), 'GPU')}; "
+                "start one a GPU, or hide the GPUs by CUDA_VISIBLE_DEVICES="
             )
         device, backend = torch.device("cuda", local_rank), "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(device)

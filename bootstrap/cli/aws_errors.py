@@ -18,6 +18,7 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
+from bootstrap import loopback
 from bootstrap.patience import THROTTLED
 
 AwsError = BotoCoreError | ClientError | Boto3Error
@@ -45,6 +46,8 @@ def sentence(error: AwsError) -> str:
         )
     if isinstance(error, SSOError | TokenRetrievalError):
         return f"your AWS login is over ({_said(error)}); run: aws sso login"
+    if loopback.is_gone(error):
+        return f"AWS cannot be reached ({_said(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
         return f"AWS cannot be reached ({_said(error)}); look at the network, and at the proxy if there is one"
     if isinstance(error, ClientError):

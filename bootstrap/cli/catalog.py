@@ -4,14 +4,16 @@ import argparse
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.output import add_json, say, summary
+from bootstrap.cli.output import add_json, say, show, summary, table
 from bootstrap.errors import UsageError
+from corpus.counted import plural
 
 if TYPE_CHECKING:
     from bootstrap.prices import Refreshed
     from infra.catalog import InstanceType, PriceList
 
-_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h", "")
+_COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
+_RETIRED = ("retired", "since", "take instead")
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -72,12 +74,15 @@ def _list(args: argparse.Namespace) -> None:
             for each in types
         ],
     }
-    summary(args, content, [_COLUMNS, *(_row(each, prices) for each in types)])
+    parts = [table([_row(each, prices) for each in types], _COLUMNS)]
+    if gone := [(each.name, each.retired.since, each.retired.successor) for each in types if each.retired]:
+        parts.append(table(gone, _RETIRED))
+    show(args, content, "\n\n".join(parts))
     say(f"prices of {prices.region}, {prices.date} ({prices.source})")
 
 
 def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
-    gpu, retired = found.gpu, found.retired
+    gpu = found.gpu
     return (
         found.name,
         str(found.vcpu),
@@ -86,7 +91,6 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
         gpu.capability if gpu else "",
         _price(prices.instances.get(found.name)),
         _price(prices.emr.get(found.name)),
-        f"retired {retired.since}: take {retired.successor}" if retired else "",
     )
 
 
@@ -122,10 +126,10 @@ def _refresh(args: argparse.Namespace) -> None:
 
 def _outcome(found: "Refreshed", changes: int) -> str:
     if found.before is None:
-        return f"the first list for {found.today.region}: {changes} prices"
+        return f"the first list for {found.today.region}: {plural(changes, 'price')}"
     if not changes:
         return f"the list of {found.before.date} is still right; nothing was written"
-    return f"{changes} prices differ from the list of {found.before.date}"
+    return f"{plural(changes, 'price')} differ{'s' if changes == 1 else ''} from the list of {found.before.date}"
 
 
 def _price(dollars: float | None) -> str:

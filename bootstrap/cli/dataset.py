@@ -5,6 +5,7 @@ see everything.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -13,7 +14,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import size
-from bootstrap.cli.output import add_json, percent, show
+from bootstrap.cli.output import add_json, percent, show, table
+from bootstrap.terminal import columns
+from corpus.counted import plural
 from corpus.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1 << 20
 _WIDTH = 118
+"""Letters of a line where no terminal says."""
 _LABELS = {0: "negative", 1: "positive"}
 _NAMELESS = ("<padding>", "<unknown>")
 
@@ -132,8 +136,6 @@ def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[s
 
 
 def _page(content: Mapping[str, Any]) -> str:
-    from tabulate import tabulate
-
     from bootstrap.cli.made import figures
 
     plain, packed = (sum(array[name] for array in content["arrays"].values()) for name in ("plain_bytes", "bytes"))
@@ -161,11 +163,9 @@ def _page(content: Mapping[str, Any]) -> str:
     ]
     settings = [(name, _said(value)) for name, value in content["settings"].items()]
     parts = [
-        tabulate(head, tablefmt="plain", disable_numparse=True),
-        tabulate(
-            arrays, ("array", "shape", "type", "rows a chunk", "packing", "stored"), "plain", disable_numparse=True
-        ),
-        tabulate(settings, ("setting", ""), "plain", disable_numparse=True),
+        table(head),
+        table(arrays, ("array", "shape", "type", "rows a chunk", "packing", "stored")),
+        table(settings, ("setting", "")),
         figures(content["counts"]) if content["counts"] else "no counts: those of a part file are in its dataset's",
         *(_row(row) for row in content["sample"]),
     ]
@@ -182,7 +182,7 @@ def _said(value: object) -> str:
 
 def _row(row: Mapping[str, Any]) -> str:
     rating = f", rated {row['rating']}" if row["rating"] else ""
-    head = (
-        f"/{row['split']} row {row['row']}: {_LABELS.get(row['label'], 'no label')}{rating}, {len(row['words'])} words"
-    )
-    return f"{head}\n{fill(' '.join(row['words']), _WIDTH, initial_indent='  ', subsequent_indent='  ')}"
+    label, length = _LABELS.get(row["label"], "no label"), plural(len(row["words"]), "word")
+    head = f"/{row['split']} row {row['row']}: {label}{rating}, {length}"
+    width = columns(sys.stdout) or _WIDTH
+    return f"{head}\n{fill(' '.join(row['words']), width, initial_indent='  ', subsequent_indent='  ')}"

@@ -2,11 +2,14 @@
 
 import argparse
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
-from tabulate import tabulate
+from bootstrap.cli.output import percent, say, table
+from corpus.counted import plural
+from jobs.shown import printable
 
-from bootstrap.cli.output import percent, say
+_SHOWN = 80
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -15,8 +18,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "demo",
         help="show the whole life of a deployment on this machine",
         description="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess "
-        "reviews, train a model on two nodes of different speed, destroy everything, and prove that nothing is left. "
-        "Needs no AWS account; takes about two minutes.",
+        "reviews, train a model on two nodes of different speed, label some texts with it, destroy everything, and "
+        "prove that nothing is left. Needs no AWS account; takes about two minutes.",
         epilog="Example: shoal demo --input reviews/*.json.gz",
     )
     parser.add_argument(
@@ -26,7 +29,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         type=Path,
         default=[],
         metavar="PATH",
-        help="files or folders of your own, as `shoal preprocess --input` takes them; "
+        help="files or folders of your own, as `shoal preprocess --input` takes them, of whose test rows some are then "
+        "labelled; "
         "default: several thousand that the demo writes itself",
     )
     parser.add_argument(
@@ -45,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 
     result = demo.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
     counts, summary = result.counts, result.summary
-    created = ", ".join(f"{number} {kind}" for kind, number in sorted(result.created.items()))
-    table = [
+    created = ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))
+    rows = [
         ("created", created),
         ("lines", f"{counts['lines']:,}, of them {counts['malformed']:,} malformed and {counts['empty']:,} empty"),
         ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test, of {counts['distinct']:,} distinct texts"),
@@ -57,16 +61,16 @@ def run(args: argparse.Namespace) -> int:
         ("rows given to each", " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"])),
         ("share of ideal speed", percent(summary["share_of_ideal"])),
         *(
-            (f"'{text}'", f"{label} ({percent(probability)} positive)")
+            (f"'{shorten(printable(text), _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
             for text, label, probability in result.predictions
         ),
         ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),
         ("time", f"{sum(result.seconds.values()):.0f} s"),
         ("model, record, logs", str(args.output)),
     ]
-    print(tabulate([list(row) for row in table], tablefmt="plain", maxcolwidths=[44, 80]))  # noqa: T201
+    print(table(rows))  # noqa: T201
     print(  # noqa: T201
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
-        f"{result.created_total} resources created, {result.left_total} left"
+        f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
     )
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap import cdk
 from bootstrap.cli.named import checked, time
-from bootstrap.cli.output import add_json, say, show
+from bootstrap.cli.output import add_json, say, show, table
 from bootstrap.cli.plan import content, lines
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
@@ -32,7 +32,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "it is taken up again; a cluster that has ended itself is replaced.",
         epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
     )
-    parser.add_argument("topology", metavar="NAME", help="the topology, by its file's name")
+    parser.add_argument("topology", metavar="NAME_OR_FILE", help="one of topologies/, or a YAML file of your own")
     parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
     parser.add_argument("--owner", metavar="NAME", help="who answers for it (default: the topology's, or you)")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = topology.load(args.topology, cdk.TOPOLOGIES)
     order = deploy.Order(
         wanted=wanted,
+        source=topology.anywhere(args.topology),
         deployment=checked(args.deployment or wanted.name),
         owner=caller.owner_of(wanted, args.owner),
     )
@@ -119,8 +120,6 @@ def _summary(made: "Plan", order: "Order", done: "Deployed") -> dict[str, Any]:
 
 
 def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
-    from tabulate import tabulate
-
     name = order.deployment
     # Without preprocessing of its own it has no dataset that training would find.
     data = "" if made.topology.preprocessing else " --data DATASET"
@@ -137,4 +136,4 @@ def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
         ("ends by itself", f"{time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]
-    return tabulate(rows, tablefmt="plain", disable_numparse=True)
+    return table(rows)

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, plural, spent
-from bootstrap.cli.output import add_json, say, show
+from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent
+from bootstrap.cli.output import add_json, say, show, table
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
+from corpus.counted import plural
 
 if TYPE_CHECKING:
     from bootstrap.account import Account
@@ -126,7 +125,10 @@ def _save_models(args: argparse.Namespace, account: "Account", before: "Farewell
 
     with Bars() as bars:
         done = fetch(account.client("s3"), before.lost_bucket, folder, bars=bars)
-    say(f"fetched {plural(len(done.runs), 'run')} to {folder}: {done.copied} files copied, {done.present} were there")
+    say(
+        f"fetched {plural(len(done.runs), 'run')} to {folder}: {plural(done.copied, 'file')} copied, "
+        f"{done.present} there before"
+    )
 
 
 def _agreed(question: str) -> bool:
@@ -156,7 +158,7 @@ def _listed(things: "Sequence[Thing]") -> list[Mapping[str, Any]]:
 
 def _table(things: "Sequence[Thing]") -> str:
     rows = [(each.kind, each.identifier, "yes" if each.billed else "", each.outcome, each.why) for each in things]
-    return tabulate(rows, headers=("kind", "id", "costs", "", ""), tablefmt="plain", maxcolwidths=[28, 64, 5, 18, 60])
+    return table(rows, ("kind", "id", "costs", "outcome", "why"))
 
 
 def _result(name: str, torn: "Torn") -> str:

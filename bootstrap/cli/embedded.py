@@ -1,15 +1,29 @@
-"""`shoal embedded`: the AWS emulator in the foreground, for one's own `cdk` and `shoal` commands."""
+"""`shoal embedded`: the AWS emulator in the foreground, for one's own `cdk` and `shoal` commands.
+
+The easy mistake is to take a terminal's Ctrl-C for the end of a command that is run with it: the command gets it, too,
+and may have work to finish against the emulator.
+"""
 
 import argparse
+import os
 import shlex
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bootstrap import cdk
 from bootstrap.cli.output import say
+from bootstrap.errors import ShoalError
+
+if TYPE_CHECKING:
+    from embedded.aws import EmbeddedAws
+
+_GLANCE_SECONDS = 0.5
+_PATIENCE_SECONDS = 10.0
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -17,12 +31,16 @@ def add(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "embedded",
         help="run an AWS emulator on this machine",
-        description="Start an AWS emulator on this machine's loopback interface, prepare it for the CDK, and print the "
-        "environment that another shell needs to use it. It runs until Ctrl-C; then all that was in it is gone.",
-        epilog="Example: shoal embedded; in another shell paste the printed lines, then `shoal deploy demo`, "
-        "`shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
+        description="Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a "
+        "command, run that against it, end it afterwards, and exit with the command's status. Without, print the "
+        "environment that another shell needs to use it, and run until Ctrl-C. In the end all that was in it is gone.",
+        epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "
+        "the printed lines, then `shoal deploy demo`, `shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
     )
     parser.add_argument("--port", type=int, metavar="P", help="where to listen (default: a free port)")
+    parser.add_argument(
+        "command", nargs="*", metavar="-- COMMAND", help="a command with its arguments, to be run against the emulator"
+    )
     return parser
 
 
@@ -32,15 +50,64 @@ def run(args: argparse.Namespace) -> int:
 
     with TemporaryDirectory(prefix="shoal-embedded-") as name:
         folder = Path(name)
-        with EmbeddedAws(folder, args.port) as aws:
+        emulator = EmbeddedAws(folder, args.port)
+        if args.command and shutil.which(args.command[0], path=emulator.environment["PATH"]) is None:
+            raise ShoalError(f"there is no command {args.command[0]}; check what follows --")
+        with emulator as aws:
             say(f"preparing the emulator on port {aws.port} ...")
             cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=folder / "cdk.log")
-            for variable, value in aws.environment.items():
-                print(f"export {variable}={shlex.quote(value)}")  # noqa: T201
-            sys.stdout.flush()
-            say("ready; paste these lines into another shell. Ctrl-C ends the emulator.")
-            try:
-                signal.pause()
-            except KeyboardInterrupt:
-                say("ending the emulator and all that runs in it")
+            if args.command:
+                return _run(args.command, aws)
+            _stay(aws)
     return 0
+
+
+def _stay(aws: "EmbeddedAws") -> None:
+    """Until Ctrl-C. Raises ShoalError where the emulator ends by itself."""
+    for variable, value in aws.environment.items():
+        print(f"export {variable}={shlex.quote(value)}")  # noqa: T201
+    sys.stdout.flush()
+    say("ready; paste these lines into another shell. Ctrl-C ends the emulator.")
+    try:
+        while not aws.ended(_GLANCE_SECONDS):
+            pass
+    except KeyboardInterrupt:
+        say("ending the emulator and all that runs in it")
+    else:
+        raise ShoalError(_gone(aws))
+
+
+def _run(command: list[str], aws: "EmbeddedAws") -> int:
+    """The status of a command that is run against the emulator; as a shell has it where a signal ended it."""
+    try:
+        running = subprocess.Popen(command, env={**os.environ, **aws.environment})
+    except OSError as error:
+        raise ShoalError(f"{command[0]} cannot be run ({error.strerror}); check what follows --") from None
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        told = False
+        while not _ended(running, _GLANCE_SECONDS):
+            if not told and aws.ended(0):
+                say(f"shoal: {_gone(aws)}")
+                told = True
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if running.poll() is None:
+            running.terminate()
+            _ended(running, _PATIENCE_SECONDS)
+    return running.returncode if running.returncode >= 0 else 128 - running.returncode
+
+
+def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    try:
+        running.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _gone(aws: "EmbeddedAws") -> str:
+    return (
+        f"the emulator on port {aws.port} has ended by itself, and all that was in it is gone; start it again. Its log "
+        f"ended with:\n{aws.last_words()}"
+    )

@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.named import account_of, add_name, name_of, plural
+from bootstrap.cli.named import account_of, add_name, name_of
 from bootstrap.cli.output import add_json, summary
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
+from corpus.counted import plural
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         ("from", f"s3://{bucket}/runs/"),
         ("to", str(args.output)),
         ("runs", ", ".join(done.runs) or "none: nothing was trained"),
-        ("files", f"{plural(done.copied, 'file')} copied ({done.bytes / 1e6:,.1f} MB), {done.present} were there"),
+        ("files", f"{plural(done.copied, 'file')} copied ({done.bytes / 1e6:,.1f} MB), {done.present} there before"),
     ]
     summary(args, {"bucket": bucket, "output": str(args.output), **vars(done)}, rows)
     return 0

@@ -5,9 +5,10 @@ The easy mistake is to draw with signs that a terminal or a log file may lack: A
 
 from collections.abc import Mapping
 
-from tabulate import tabulate
+from bootstrap.cli.output import table
 
-_BAR_LETTERS = 20
+_BAR_LETTERS = 30
+"""Of all bars in a line, so that they fit into 80 letters with their figures."""
 
 
 def size(number: float) -> str:
@@ -28,9 +29,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
-def bar(share: float) -> str:
-    """A share of the largest bar; what is not nothing shows."""
-    return "#" * (max(1, round(share * _BAR_LETTERS)) if share else 0)
+def bar(share: float, letters: int) -> str:
+    """A share of the largest bar, which has so many letters; what is not nothing shows."""
+    return "#" * (max(1, round(share * letters)) if share else 0)
 
 
 def histogram(title: str, columns: Mapping[str, Mapping[str, int]]) -> str:
@@ -38,13 +39,15 @@ def histogram(title: str, columns: Mapping[str, Mapping[str, int]]) -> str:
 
     `columns` maps each column's name, which may be empty, to its counts.
     """
-    table = []
+    letters = _BAR_LETTERS // len(columns)
+    lines = []
     for entry in next(iter(columns.values())):
         line = [f"  {entry}"]
         for counts in columns.values():
             number, total, most = counts[entry], sum(counts.values()), max(counts.values())
-            line += [f"{number:,}", f"{number / total if total else 0:.1%}", bar(number / most if most else 0)]
-        table.append(line)
+            share = f"{number / total if total else 0:.1%}"
+            line += [f"{number:,}", share, bar(number / most if most else 0, letters)]
+        lines.append(line)
     heads = [title, *(head for name in columns for head in (name, "", ""))]
-    aligned = ["left", *["right", "right", "left"] * len(columns)]
-    return tabulate(table, heads, tablefmt="plain", colalign=aligned, disable_numparse=True)
+    numbers = [3 * column + number for column in range(len(columns)) for number in (1, 2)]
+    return table(lines, heads, right=numbers)

@@ -6,10 +6,8 @@ The easy mistake is to show a dataset that teaches nothing as if all were well: 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from bootstrap.cli.figures import histogram
-from bootstrap.cli.output import percent
+from bootstrap.cli.output import percent, table
 from corpus.settings import Settings
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ def figures(counts: Mapping[str, Any]) -> str:
 def _totals(made: "Merged") -> str:
     counts = made.counts
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
-    table = [
+    rows = [
         ("dataset", made.dataset),
         ("lines", f"{counts['lines']:,}"),
         ("malformed", f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")),
@@ -94,7 +92,7 @@ def _totals(made: "Merged") -> str:
         ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test; {counts['cut']:,} cut at the row length"),
         ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
     ]
-    return tabulate([list(row) for row in table], tablefmt="plain", disable_numparse=True)
+    return table(rows)
 
 
 def _trimmed(lengths: dict[str, int]) -> dict[str, int]:

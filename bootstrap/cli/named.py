@@ -41,10 +41,16 @@ def _add_region(parser: argparse.ArgumentParser) -> None:
 
 
 def name_of(args: argparse.Namespace) -> str:
-    """The deployment that was asked for. Raises UsageError for none, for two, or for what cannot be a name."""
-    if args.name and args.deployment and args.name != args.deployment:
-        raise UsageError(f"which deployment, '{args.name}' or '{args.deployment}'? name one")
-    given = args.name or args.deployment
+    """The deployment that was asked for; what is named after its topology may be given by the topology's file.
+
+    Raises UsageError for none, for two, or for what cannot be a name.
+    """
+    from infra import topology
+
+    name = topology.name_of(args.name) if args.name else None
+    if name and args.deployment and name != args.deployment:
+        raise UsageError(f"which deployment, '{name}' or '{args.deployment}'? name one")
+    given = name or args.deployment
     if not given:
         raise UsageError(f"which deployment? write: shoal {args.verb} NAME")
     return checked(given)
@@ -86,8 +92,3 @@ def spent(guard: "Guard") -> str:
         return "nothing counted yet"
     budget = f" of {dollars(guard.budget)}" if guard.budget else ""
     return f"{dollars(guard.spent)}{budget} as of {time(guard.as_of)}"
-
-
-def plural(number: int, what: str) -> str:
-    """So many of something."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

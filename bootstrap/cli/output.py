@@ -1,12 +1,21 @@
-"""What verbs share in what they print: one summary at the end, for a person or, with --json, for a program."""
+"""What verbs share in what they print: one summary at the end, for a person or, with --json, for a program.
+
+Easy to get wrong: what a person reads fits the terminal and breaks no word, at 80 columns too; but what goes into a
+file or to a program is never wrapped.
+"""
 
 import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from tabulate import tabulate
+
+from bootstrap.terminal import columns, wrapped
+
+_BETWEEN = 2
+"""Spaces between two columns of a table."""
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -16,22 +25,78 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def say(text: str = "") -> None:
     """Print a line for a person."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(wrapped(text, columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def summary(args: argparse.Namespace, content: Mapping[str, Any], rows: Iterable[Sequence[str]]) -> None:
     """Print a verb's summary: `content` as JSON where --json asks for it, else `rows` as a table."""
-    if args.json:
-        print(json.dumps(content, default=str))  # noqa: T201
-    else:
-        print(tabulate([list(row) for row in rows], tablefmt="plain"))  # noqa: T201
+    show(args, content, "" if args.json else table(rows))
 
 
 def show(args: argparse.Namespace, content: Mapping[str, Any], text: str) -> None:
     """Print `content` as JSON where --json asks for it, else `text`."""
-    print(json.dumps(content, default=str) if args.json else text)  # noqa: T201
+    print(json.dumps(content, default=str) if args.json else wrapped(text, columns(sys.stdout)))  # noqa: T201
 
 
 def percent(share: float) -> str:
     """A share as a person reads it."""
     return f"{share:.1%}"
+
+
+def table(
+    rows: Iterable[Sequence[str]],
+    heads: Sequence[str] = (),
+    *,
+    right: Sequence[int] = (),
+    ruled: bool = False,
+    stream: TextIO | None = None,
+) -> str:
+    """Rows as a table that fits into the stream's lines (standard output's unless told), as far as its words do.
+
+    `right` are the columns whose cells end at the right; `ruled` draws a line below the heads. Where the words of a
+    table with heads do not fit side by side, each row becomes some lines, one a cell.
+    """
+    cells = [[str(cell) for cell in row] for row in ([heads] if heads else []) + list(rows)]
+    if not cells:
+        return ""
+    least = [max(map(_longest_word, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    width = columns(stream or sys.stdout)
+    if width is not None:
+        if heads and sum(least) + _BETWEEN * (len(least) - 1) > width:
+            return "\n".join(part for row in cells[1:] for part in _stacked(row, heads, width))
+        widths = _narrowed(widths, least, width)
+    if ruled:
+        cells.insert(1, ["-" * each for each in widths])
+    return tabulate(
+        [[wrapped(cell, max(each, 1)) for cell, each in zip(row, widths, strict=True)] for row in cells],
+        tablefmt="plain",
+        colalign=["right" if number in right else "left" for number in range(len(widths))],
+        disable_numparse=True,
+        preserve_whitespace=True,
+    )
+
+
+def _width(cell: str) -> int:
+    return max(map(len, cell.split("\n")))
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(len, cell.split()), default=0)
+
+
+def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
+    """The widths of columns, of which the widest are made narrower until all fit, but none than its longest word."""
+    made = list(widths)
+    while sum(made) + _BETWEEN * (len(made) - 1) > width:
+        able = [number for number in range(len(made)) if made[number] > least[number]]
+        if not able:
+            break
+        made[max(able, key=made.__getitem__)] -= 1
+    return made
+
+
+def _stacked(row: Sequence[str], heads: Sequence[str], width: int) -> list[str]:
+    first, *rest = row
+    told = [f"  {head}: {cell}" if head else f"  {cell}" for head, cell in zip(heads[1:], rest, strict=True) if cell]
+    return [wrapped(line, width) for line in (first, *told)]

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from bootstrap import cdk
 from bootstrap.cli.named import checked
-from bootstrap.cli.output import add_json, show
+from bootstrap.cli.output import add_json, show, table
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
@@ -26,10 +24,12 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "plan",
         help="say what a topology costs and what stands in its way",
         description="Say what topologies cost by the hour, what would keep them from starting on AWS, and what the "
-        "guard will do. Creates nothing. Without a name: all of topologies/, a line each.",
+        "guard will do. Creates nothing. Without any: all of topologies/, a line each.",
         epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
     )
-    parser.add_argument("topologies", nargs="*", metavar="NAME", help="topologies, by their files' names")
+    parser.add_argument(
+        "topologies", nargs="*", metavar="NAME_OR_FILE", help="those of topologies/ by name, your own by file"
+    )
     parser.add_argument("--hours", type=float, metavar="H", help="how long it is to work (default: guard, max_hours)")
     parser.add_argument("--offline", action="store_true", help="ask AWS nothing")
     parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         made.append(
             plan.plan(
                 wanted,
-                deployment=checked(args.deployment or name),
+                deployment=checked(args.deployment or wanted.name),
                 owner=caller.owner_of(wanted, args.owner),
                 hours=args.hours,
                 session=None if args.offline else preflight.session(wanted.region),
@@ -76,21 +76,21 @@ def lines(made: "Plan", *, deployment: str) -> Iterator[str]:
     wanted = made.topology
     yield f"{wanted.name}: {wanted.description} ({wanted.region})"
     yield ""
-    table = [
+    bill = [
         (
             row.part,
             row.item + (" (spot: at most)" if row.at_most else ""),
-            row.quantity,
+            str(row.quantity),
             f"{row.unit_price:.4f}",
             f"{row.hourly:.4f}",
         )
         for row in made.bill
     ]
-    yield tabulate(
-        [*table, ("", "everything at work", "", "", f"{made.hourly:.4f}")],
-        headers=("part", "what", "number", "$ an hour each", "$ an hour"),
-        colalign=("left", "left", "right", "right", "right"),
-        disable_numparse=True,
+    yield table(
+        [*bill, ("", "everything at work", "", "", f"{made.hourly:.4f}")],
+        ("part", "what", "number", "$ an hour each", "$ an hour"),
+        right=(2, 3, 4),
+        ruled=True,
     )
     yield ""
     yield f"{made.hours:g} h of everything at work: ${made.hours * made.hourly:.2f}."
@@ -142,7 +142,8 @@ def _all(args: argparse.Namespace) -> int:
     from infra import topology
 
     found: list[dict[str, Any]] = []
-    rows, faults = [], []
+    rows: list[tuple[str, ...]] = []
+    faults = []
     for name in topology.names(cdk.TOPOLOGIES):
         try:
             made = plan.plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
@@ -153,16 +154,11 @@ def _all(args: argparse.Namespace) -> int:
         wanted, gone = made.topology, plan.retired(made.topology)
         gpus = plan.gpus(wanted)
         price = f"{made.hourly:.2f}"
-        rows.append((name, price, gpus, "yes" if gone else "", wanted.description))
+        rows.append((name, price, str(gpus), "yes" if gone else "", wanted.description))
         found.append(
             {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": wanted.description}
         )
-    table = tabulate(
-        rows,
-        headers=("topology", "$ an hour", "GPUs", "retired", "what it is for"),
-        colalign=("left", "right", "right"),
-        maxcolwidths=[None, None, None, None, 44],
-        disable_numparse=True,
-    )
-    show(args, {"topologies": found}, "\n".join([table, *faults]))
+    heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
+    listed = table(rows, heads, right=(1, 2), ruled=True)
+    show(args, {"topologies": found}, "\n".join([listed, *faults]))
     return int(bool(faults))

@@ -1,21 +1,44 @@
-"""`shoal predict`: texts in, a label and a probability a line out."""
+"""`shoal predict`: texts in, a label and a probability a line out, and scores where it is known what is right.
+
+The easy mistake is to print anything else among the answers: there is a line for each text, in their order, and all
+that is said of them together goes to standard error.
+"""
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bootstrap.errors import ShoalError
+from bootstrap.cli.output import say
+from bootstrap.cli.reading import add_reading, read_wanted
+from bootstrap.cli.scores import malformed, report
+from bootstrap.errors import ShoalError, UsageError
+from bootstrap.progress import Bars
 from corpus.errors import DataError
 
 if TYPE_CHECKING:
-    from trainer.predict import Model
+    from corpus.settings import Settings
+    from jobs.sources import Wanted
+    from trainer.losses import Scale
+    from trainer.predict import Model, Prediction
 
 _AT_ONCE = 1 << 18
 _LABELS = {0: "negative", 1: "positive", None: "unknown"}
+# What would end the line of an answer, divide it, or be a command to the terminal.
+_SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
+_EXAMPLES = """\
+Examples:
+  echo 'broke after a week' | shoal predict --model results/model
+      a text a line, from standard input
+  shoal predict --model results/model reviews/*.json.gz >labels.tsv
+      files as `shoal preprocess` reads them; scores where they say ratings or
+      labels
+  shoal predict --model results/model new.csv --text-field comment --json
+      fields of other names
+"""
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -23,32 +46,142 @@ def add(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "predict",
         help="label texts with a trained model",
-        description="Read texts, one a line, and print for each its label, the probability that it is positive, and "
-        "the text. A text without a known kind of word is 'unknown'.",
-        epilog="Example: echo 'broke after a week' | shoal predict --model results/model",
+        description="""\
+Read texts, and print for each its label, the probability that it is positive,
+and the text, in a line. A text without a known kind of word is 'unknown'.
+
+Files may be all that `shoal preprocess` reads, packed or not: JSON lines, CSV,
+TSV, Parquet, fastText; of what is none of these each line is a text. Where they
+say ratings or labels, the answers are compared with them: accuracy, F1 and
+confusion matrix, on standard error. Malformed records get no line; they are
+counted there.
+""",
+        epilog=_EXAMPLES,
     )
     parser.add_argument(
         "--model", required=True, metavar="DIR_OR_S3", help="what `shoal train` made: its output folder, or s3://..."
     )
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="text files (default: standard input)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="files, folders, patterns in quotes or s3://... (default: standard input, a text a line)",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=_probability,
+        default=0.5,
+        metavar="P",
+        help="call a text positive above this probability (default: %(default)s)",
+    )
+    add_reading(parser)
+    parser.add_argument(
+        "--rating-range",
+        type=int,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="smallest and largest rating (default: as the model was trained)",
+    )
+    parser.add_argument(
+        "--positive-from",
+        type=int,
+        metavar="RATING",
+        help="the smallest rating that makes a text positive (default: as the model was trained)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON object a line; the last one on standard error has the scores"
+    )
     return parser
+
+
+def _probability(text: str) -> float:
+    try:
+        probability = float(text)
+    except ValueError:
+        probability = -1.0
+    if not 0 <= probability <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no probability from 0 to 1, such as 0.5")
+    return probability
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
+    if not args.files:
+        _check_plain(args)
+    model = _load(args.model)
+    if args.files:
+        _files(args, model)
+    else:
+        _standard_input(args, model)
+    return 0
+
+
+def _check_plain(args: argparse.Namespace) -> None:
+    """Standard input is plain text, and nothing says what is right."""
+    named = ("format", "separator", "text_field", "rating_field", "label_field", "positive_label", "rating_range")
+    for name in (*named, "positive_from"):
+        if getattr(args, name) not in (None, []):
+            raise UsageError(f"--{name.replace('_', '-')} goes with files; of standard input each line is a text")
+
+
+def _standard_input(args: argparse.Namespace, model: "Model") -> None:
+    """Answer each text before the next one is given."""
+    from bootstrap.predict import Answers, plain_texts
+    from jobs.tally import Tally
     from trainer.predict import predict
 
-    model = _load(args.model)
-    for block in _blocks(args.files):
-        for text, said in zip(block, predict(model, block), strict=True):
-            label, probability = _LABELS[said.label], round(said.probability, 4)
-            if args.json:
-                print(json.dumps({"label": label, "probability": probability, "text": text}))  # noqa: T201
-            else:
-                print(f"{label}\t{probability:.4f}\t{text}")  # noqa: T201
-        sys.stdout.flush()
-    return 0
+    tally = Tally()
+    for texts in plain_texts(_as_they_come(sys.stdin.buffer), "standard input", tally):
+        _print(texts, predict(model, texts, args.threshold), as_json=args.json)
+    if tally.counts["malformed"]:
+        report(tally, Answers(), threshold=args.threshold, as_json=args.json)
+
+
+def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read1(_AT_ONCE):  # type: ignore[attr-defined]
+        yield block
+
+
+def _files(args: argparse.Namespace, model: "Model") -> None:
+    from bootstrap.predict import Answers, look, read
+    from jobs.tally import Tally
+    from trainer.predict import predict
+
+    settings, wanted = _how(args, model.loss.scale)
+    given = look(args.files, wanted, settings)
+    for warning in given.understanding.warnings:
+        say(f"warning: {warning}")
+    tally, answers = Tally(), Answers()
+    with Bars() as bars:
+        if not sys.stdout.isatty():  # else the answers are the progress
+            bars.stage("predict", given.understanding.plain_bytes)
+        done = 0
+        for texts, codes, size in read(given, tally):
+            said = predict(model, texts, args.threshold)
+            _print(texts, said, as_json=args.json)
+            answers.add(codes, said)
+            done += size
+            bars.at(done)
+    if tally.counts["lines"] == tally.counts["malformed"]:
+        raise DataError(f"no record of the input can be read: {malformed(tally)}")
+    report(tally, answers, given, threshold=args.threshold, as_json=args.json)
+
+
+def _how(args: argparse.Namespace, scale: "Scale") -> tuple["Settings", "Wanted"]:
+    """What ratings mean, as far as that was not said as it was in training; and how files are to be read."""
+    from corpus.settings import Settings
+
+    usual = Settings()
+    rated = (scale.low, scale.high) != (0, 1)  # what a model of labels has
+    low, high = args.rating_range or ((scale.low, scale.high) if rated else usual.rating_range)
+    positive_from = scale.positive_from if rated else usual.positive_from
+    if args.positive_from is not None:
+        positive_from = args.positive_from
+    try:
+        settings = Settings(rating_range=(low, high), positive_from=positive_from)
+        return settings, read_wanted(args, (low, high))
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
 def _load(address: str) -> "Model":
@@ -67,23 +200,11 @@ def _load(address: str) -> "Model":
         return load_model(folder)
 
 
-def _blocks(files: list[Path]) -> Iterator[list[str]]:
-    """The texts of all files, or of standard input, as many at a time as are there to be read."""
-    for path in files:
-        try:
-            with path.open("rb") as opened:
-                yield from _lines(opened)
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from error
-    if not files:
-        yield from _lines(sys.stdin.buffer)
-
-
-def _lines(file: BinaryIO) -> Iterator[list[str]]:
-    rest = b""
-    while read := file.read1(_AT_ONCE):  # type: ignore[attr-defined]
-        *lines, rest = (rest + read).split(b"\n")
-        if lines:
-            yield [line.rstrip(b"\r").decode("utf-8", "replace") for line in lines]
-    if rest:
-        yield [rest.decode("utf-8", "replace")]
+def _print(texts: Sequence[str], said: "Sequence[Prediction]", *, as_json: bool) -> None:
+    for text, (code, probability) in zip(texts, said, strict=True):
+        if as_json:
+            line = json.dumps({"label": _LABELS[code], "probability": round(probability, 4), "text": text})
+        else:
+            line = f"{_LABELS[code]}\t{probability:.4f}\t{text.translate(_SPACES)}"
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.made import result, warnings
 from bootstrap.cli.named import account_of, add_where, checked
 from bootstrap.cli.output import add_json, say, show
-from bootstrap.cli.reading import add_reading, read_inputs
+from bootstrap.cli.reading import add_inputs, add_reading, read_inputs
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -22,26 +22,35 @@ if TYPE_CHECKING:
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
 # The defaults are the first ones.
 _DESCRIPTION = """\
-Turn raw reviews into a dataset: duplicates removed, words as numbers, split into train and test.
+Turn raw reviews into a dataset: duplicates removed, words as numbers, split
+into train and test.
 
-Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment its EMR cluster does it, which is paid
-for from its deployment until it has been idle for a while.
+Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment
+its EMR cluster does it, which is paid for from its deployment until it has been
+idle for a while.
 """
 _EXAMPLES = """\
 Examples:
   shoal preprocess --local --input reviews/*.json.gz --output results/data
-      files as SNAP publishes them (JSON lines with reviewText and overall, or text and rating)
+      files as SNAP publishes them (JSON lines with reviewText and overall, or
+      text and rating)
   shoal preprocess --local --input reviews --output results/data --dry-run
       what is in the folder and what it would take; writes nothing
-  shoal preprocess --local --input train.csv --test-input test.csv --output results/data
-      a test set of its own; columns label, title and text, with or without a header
-  shoal preprocess --local --input imdb.jsonl.gz --label-field label --text-field text --output results/data
-      fields of other names; labels 0/1, 1/2, neg/pos are understood, others need --positive-label
-  shoal preprocess --local --input polarity.dat --separator '$LABEL$' --output results/data
+  shoal preprocess --local --input train.csv --test-input test.csv \\
+      --output results/data
+      a test set of its own; columns label, title and text, with or without a
+      header
+  shoal preprocess --local --input imdb.jsonl.gz --label-field label \\
+      --text-field text --output results/data
+      fields of other names; labels 0/1, 1/2, neg/pos are understood, others
+      need --positive-label
+  shoal preprocess --local --input polarity.dat --separator '$LABEL$' \\
+      --output results/data
       any text between the columns: here the text, then the label
-  shoal preprocess --local --positive-input pos.txt --negative-input neg.txt --output results/data
+  shoal preprocess --local --positive-input pos.txt --negative-input neg.txt \\
+      --output results/data
       plain texts, a line each, by their class
-  shoal preprocess --deployment starter --input s3://my-bucket/reviews/ 'more/*.parquet'
+  shoal preprocess --deployment starter --input s3://my-bucket/ 'more/*.parquet'
       on the EMR cluster of a deployment
 """
 
@@ -52,10 +61,10 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "preprocess",
         help="turn raw reviews into a dataset",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
     add_where(parser)
+    add_inputs(parser)
     add_reading(parser)
     parser.add_argument(
         "--output", metavar="DIR_OR_S3", help="folder, or s3://..., for dataset.h5 and counts.json (with --local)"

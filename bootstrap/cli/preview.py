@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tabulate import tabulate
-
 from bootstrap.cli.figures import duration, histogram, size
 from bootstrap.cli.made import threshold
-from bootstrap.cli.named import plural
-from bootstrap.cli.output import percent
+from bootstrap.cli.output import percent, table
+from corpus.counted import plural
 from corpus.formats import Format
 from corpus.settings import Settings
 from jobs.sources import Source
@@ -96,8 +94,8 @@ def text(preview: Preview) -> str:
     if sample.lines:
         line_bytes = f", {sample.line_bytes:,.0f} bytes each" if sample.values else ""
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in sample.malformed_by_reason.items())
-        table = [
-            ("sample", f"{sample.lines:,} records{line_bytes}; {sample.words:,.0f} words a text"),
+        seen = [
+            ("sample", f"{plural(sample.lines, 'record')}{line_bytes}; {sample.words:,.0f} words a text"),
             (
                 "malformed",
                 f"{sample.malformed:,} ({percent(sample.malformed / sample.lines)})" + f": {reasons}" * bool(reasons),
@@ -105,8 +103,8 @@ def text(preview: Preview) -> str:
             *(("", f"{place.reason}: {place.file}, line {place.line}: {place.begins}") for place in sample.places[:3]),
         ]
         if sample.values:
-            table.append(("a text as read", f"{sample.example_value}: {sample.example} ..."))
-        parts.append(_plain(table))
+            seen.append(("a text as read", f"{sample.example_value}: {sample.example} ..."))
+        parts.append(table(seen))
     if sample.values:
         title = "label" if understanding.labelled else "rating"
         parts.append(histogram(title, {"in the sample": dict(sorted(sample.values.items()))}))
@@ -118,11 +116,11 @@ def text(preview: Preview) -> str:
     files = plural(len(understanding.sources), "file")
     unpacked = f", {size(understanding.plain_bytes)} unpacked" if understanding.plain_bytes != packed else ""
     parts.append(
-        _plain(
+        table(
             [
                 (
                     "in all",
-                    f"about {understanding.rows:,} records in {files}, {size(packed)}{unpacked}",
+                    f"about {plural(understanding.rows, 'record')} in {files}, {size(packed)}{unpacked}",
                 ),
                 ("takes about", f"{duration(estimated.seconds)} on {plural(preview.cores, 'core')}"),
                 ("memory", f"up to {size(estimated.memory_bytes)}"),
@@ -160,13 +158,13 @@ def _files(understanding: Understanding) -> str:
         "label" if understanding.labelled else "rating",
         "for",
     ]
-    table = []
+    lines = []
     for group in groups:
         first = group[0]
         form = first.format
         column = "" if form.header or form.kind in ("json", "parquet") else "column "
         value = ("negative", "positive")[first.code] if first.code is not None else f"{column}{form.value}"
-        table.append(
+        lines.append(
             [
                 first.address if len(group) == 1 else f"{len(group):,} like {first.address}",
                 size(sum(source.size for source in group)),
@@ -176,7 +174,7 @@ def _files(understanding: Understanding) -> str:
                 "test" if first.test else "training" if understanding.test_input else "both",
             ]
         )
-    return tabulate(table, heads, tablefmt="plain", disable_numparse=True)
+    return table(lines, heads)
 
 
 def _groups(sources: Sequence[Source]) -> list[list[Source]]:
@@ -200,7 +198,3 @@ def _settings(settings: Settings) -> str:
         f"rows of {settings.row_length} words, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
         f"stopwords: {settings.stopwords}"
     )
-
-
-def _plain(rows: Sequence[tuple[str, str]]) -> str:
-    return tabulate([list(row) for row in rows], tablefmt="plain", disable_numparse=True)

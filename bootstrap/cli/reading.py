@@ -10,8 +10,8 @@ from jobs.detect import KINDS
 from jobs.sources import Inputs, Wanted
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Declare those that say which files."""
     files = parser.add_argument_group(
         "input",
         "files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz or .zst",
@@ -23,8 +23,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         ("negative-input", "texts of the negative class"),
     ):
         files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare those that say how they are read."""
     reading = parser.add_argument_group(
-        "how it is read", "found out from the first lines of each file; --dry-run shows it, these options say it"
+        "how it is read", "found out from the first lines of each file (`shoal preprocess --dry-run` shows it)"
     )
     reading.add_argument("--format", choices=KINDS, help="what all files are")
     reading.add_argument(
@@ -58,13 +62,18 @@ def read_inputs(args: argparse.Namespace, rating_range: tuple[int, int]) -> Inpu
         test=tuple(args.test_input),
         positive=tuple(args.positive_input),
         negative=tuple(args.negative_input),
-        wanted=Wanted(
-            kind=args.format,
-            separator="\t" if args.separator == r"\t" else args.separator,
-            text=tuple(args.text_field),
-            rating=args.rating_field,
-            label=args.label_field,
-            positive_label=args.positive_label,
-            rating_range=rating_range,
-        ),
+        wanted=read_wanted(args, rating_range),
+    )
+
+
+def read_wanted(args: argparse.Namespace, rating_range: tuple[int, int]) -> Wanted:
+    """How files are to be read, as far as that was said. Raises DataError for what contradicts itself."""
+    return Wanted(
+        kind=args.format,
+        separator="\t" if args.separator == r"\t" else args.separator,
+        text=tuple(args.text_field),
+        rating=args.rating_field,
+        label=args.label_field,
+        positive_label=args.positive_label,
+        rating_range=rating_range,
     )

@@ -3,8 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, plural, spent, time
+from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent, time
 from bootstrap.cli.output import add_json, summary
+from corpus.counted import plural
 
 if TYPE_CHECKING:
     from bootstrap.status import NodeGroup, Status

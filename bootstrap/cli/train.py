@@ -78,7 +78,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The figures a person looks at."""
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
-        ("rows given to each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
+        ("rows of each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
         *_nodes(result.get("nodes", ())),
         *_cost(result),
     ]
@@ -136,7 +136,7 @@ def _columns(shares: dict[str, float], *, communication: float) -> dict[str, flo
         "slowed": shares.get("slowed", 0.0),
         "all-reduce": min(communication, shares.get("all_reduce", 0.0)),
     }
-    told["waiting"] = shares.get("all_reduce", 0.0) - told["all-reduce"]
+    told["wait"] = shares.get("all_reduce", 0.0) - told["all-reduce"]
     return {**told, "rest": 1.0 - sum(told.values())}
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from importlib.metadata import version
 from types import FrameType
 
 import psutil
@@ -33,9 +34,11 @@ from bootstrap.cli import (
     train,
 )
 from bootstrap.cli.aws_errors import sentence
+from bootstrap.cli.help import Parser
 from bootstrap.cli.output import say
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.fleet import ENDING_SIGNALS
+from bootstrap.loopback import START, is_gone
 from corpus.errors import DataError
 from embedded.errors import EmulatorError
 from infra.errors import TopologyError
@@ -62,16 +65,17 @@ _VERBS = (
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _WAY = """\
 on AWS:
-  shoal plan starter                   the price, and what stands in the way; creates nothing
-  shoal deploy starter                 the cluster; from now on it costs money, and ends by itself
+  shoal plan starter          the price, and what is in the way; creates nothing
+  shoal deploy starter        the cluster, which costs money, and ends by itself
   shoal preprocess --deployment starter --input reviews/*.json.gz
   shoal train --deployment starter --output results/model
-  shoal destroy starter                all of it away, with proof
+  shoal destroy starter       all of it away, with proof
 on this machine, for nothing:
-  shoal demo                           all of that against an emulator
+  shoal demo                  all of that against an emulator
   shoal preprocess --local, shoal train --local, shoal predict
 
-`shoal VERB --help` explains a verb. Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted.
+`shoal VERB --help` explains a verb.
+Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted.
 """
 
 
@@ -87,7 +91,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         say(f"shoal: {error}")
         return 2
     except _KNOWN as error:
-        say(f"shoal: {error}")
+        say(f"shoal: {error}" + (f"; {START}" if is_gone(error) else ""))
         return 1
     except (BotoCoreError, ClientError, Boto3Error) as error:
         say(f"shoal: {sentence(error)}")
@@ -101,12 +105,12 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="shoal",
         description="A pile of reviews to a trained sentiment model, on a cluster that switches itself off.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_WAY,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('shoal')}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in _VERBS:
         added = verb.add(verbs)

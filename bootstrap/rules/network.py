@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.ownership import read_tags
 from bootstrap.rules import Question, Rule
+from corpus.counted import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
 _EMR_TAG = "for-use-with-amazon-emr-managed-policies"
@@ -41,8 +42,8 @@ class NoSuchSubnet(Rule):
         nodes, free = _nodes(asked), found.get("AvailableIpAddressCount", 0)
         if free < nodes:
             yield (
-                f"network, subnet: {network.subnet} has {free} free addresses, and the topology has {nodes} nodes; "
-                "write a larger one."
+                f"network, subnet: {network.subnet} has room for {free} more, and the topology has "
+                f"{plural(nodes, 'node')}; write a larger one."
             )
 
 

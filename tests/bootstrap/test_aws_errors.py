@@ -6,7 +6,9 @@ import pytest
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConnectionClosedError,
     ConnectTimeoutError,
+    EndpointConnectionError,
     NoCredentialsError,
     ProfileNotFound,
     UnauthorizedSSOTokenError,
@@ -27,6 +29,8 @@ def refused(code: str) -> ClientError:
         (ProfileNotFound(profile="ours"), "run `aws configure` or set AWS_PROFILE"),
         (UnauthorizedSSOTokenError(), "run: aws sso login"),
         (ConnectTimeoutError(endpoint_url="https://x"), "look at the network"),
+        (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "start `shoal embedded`"),
+        (ConnectionClosedError(endpoint_url="http://localhost:4566/"), "start `shoal embedded`"),
         (refused("ExpiredToken"), "renew them"),
         (refused("AccessDenied"), "ask your administrator"),
         (refused("Throttling"), "do the same again in a minute"),

@@ -156,6 +156,11 @@ def no_model(folder: Path) -> list[str]:
         (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
         (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"], 2, "--nodes is 0"),
         (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--epochs", "0"], 2, "--epochs is 0"),
+        (
+            lambda _: ["train", "--local", "--data", "x", "--output", "y", "--batch-size", "9", "--rank-batch", "3"],
+            2,
+            "--global-batch and --rank-batch contradict each other",
+        ),
         (lambda _: ["train", "--deployment", "d", "--output", "y", "--nodes", "2"], 2, "--nodes goes with --local"),
         (lambda _: ["embedded", "--port", "99999"], 1, "99999"),
         (lambda _: ["nonsense"], 2, "invalid choice: 'nonsense'"),
@@ -216,7 +221,7 @@ def test_without_a_network_or_credentials_that_is_said_at_once(arguments: tuple[
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
-    for known, sentence in ((ACCOUNT, "AWS cannot be reached"), (NO_ACCOUNT, "there are no AWS credentials")):
+    for known, sentence in ((ACCOUNT, "start `shoal embedded`"), (NO_ACCOUNT, "there are no AWS credentials")):
         done = shoal(*arguments, **places, **known)
         assert done.returncode == 1
         assert sentence in done.stderr

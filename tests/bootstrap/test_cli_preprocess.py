@@ -348,5 +348,5 @@ def test_figures_are_round() -> None:
 
 
 def test_what_is_not_nothing_shows_in_a_bar() -> None:
-    assert [bar(share) for share in (0, 1e-9, 1)] == ["", "#", "#" * 20]
+    assert [bar(share, 20) for share in (0, 1e-9, 1)] == ["", "#", "#" * 20]
     assert histogram("x", {"": {"a": 0, "b": 0}}).count("0.0%") == 2

@@ -7,7 +7,7 @@ from bootstrap.cli.train import rows
 
 QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
 SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
-HEAD = "data  forward  backward  all-reduce  waiting  rest"
+HEAD = "data  forward  backward  all-reduce  wait  rest"
 
 
 def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_the_time_of_a_rank_adds_up_and_its_wait_is_told_apart() -> None:
 def test_figures_stand_below_their_heads() -> None:
     found = dict(told(summary([QUICK, SLOW])))
     assert [found["  rank 0"].index(share) for share in ("2.0%", "20.0%", "30.0%", "4.0%", "40.0%")] == [
-        HEAD.index(head) for head in ("data", "forward", "backward", "all-reduce", "waiting")
+        HEAD.index(head) for head in ("data", "forward", "backward", "all-reduce", "wait")
     ]
 
 

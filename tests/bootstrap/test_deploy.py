@@ -58,6 +58,17 @@ def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> No
 
 
 @pytest.mark.end_to_end
+def test_a_topology_of_ones_own_is_given_by_its_file(deployed: Person) -> None:
+    (deployed.repository / "own").mkdir()
+    (deployed.repository / "own" / "pair.yaml").write_text(TRAINING)
+    foreseen = json.loads(
+        deployed.types("deploy", "own/pair.yaml", "--owner", "ada", "--dry-run", "--json")[0],
+    )
+    assert (foreseen["plan"]["deployment"], foreseen["changes"]) == ("pair", [])
+    assert json.loads(deployed.types("status", "own/pair.yaml", "--json")[0])["deployment"] == "pair"
+
+
+@pytest.mark.end_to_end
 def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
     resources = deployed.resources("pair")
     deployed.writes("pair", TRAINING.replace("g5.xlarge, count: 1", "g5.xlarge, count: 3"))

@@ -51,6 +51,13 @@ def test_deployment_and_owner_come_from_the_context(tmp_path: Path) -> None:
     }
 
 
+def test_a_topology_of_ones_own_is_built_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
+    done = run_app(tmp_path, {"topology": "own.yaml"})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "Shoal-own.template.json").exists()
+
+
 def test_the_generation_comes_from_the_context(tmp_path: Path) -> None:
     done = run_app(tmp_path, {"topology": "demo", "generation": "2"})
     assert done.returncode == 0, done.stderr

@@ -49,6 +49,27 @@ def load(folder: Path, text: str) -> topology.Topology:
     return topology.load("mine", folder)
 
 
+def test_a_file_anywhere_is_a_topology_named_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.yml").write_text(LEAST)
+    monkeypatch.chdir(tmp_path)
+    for given_ in ("own.yml", str(tmp_path / "own.yml")):
+        assert topology.load(given_, Path("topologies")).name == topology.name_of(given_) == "own"
+    assert topology.anywhere("own.yml") == str(tmp_path / "own.yml")
+    assert topology.anywhere("demo") == topology.name_of("demo") == "demo"
+
+
+def test_a_fault_of_ones_own_file_names_it_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(LEAST)
+    with pytest.raises(TopologyError, match=r"^There is no file no/mine\.yaml; did you mean mine\?$"):
+        topology.load("no/mine.yaml", tmp_path)
+    with pytest.raises(TopologyError, match=r"^There is no file other\.yaml; check the path\.$"):
+        topology.load("other.yaml", tmp_path)
+    Path("mine.yaml").write_text(LEAST.replace("count", "cuont"))
+    with pytest.raises(TopologyError, match=r"^mine\.yaml, line 3: 'cuont' is not a field"):
+        topology.load("mine.yaml", Path("topologies"))
+
+
 def test_a_whole_topology_is_read_as_written(tmp_path: Path) -> None:
     found = load(tmp_path, WHOLE)
     assert (found.name, found.region, found.zone, found.owner) == ("mine", "eu-west-1", "eu-west-1b", "ada")

@@ -54,6 +54,20 @@ def test_options_beside_a_preset_win() -> None:
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
 
 
+def test_options_have_the_names_that_others_give_them_too() -> None:
+    config = parse([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
+    assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
+
+
+@pytest.mark.parametrize("name", ["--global-batch", "--batch-size"])
+def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse([*FILES, name, "64", "--rank-batch", "32", "--preset", "reference"])
+    assert "--global-batch and --rank-batch contradict each other" in capsys.readouterr().err
+
+
 def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
     config = parse(FILES)
     assert [config.epochs_of(steps) for steps in (1, 25, 30, 64, 84, 10**6)] == [24, 20, 17, 8, 6, 6]

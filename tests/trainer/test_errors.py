@@ -59,7 +59,7 @@ def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path:
     process = launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "1")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert errors.count("2 ranks cannot share a global batch of 1 rows; raise --global-batch to at least 2") == 1
+    assert errors.count("2 ranks cannot share a global batch of 1 row; raise --global-batch to at least 2") == 1
 
 
 @pytest.mark.parametrize(

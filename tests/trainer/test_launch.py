@@ -258,6 +258,6 @@ def test_an_error_that_all_agree_upon_is_said_once(dataset: Path, tmp_path: Path
     running = ranks(dataset, tmp_path, "none", "--global-batch", 1)
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 1
-    assert errors.count("trainer: 2 ranks cannot share a global batch of 1 rows") == 1
+    assert errors.count("trainer: 2 ranks cannot share a global batch of 1 row") == 1
     assert "Traceback" not in errors
     assert [failure.kind for failure in map(faults.parse, errors.splitlines()) if failure] == [Kind.FINAL]
