@@ -187,7 +187,7 @@ def long_to_judge(tmp_path_factory: pytest.TempPathFactory, dataset: Path, rows_
         write_dataset(
             path,
             train=rows_of(2000, seed=1),
-            test=rows_of(60_000, seed=2),
+            test=rows_of(20_000, seed=2),
             vocabulary=source.vocabulary,
             settings=source.settings,
             stopwords=source.stopwords,
