@@ -1,19 +1,23 @@
 """Checkpoints: all that a run needs to go on as if nothing had happened, at any number of ranks.
 
-The easy mistake is to trust what can be loaded: torch reads a file with flipped bits without a word. A checkpoint is a
-zip archive with a checksum a member, and they are checked first.
+The easy mistake is to trust what can be loaded: bits may have flipped (archive.py), or the file be another's. What it
+holds is compared with the run that is to go on from it.
 """
 
 import io
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from corpus.errors import DataError
+from corpus.plain import require_fields
+from trainer import archive
+from trainer.archive import DamagedError
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINT, write_whole
+from trainer.progress import Progress
 
 KEPT = 2
 FORMAT = 3
@@ -80,14 +84,8 @@ def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
                 f"cannot read {path}: {error.strerror}; mend that, or remove it to use the one before"
             ) from error
         try:
-            with zipfile.ZipFile(content) as archive:
-                whole = archive.testzip() is None
-            content.seek(0)
-            if whole:
-                return path, torch.load(content, map_location="cpu", weights_only=True)
-        except MemoryError:
-            raise
-        except Exception:  # noqa: S112 - bits flipped in a zip archive of pickles fail in any way
+            return path, archive.read(content)
+        except DamagedError:
             continue
     return None
 
@@ -110,6 +108,10 @@ def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: 
     """
     if state.get("format") != FORMAT:
         raise TrainingError(f"the checkpoints in {where} are of another version of Shoal; start in another --output")
+    try:
+        _require_state(state, config)
+    except (DamagedError, DataError) as error:
+        raise _damaged(where, error) from error
     otherwise = "resume with what it was made with, or start in another --output"
     if state["digest"] != digest:
         raise TrainingError(
@@ -124,6 +126,47 @@ def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: 
         for name, value in state["config"].items()
         if name in _MENDING and config[name] != value
     ]
+
+
+def restore(
+    state: dict[str, Any], model: torch.nn.Module, optimiser: torch.optim.Optimizer, *, where: Path
+) -> Progress:
+    """Give a model and its optimiser what a state has for them; returns how far the run had come.
+
+    `state` has passed `check`. Raises TrainingError where it is of another model.
+    """
+    try:
+        progress = Progress(**state["progress"])
+        expected = model.state_dict()
+        archive.require_tensors(state["model"], expected)
+        if progress.best is not None:
+            archive.require_tensors(progress.best.get("state"), expected)
+        model.load_state_dict(state["model"])
+        optimiser.load_state_dict(state["optimiser"])
+        for parameter, values in optimiser.state.items():
+            for value in values.values():
+                if isinstance(value, torch.Tensor) and value.shape not in ((), parameter.shape):
+                    raise DamagedError("its optimiser is that of another model")
+    except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise _damaged(where, error) from error
+    return progress
+
+
+def _require_state(state: dict[str, Any], config: dict[str, Any]) -> None:
+    kinds = {"config": dict, "digest": str, "global_batch": int, "progress": dict, "model": dict, "optimiser": dict}
+    for name, kind in kinds.items():
+        if not isinstance(state.get(name), kind):
+            raise DamagedError(f"they hold no {name}")
+    if not state["config"].keys() <= config.keys() or state["global_batch"] < 1:
+        raise DamagedError("they were made with options that are unknown")
+    require_fields(Progress, state["progress"])
+    if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
+        raise DamagedError("they are of less than no step")
+
+
+def _damaged(where: Path, error: Exception) -> TrainingError:
+    said = " ".join(str(error).split())
+    return TrainingError(f"the checkpoints in {where} are none of this run: {said}; start in another --output")
 
 
 def _said(name: str, value: Any) -> str:

@@ -78,10 +78,10 @@ class _Run:
         self.model.precision = precision.NAMES[self.precision]
         self.optimiser = optimiser(self.model.parameters(), config)
         self.progress = Progress()
-        if saved:
-            self.progress = Progress(**saved["progress"])
-            self.model.load_state_dict(saved["model"])
-            self.optimiser.load_state_dict(saved["optimiser"])
+        with ranks.agreement():
+            if saved:
+                where = config.output / CHECKPOINTS
+                self.progress = checkpoint.restore(saved, self.model, self.optimiser, where=where)
         self.slowed = config.slow.get(ranks.rank, Slowed(1.0))
         self.laps = laps_of(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = Compute(
