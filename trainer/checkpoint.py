@@ -1,8 +1,8 @@
 """Checkpoints: all that a run needs to go on as if nothing had happened, at any number of ranks.
 
-The easy mistake is to trust what can be loaded: torch reads a file with flipped bits without a word. A checkpoint is
-torch's archive and the digest of all its bytes behind it, which is checked first. (The archive is a zip file with a
-checksum a member; but a flipped bit in its directory passes these, and torch then reads memory that nobody has filled.)
+The easy mistake is to trust what can be loaded: a checkpoint is torch's archive and the digest of all its bytes behind
+it, which is checked first, as bits may have flipped; and what it holds is compared with the run that is to go on from
+it, as the file may be another's.
 """
 
 import io
@@ -13,8 +13,14 @@ from typing import Any
 
 import torch
 
+from corpus.errors import DataError
+from corpus.plain import require_fields
+from trainer import archive
+from trainer.archive import DamagedError
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINT, write_whole
+from trainer.optimise import Optimiser
+from trainer.progress import Progress
 
 KEPT = 2
 FORMAT = 4
@@ -34,6 +40,7 @@ _MAY_CHANGE = frozenset(
         "record_every",
         "checkpoint_minutes",
         "resume",
+        "force",
         "rows_in",
         "cache",
         "threads",
@@ -82,20 +89,18 @@ def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
             raise TrainingError(
                 f"cannot read {path}: {error.strerror}; mend that, or remove it to use the one before"
             ) from error
-        archive = content[:-_DIGEST_BYTES]
-        if content[-_DIGEST_BYTES:] != _digest(archive):
+        body = content[:-_DIGEST_BYTES]
+        if content[-_DIGEST_BYTES:] != _digest(body):
             continue
         try:
-            return path, torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
-        except MemoryError:
-            raise
-        except Exception:  # noqa: S112 - what nobody but a forger has written fails in any way
+            return path, archive.read(io.BytesIO(body))
+        except DamagedError:
             continue
     return None
 
 
-def _digest(archive: bytes) -> bytes:
-    return blake2b(archive, digest_size=_DIGEST_BYTES).digest()
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
 def damaged(folder: Path, used: Path | None) -> list[Path]:
@@ -116,6 +121,10 @@ def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: 
     """
     if state.get("format") != FORMAT:
         raise TrainingError(f"the checkpoints in {where} are of another version of Shoal; start in another --output")
+    try:
+        _require_state(state, config)
+    except (DamagedError, DataError) as error:
+        raise _damaged(where, error) from error
     otherwise = "resume with what it was made with, or start in another --output"
     if state["digest"] != digest:
         raise TrainingError(
@@ -130,6 +139,42 @@ def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: 
         for name, value in state["config"].items()
         if name in _MENDING and config[name] != value
     ]
+
+
+def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> Progress:
+    """Give a model and its optimiser what a state has for them; returns how far the run had come.
+
+    `state` has passed `check`. Raises TrainingError where it is of another model.
+    """
+    try:
+        progress = Progress(**state["progress"])
+        expected = model.state_dict()
+        archive.require_tensors(state["model"], expected)
+        if progress.best is not None:
+            archive.require_tensors(progress.best.get("state"), expected)
+        archive.require_tensors(state["optimiser"], optimiser.state())
+        model.load_state_dict(state["model"])
+        optimiser.restore(state["optimiser"])
+    except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise _damaged(where, error) from error
+    return progress
+
+
+def _require_state(state: dict[str, Any], config: dict[str, Any]) -> None:
+    kinds = {"config": dict, "digest": str, "global_batch": int, "progress": dict, "model": dict, "optimiser": dict}
+    for name, kind in kinds.items():
+        if not isinstance(state.get(name), kind):
+            raise DamagedError(f"they hold no {name}")
+    if not state["config"].keys() <= config.keys() or state["global_batch"] < 1:
+        raise DamagedError("they were made with options that are unknown")
+    require_fields(Progress, state["progress"])
+    if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
+        raise DamagedError("they are of less than no step")
+
+
+def _damaged(where: Path, error: Exception) -> TrainingError:
+    said = " ".join(str(error).split())
+    return TrainingError(f"the checkpoints in {where} are none of this run: {said}; start in another --output")
 
 
 def _said(name: str, value: Any) -> str:

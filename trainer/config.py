@@ -50,6 +50,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """Settings under one name; options given beside a preset win over it."""
 
+_WIDEST, _DEEPEST = 8192, 64
+"""Of a model: what a model file claims must not fill the memory, and nobody trains more on reviews."""
+
 ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
 
@@ -174,6 +177,9 @@ class TrainConfig:
     resume: bool = _option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
     )
+    force: bool = _option(
+        "train anew where --output holds a finished model; the new one takes its place at the end", default=False
+    )
     rows_in: str = _option(
         "where ranks have the rows: in memory, in memory and on the device that computes (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
@@ -194,8 +200,10 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("global_batch", "embedding", "hidden", "layers", "rebalance_every", "record_every"):
+        for name in ("global_batch", "rebalance_every", "record_every"):
             self._require(name, getattr(self, name) >= 1, "at least 1")
+        for name, most in (("embedding", _WIDEST), ("hidden", _WIDEST), ("layers", _DEEPEST)):
+            self._require(name, 1 <= getattr(self, name) <= most, f"from 1 to {most}")
         for name in ("epochs", "rank_batch", "threads"):
             self._require(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         for name in ("learning_rate", "checkpoint_minutes"):

@@ -29,12 +29,12 @@ from trainer.data import Data
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import MOST_WORDS, Exchange, Report
-from trainer.files import CHECKPOINTS, RECORD, SUMMARY, write_json
+from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY, write_json
 from trainer.losses import Loss
 from trainer.metrics import measures
 from trainer.optimise import Optimiser, learning_rate
 from trainer.order import Order
-from trainer.predict import FILE_NAME, save_model
+from trainer.predict import save_model
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import first_rates, own_rates
@@ -79,10 +79,10 @@ class _Run:
         self.model.precision = precision.NAMES[self.precision]
         self.optimiser = Optimiser(self.model.parameters(), config)
         self.progress = Progress()
-        if saved:
-            self.progress = Progress(**saved["progress"])
-            self.model.load_state_dict(saved["model"])
-            self.optimiser.restore(saved["optimiser"])
+        with ranks.agreement():
+            if saved:
+                where = config.output / CHECKPOINTS
+                self.progress = checkpoint.restore(saved, self.model, self.optimiser, where=where)
         self.slowed = config.slow.get(ranks.rank, Slowed(1.0))
         self.laps = laps_of(ranks.device, slowed=ranks.rank in config.slow)
         self.compute = Compute(
@@ -381,7 +381,7 @@ class _Run:
         best = self.progress.best
         assert best is not None  # every epoch was evaluated
         save_model(
-            self.config.output / FILE_NAME,
+            self.config.output / MODEL,
             name=self.config.model,
             settings=self._model_settings(),
             loss=self.loss.plain(),

@@ -36,8 +36,18 @@ class Loss:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Self:
-        """From what `plain` wrote."""
-        return cls(kind=plain["kind"], scale=Scale(*plain["scale"]), positive_weight=plain["positive_weight"])
+        """From what `plain` wrote. Raises ValueError for anything else."""
+        kind, scale, weight = plain.get("kind"), plain.get("scale"), plain.get("positive_weight")
+        if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE):
+            raise ValueError(f"its loss is {kind!r}, which is unknown")
+        if type(scale) is not list or [type(each) for each in scale] != [int] * 3:
+            raise ValueError("its ratings are no scale")
+        low, high, positive_from = scale
+        if not 0 <= low < positive_from <= high <= 255:
+            raise ValueError("its ratings are no scale of two classes")
+        if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
+            raise ValueError("its weight of positive rows is no number above 0")
+        return cls(kind=kind, scale=Scale(*scale), positive_weight=weight)
 
     def plain(self) -> dict[str, Any]:
         """In types that a model file can hold."""

@@ -8,7 +8,7 @@ from its first step for as long as importing torch does. The functions behind th
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -64,15 +64,15 @@ class Optimiser:
         for each in self._parameters:
             each.grad = None
 
-    def state(self) -> dict[str, list[Tensor]]:
-        """What a checkpoint keeps."""
-        return {"first": self._first, "second": self._second, "steps": self._steps}
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps, by names that its kind and its parameters give."""
+        kinds = {"first": self._first, "second": self._second, "steps": self._steps}
+        return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in enumerate(own)}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from the state of another one, over parameters of the same shapes."""
         for name, own in self.state().items():
-            for mine, saved in zip(own, state[name], strict=True):
-                mine.copy_(saved)
+            own.copy_(state[name])
 
 
 def learning_rate(config: TrainConfig, step: int, steps: int, global_batch: int) -> float:

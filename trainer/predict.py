@@ -13,17 +13,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from corpus.text import PADDING, encode, word_ids, words
-from trainer import models
+from corpus.errors import DataError
+from corpus.plain import require_fields
+from corpus.settings import Settings
+from corpus.text import FIRST_WORD, PADDING, encode, word_ids, words
+from trainer import archive, models
+from trainer.archive import DamagedError
+from trainer.config import TrainConfig
 from trainer.data import Rows
 from trainer.errors import TrainingError
-from trainer.files import write_whole
+from trainer.files import MODEL, write_whole
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 
-FILE_NAME = "model.pt"
+FILE_NAME = MODEL
 FORMAT = 3
 
+_FIELDS = {
+    "name": str,
+    "settings": dict,
+    "loss": dict,
+    "state": dict,
+    "vocabulary": list,
+    "stopwords": list,
+    "row_length": int,
+    "about": dict,
+}
 _BATCH = 512
 
 
@@ -91,25 +106,66 @@ def load_model(path: Path | str) -> Model:
     if path.is_dir():
         path /= FILE_NAME
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with path.open("rb") as file:
+            content = archive.read(file)
+        if content.get("format") == FORMAT:
+            return _model(content)
     except FileNotFoundError:
         raise TrainingError(f"{path}: no such file; `shoal train` writes one when it has finished") from None
-    except Exception as error:
-        # torch raises whatever it stumbles over in a file of another kind: pickle, zip, type and key errors.
-        raise TrainingError(f"{path} is not a model written by `shoal train`, or a damaged one") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise TrainingError(f"{path} is not a model of format {FORMAT}, which this Shoal reads; train it again")
-    classifier = models.build(content["name"], content["settings"])
+    except OSError as error:
+        raise TrainingError(f"cannot read {path}: {error.strerror}") from error
+    except MemoryError:
+        raise TrainingError(f"{path} does not fit into this machine's memory") from None
+    except (DamagedError, DataError, TrainingError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise TrainingError(f"{path} is not a model written by `shoal train`, or a damaged one: {said}") from error
+    raise TrainingError(f"{path} is not a model of format {FORMAT}, which this Shoal reads; train it again")
+
+
+def _model(content: dict[str, Any]) -> Model:
+    """The model of a file, once all that the file claims is true: nothing is built that its bytes could not fill."""
+    for name, kind in _FIELDS.items():
+        if not isinstance(content.get(name), kind):
+            raise DamagedError(f"it has no {name}, or one of another type")
+    vocabulary, stopwords = (_words(content[name]) for name in ("vocabulary", "stopwords"))
+    require_fields(Settings, {"row_length": content["row_length"]})
+    loss = Loss.of(content["loss"])
+    settings = _settings(content["name"], content["settings"])
+    if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
+        raise DamagedError("its words or its outputs are not as many as its settings say")
+    if archive.stored_numbers(content["state"]) != models.weights(content["name"], settings):
+        raise DamagedError("its weights are not as many as its settings say")
+    classifier = models.build(content["name"], settings)
+    archive.require_tensors(content["state"], classifier.state_dict())
     classifier.load_state_dict(content["state"])
     classifier.eval()
     return Model(
         classifier=classifier,
-        loss=Loss.of(content["loss"]),
-        ids=word_ids(content["vocabulary"]),
-        stopwords=frozenset(content["stopwords"]),
-        row_length=content["row_length"],
+        loss=loss,
+        ids=word_ids(vocabulary),
+        stopwords=frozenset(stopwords),
+        row_length=Settings(row_length=content["row_length"]).row_length,
         about=content["about"],
     )
+
+
+def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """A model's settings, of which those that a run can be told of keep its rules."""
+    told = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
+    require_fields(TrainConfig, {"model": name, **told})
+    config = TrainConfig(data=Path(), output=Path(), model=name, **told)
+    words, outputs = (settings.get(count) for count in ("words", "outputs"))
+    if type(words) is not int or type(outputs) is not int:
+        raise DamagedError("its words or its outputs are no numbers")
+    if config.model_settings(words=words, outputs=outputs) != settings:
+        raise DamagedError("its settings are not those of a model")
+    return settings
+
+
+def _words(found: list[Any]) -> list[str]:
+    if not all(isinstance(word, str) and word and word.isprintable() for word in found) or len(set(found)) < len(found):
+        raise DamagedError("its words are none, or one is there twice")
+    return found
 
 
 def predict(model: Model, texts: Sequence[str], threshold: float = 0.5) -> list[Prediction]:

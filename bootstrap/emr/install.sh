@@ -28,7 +28,11 @@ python3.11 -m venv "$home/venv"
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
 export PYTHONPATH=$home/code\${PYTHONPATH:+:\$PYTHONPATH} AWS_DEFAULT_REGION=$region
+# What numba keeps is code that others would run: only the user who installed it may change it. A container of YARN, whose
+# user is another, takes a copy along, which goes with it, as numba passes over a folder that it cannot write to.
 export NUMBA_CACHE_DIR=$home/compiled
+[ -z "\${CONTAINER_ID:-}" ] || ! copy=\$(mktemp -d -p "\$PWD" compiled.XXXXXX) ||
+    { cp -r $home/compiled/. "\$copy" && export NUMBA_CACHE_DIR=\$copy; }
 # Many tasks start at once, and the node's metadata service makes some of them wait for credentials.
 export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
 # The root volume is small. Streaming says a folder; other containers of YARN have their own, which goes with them.
@@ -40,8 +44,7 @@ RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"
 # YARN's containers may have a shorter PATH than a login.
 [ -n "$root" ] || sudo ln -sf /usr/local/bin/shoal-python /usr/bin/shoal-python
-# Compiled once a node instead of once a task; what is imported here leaves its bytecode too. numba passes over a folder
-# that it cannot write to, and YARN runs tasks as a user of its own.
+# Compiled once a node instead of once a task; what is imported here leaves its bytecode too.
 mkdir -p "$home/compiled"
 "$root/usr/local/bin/shoal-python" -c '
 import jobs.choose, jobs.encode, jobs.merge, jobs.vocabulary
@@ -50,4 +53,4 @@ from jobs.tokenise import Tokeniser
 words = Tokeniser()
 ids = words(["compiled"]).ids.astype("int64")
 words.letters_of(ids), words.hashes_of(ids)'
-chmod -R a+rwX "$home/compiled"
+chmod -R u+rwX,go+rX,go-w "$home/compiled"

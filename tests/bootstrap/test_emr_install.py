@@ -86,19 +86,35 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield Node()
 
 
+TOKENISE = (
+    "NUMBA_DEBUG_CACHE=1 shoal-python -c '"
+    'from jobs.tokenise import Tokeniser; words = Tokeniser(); ids = words(["compiled"]).ids.astype("int64"); '
+    "words.letters_of(ids), words.hashes_of(ids)'"
+)
+
+
 def test_tasks_find_the_tokeniser_compiled(node: Node) -> None:
-    said = node.says(
-        "NUMBA_DEBUG_CACHE=1 shoal-python -c '"
-        'from jobs.tokenise import Tokeniser; words = Tokeniser(); ids = words(["compiled"]).ids.astype("int64"); '
-        "words.letters_of(ids), words.hashes_of(ids)'"
-    )
+    said = node.says(TOKENISE)
     assert "data loaded from" in said
     assert "data saved to" not in said
 
 
-def test_the_compiled_code_lies_where_every_user_may_write(node: Node) -> None:
-    modes = node.says("stat -c %a $NODE_ROOT/opt/shoal/compiled $NODE_ROOT/opt/shoal/compiled/*").split()
-    assert set(modes) == {"777"}
+def test_nobody_else_can_change_the_compiled_code(node: Node) -> None:
+    modes = node.says("find $NODE_ROOT/opt/shoal/compiled -printf '%m\\n'").split()
+    assert len(modes) > 2
+    assert all(int(mode, 8) & 0o022 == 0 and int(mode, 8) & 0o044 == 0o044 for mode in modes)
+
+
+def test_a_container_of_another_user_takes_a_copy_of_the_compiled_code_along(node: Node) -> None:
+    said = node.says(
+        f"""mkdir -p $NODE_ROOT/mnt/yarn/container_7
+        cd $NODE_ROOT/mnt/yarn/container_7
+        CONTAINER_ID=container_7 {TOKENISE}"""
+    )
+    loaded = [line for line in said.splitlines() if "data loaded from" in line]
+    assert loaded
+    assert all("/container_7/compiled." in line for line in loaded)
+    assert "data saved to" not in said
 
 
 def test_sparks_own_python_path_is_not_hidden(node: Node) -> None:

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from trainer import checkpoint
 from trainer.errors import TrainingError
 
+EMPTY = {"global_batch": 1, "progress": {}, "model": {}, "optimiser": {}}
+
 
 def state(number: int) -> dict[str, object]:
     return {"number": number, "weights": torch.full((1000,), float(number))}
@@ -115,7 +117,7 @@ def test_what_cannot_be_written_is_an_error_and_leaves_what_was_there(tmp_path: 
 
 def test_another_dataset_or_setting_is_refused(tmp_path: Path) -> None:
     config = {"data": "d.h5", "seed": 0, "threads": 1}
-    saved = {"format": checkpoint.FORMAT, "digest": "a", "config": config}
+    saved = {"format": checkpoint.FORMAT, "digest": "a", "config": config, **EMPTY}
     checkpoint.check(saved, {**config, "threads": 8}, "a", where=tmp_path)
     with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5"):
         checkpoint.check(saved, config, "b", where=tmp_path)

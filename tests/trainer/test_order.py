@@ -103,6 +103,19 @@ def test_epochs_and_seeds_differ() -> None:
     assert order.batch(0, 0).tolist() != other.batch(0, 0).tolist()
 
 
+def test_every_window_of_every_epoch_and_seed_is_shuffled_in_a_way_of_its_own() -> None:
+    """Were one permutation used for all, rows of one place in their blocks would always come together."""
+    ways = set()
+    for seed in range(3):
+        order = Order(rows=8 * 64, global_batch=64, seed=seed, block_rows=64, window_blocks=1)
+        for epoch in range(3):
+            for step in range(order.steps):
+                rows = order.batch(epoch, step)  # (64,): those of one block
+                ways.add(tuple((rows - rows.min()).tolist()))
+    assert len(ways) == 3 * 3 * 8
+    assert tuple(range(64)) not in ways
+
+
 def test_rows_of_many_blocks_are_mixed_in_one_batch() -> None:
     order = Order(rows=100_000, global_batch=256, seed=0)
     assert len({row // 4096 for row in order.batch(0, 0).tolist()}) > 10

@@ -1,3 +1,5 @@
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,3 +24,37 @@ def test_on_a_cpu_no_thread_of_a_rank_takes_the_core_of_another_by_waking():
     batch = dict(line.rsplit(" ", 1) for line in joined.stdout.splitlines())
     assert {"gloo_tcp_loop", "pt_gloo_runloop"} < batch.keys()
     assert set(batch.values()) == {"True"}
+
+
+THREADS = """
+import os
+import torch
+from trainer import ranks
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+print(ranks._cores())
+ranks._cores = lambda: 12
+with ranks.join(None) as joined:
+    print(torch.get_num_threads(), joined.here)
+del os.environ["RANK"], os.environ["WORLD_SIZE"]
+for asked in (None, 5):
+    with ranks.join(asked):
+        print(torch.get_num_threads())
+"""
+
+
+def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", THREADS],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **place, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    assert [rank.communicate()[0].split() for rank in ranks] == [["1", "6", "2", "12", "5"]] * 2

@@ -88,6 +88,16 @@ def build(settings: Mapping[str, Any]) -> LSTMClassifier:
     return LSTMClassifier(**settings)
 
 
+def weights(settings: Mapping[str, Any]) -> int:
+    """What `build` makes has so many numbers."""
+    embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
+    features = hidden + embedding if "+" in settings["pooling"] else hidden
+    inputs = embedding + (layers - 1) * hidden
+    lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
+    head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
+    return int(settings["words"] * embedding + lstm + head)
+
+
 def _last(states: Tensor, lengths: Tensor) -> Tensor:
     """(rows, hidden): the state after each row's last word, of (width, rows, hidden)."""
     return states[lengths - 1, torch.arange(len(lengths), device=states.device)]
