@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap import names
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.patience import patiently
@@ -29,7 +30,7 @@ _LOWER_SECONDS = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An instance that runs."""
+    """An instance that runs. Raises ShoalError for an id or an address that cannot be one."""
 
     instance_id: str
     group: str
@@ -43,6 +44,10 @@ class Node:
     """How many of its GPUs are used: a rank each."""
     launched: datetime
     """From when on it is paid for."""
+
+    def __post_init__(self) -> None:
+        names.instance(self.instance_id)
+        names.address(self.address)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,13 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap import fleet, objects, shared_folder
+from bootstrap import fleet, names, objects, shared_folder
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
@@ -32,6 +33,7 @@ from bootstrap.watch import RunView
 from corpus.dataset import open_dataset
 from infra import topology
 from jobs.merge import DATASET_NAME
+from jobs.shown import printable
 from jobs.storage import is_s3
 from trainer.config import TrainConfig
 from trainer.files import RECORD, SUMMARY
@@ -55,11 +57,11 @@ def train_on(
     """
     _refuse_beside_another(deployment)
     place = _dataset(deployment, dataset, bars)
-    name = _unfinished(deployment) if config.resume else _new_name(deployment)
+    name = _unfinished(deployment, bars) if config.resume else _new_name(deployment)
     run = Run(
         name=name,
         dataset=place,
-        folder=Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.RUNS_PREFIX}{name}/"),
+        bucket=deployment.output(topology.OUTPUT_DATA_BUCKET),
         region=str(deployment.session.region_name),
         lasting=deployment.share == "efs",
     )
@@ -106,12 +108,15 @@ def _refuse_beside_another(deployment: Deployment) -> None:
             )
 
 
-def _unfinished(deployment: Deployment) -> str:
+def _unfinished(deployment: Deployment, bars: Bars) -> str:
     """The newest run that did not come to its end. Raises ShoalError when there is none."""
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     keys = objects.sizes(s3, Place(bucket, f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"))
-    for name in sorted({key.split("/")[1] for key in keys}, reverse=True):
+    found = {key.removeprefix(topology.RUNS_PREFIX).partition("/")[0] for key in keys}
+    if others := sorted(filterfalse(names.is_run, found)):
+        bars.note(f"left out, as Shoal names no run so: {', '.join(map(printable, others))}")
+    for name in sorted(filter(names.is_run, found), reverse=True):
         summary = objects.read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
         if summary is None or '"stopped": true' in summary:
             return name
@@ -124,15 +129,20 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     if dataset is None:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.DATASETS_PREFIX)
-        made = [found for page in pages for found in page.get("Contents", ()) if found["Key"].endswith(DATASET_NAME)]
+        found = [each for page in pages for each in page.get("Contents", ()) if each["Key"].endswith(DATASET_NAME)]
+        made = [each for each in found if names.is_dataset(each["Key"])]
+        if len(made) < len(found):
+            others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
+            bars.note(f"left out, as Shoal names no dataset so: {', '.join(map(printable, others))}")
         if not made:
             raise ShoalError(
                 f"the deployment '{deployment.name}' has no dataset yet; make one by: "
                 f"shoal preprocess --deployment {deployment.name} --input FILE..."
             )
-        return Place(bucket, max(made, key=lambda found: found["LastModified"])["Key"])
+        return Place(bucket, max(made, key=lambda each: each["LastModified"])["Key"])
     if is_s3(dataset):
         place = deployment.own(dataset)
+        names.dataset(place.key)
         if place.key not in objects.sizes(s3, place):
             raise ShoalError(f"there is no dataset at {dataset}; check the address")
         return place
@@ -146,13 +156,13 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
 
 
 def _stage(deployment: Deployment, nodes: Sequence[Node], run: Run, bars: Bars) -> None:
-    """Copy the dataset to the share once, or to every node where there is no share."""
+    """Copy the dataset to every node that has disks of its own, to the share for the others, to all without one."""
     bars.stage("copy the dataset to the nodes", 0)
     if deployment.share == "nfs":
         shared_folder.serve(deployment.session, nodes)
-    receivers = nodes[:1] if deployment.share else nodes
-    for command in [Command(deployment.session, node.instance_id, run.stage()) for node in receivers]:
-        command.wait()
+    for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
+        for command in [Command(deployment.session, node.instance_id, run.stage()) for node in together]:
+            command.wait()
 
 
 def _train(deployment: Deployment, nodes: Sequence[Node], run: Run, config: TrainConfig, view: RunView) -> bool:

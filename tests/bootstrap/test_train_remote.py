@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
+from bootstrap import objects
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.objects import Place
 from bootstrap.progress import Bars
@@ -24,7 +25,7 @@ from tests.fleet import BUCKET, Fleet
 from trainer.config import Slowed, TrainConfig
 
 ROOT = Path(__file__).parents[2]
-DATASET = f"s3://{BUCKET}/datasets/1/dataset.h5"
+DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
 
 
 class Impatient(Bars):
@@ -86,7 +87,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
             patch.setenv(name, value)
         s3 = boto3.Session().client("s3")
         s3.create_bucket(Bucket=BUCKET)
-        s3.upload_file(str(folder / "dataset.h5"), BUCKET, "datasets/1/dataset.h5")
+        s3.upload_file(str(folder / "dataset.h5"), BUCKET, objects.parse(DATASET).key)
         s3.upload_file(str(folder / "code.zip"), BUCKET, "code.zip")
         s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
         s3.upload_file(str(ROOT / "bootstrap" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
@@ -124,8 +125,9 @@ class View:
 
 
 def test_a_record_is_followed_from_where_this_sitting_writes_it(aws) -> None:
-    place = Place(BUCKET, "runs/followed/record.jsonl")
-    run = Run(name="followed", dataset=place, folder=Place(BUCKET, "runs/followed/"), region="us-east-1", lasting=False)
+    name = "followed.20260102T030405-0a1b"
+    place = Place(BUCKET, f"runs/{name}/record.jsonl")
+    run = Run(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", lasting=False)
     s3, view = boto3.Session().client("s3"), View()
 
     def written(content: bytes) -> bytes:
