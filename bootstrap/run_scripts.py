@@ -21,6 +21,8 @@ from trainer import faults
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig, as_arguments
 
 _RECORD_SECONDS = 5
+# Files that are on their way, and whatever is hidden.
+_UNWANTED = ("*.partial", ".*", "*/.*")
 
 # Words that stand in the trainer's arguments for what only a node's shell knows.
 _DATA, _OUTPUT, _CACHE = Path("@data@"), Path("@output@"), Path("@cache@")
@@ -60,7 +62,7 @@ set -uo pipefail
 {environment}
 [ -n "${{NODE_ROOT:-}}" ] || export {needs_gpu}=1
 log="$run/node-{rank}.log"
-bring() {{ nice -n 19 aws s3 sync --only-show-errors --exclude '*.partial' "$@" "$run" {folder}; }}
+bring() {{ nice -n 19 aws s3 sync --only-show-errors {unwanted} "$@" "$run" {folder}; }}
 shoal-python -m trainer.launch --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
     {master} --master-port={port} --max-restarts={restarts} --shutdown-timeout={stop_seconds} \\
     -m trainer {arguments} >"$log" 2>&1 &
@@ -142,6 +144,7 @@ class Run:
         return self._head() + _TRAIN.format(
             environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
             needs_gpu=NEEDS_GPU,
+            unwanted=shlex.join(f"--exclude={pattern}" for pattern in _UNWANTED),
             rank=rank,
             nodes=len(nodes),
             gpus=nodes[rank].gpus,

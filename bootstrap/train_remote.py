@@ -50,7 +50,8 @@ def train_on(
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
-    Returns what summary.json says, with the nodes, the run's folder and, where prices are known, its cost in dollars.
+    Returns what summary.json says, with the nodes, the run's folder, where prices are known its cost in dollars, and
+    in `refused` a sentence for each object of the run's folder that can be no file in `output`.
     `dataset` is an s3:// address, a file here, or None for the newest that was made in the deployment. With
     `config.resume` the newest run that did not end goes on. Ctrl-C stops the run with a checkpoint, fetches what there
     is, and lowers the nodes. Raises TrainingError, and ShoalError also when another training uses the nodes.
@@ -72,14 +73,22 @@ def train_on(
         with Board(output / FOLDER) as board:
             stopped = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far))
     cost = spending.so_far()
-    fetched = objects.download(deployment.session.client("s3"), run.folder, output)
+    fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output)
     summary = read_summary(output) if output / SUMMARY in fetched else None
     if summary is None or (not stopped and summary["stopped"]):
+        for sentence in refused:
+            bars.note(f"not fetched: {sentence}")
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of sittings on more nodes
         said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
         failed = failure(said, f"the logs are in {output}")
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
-    return {**summary, "nodes": [vars(node) for node in nodes], "run": str(run.folder), "cost": cost}
+    return {
+        **summary,
+        "nodes": [vars(node) for node in nodes],
+        "run": str(run.folder),
+        "cost": cost,
+        "refused": refused,
+    }
 
 
 def _names_prefix(deployment: Deployment) -> str:

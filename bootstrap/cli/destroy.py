@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from bootstrap.cli.named import account_of, add_name, dollars, name_of, plural, spent
 from bootstrap.cli.output import add_json, say, show
-from bootstrap.errors import UsageError
+from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
@@ -127,6 +127,11 @@ def _save_models(args: argparse.Namespace, account: "Account", before: "Farewell
     with Bars() as bars:
         done = fetch(account.client("s3"), before.lost_bucket, folder, bars=bars)
     say(f"fetched {plural(len(done.runs), 'run')} to {folder}: {done.copied} files copied, {done.present} were there")
+    if done.refused:
+        raise ShoalError(
+            f"nothing was destroyed, as not all of s3://{before.lost_bucket}/runs/ can be fetched to {folder} "
+            f"({'; '.join(done.refused)}); to destroy all the same, leave out --fetch and add --yes"
+        )
 
 
 def _agreed(question: str) -> bool:

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 bars=bars,
             )
     summary(args, result, rows(result, config.output))
-    return 0
+    return 1 if result.get("refused") else 0
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
@@ -84,7 +84,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     ]
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
-        return [*speed, *_share(result), *profile(result), stopped]
+        return [*speed, *_share(result), *profile(result), stopped, *_refused(result)]
     return [
         ("model", str(output / "model.pt")),
         *speed,
@@ -94,6 +94,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
         *profile(result),
         ("curves", f"tensorboard --logdir {output}"),
+        *_refused(result),
     ]
 
 
@@ -155,6 +156,11 @@ def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
     spot = any(node["market"] == "spot" for node in result["nodes"])
     how = ", at most: spot nodes at their price on demand" if spot else ", on demand"
     return [("cost of the nodes", f"{dollars(result['cost'])}{how}")]
+
+
+def _refused(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What of a deployment's run can be no file here."""
+    return [("not fetched", sentence) for sentence in result.get("refused", ())]
 
 
 def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
