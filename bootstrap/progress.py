@@ -22,6 +22,11 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
         return {**shown, "rate": self.pace} if self.pace else shown
 
 
+def note(text: str) -> None:
+    """A sentence that stays on the screen, above all bars."""
+    tqdm.write(f"  {text}", file=sys.stderr)
+
+
 class Bars:
     """The stages of one piece of work, one after the other; the bar of a finished one stays on the screen."""
 
@@ -75,7 +80,7 @@ class Bars:
 
     def note(self, text: str) -> None:
         """A sentence that stays on the screen, above the bar; also where that is no terminal."""
-        tqdm.write(f"  {text}", file=sys.stderr)
+        note(text)
 
     def say(self, **figures: str) -> None:
         """Figures beside the bar."""

@@ -18,7 +18,7 @@ from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
-from bootstrap.patience import patiently
+from bootstrap.patience import Left, patiently
 from bootstrap.progress import Bars
 from bootstrap.scaling import ScalingGroup
 from infra import catalog, topology
@@ -34,13 +34,20 @@ def raised(deployment: Deployment, bars: Bars) -> Iterator[list[Node]]:
 
     What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
     stage of `bars` says so. Raises ShoalError when there is no zone left, when AWS names a quota, when a node fails to
-    boot, with the last line of its log, or when they are not all ready after 15 minutes.
+    boot, with the last line of its log, or when they are not all ready after 15 minutes. Who leaves while AWS does not
+    answer (Left) is told what goes on, and leaves at once.
     """
     wanted = fleet.groups(deployment)
+    left = False
     try:
         yield _Raising(deployment, bars).run()
+    except Left:
+        left = True
+        bars.note(fleet.left_up(wanted))
+        raise
     finally:
-        fleet.lower(deployment, wanted)
+        if not left:
+            fleet.lower(deployment, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)

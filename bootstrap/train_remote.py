@@ -4,10 +4,12 @@ The easy mistake is to let a failure in between leave nodes that cost money: the
 context, and what fails inside it is reported after they are on their way down.
 """
 
+import math
 import random
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import filterfalse
@@ -21,10 +23,10 @@ from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
-from bootstrap.patience import patiently
+from bootstrap.patience import Left, patiently
 from bootstrap.progress import Bars
 from bootstrap.raising import raised
-from bootstrap.remote import Command
+from bootstrap.remote import Command, State
 from bootstrap.run_scripts import Run
 from bootstrap.spending import Spending
 from bootstrap.tensorboard import FOLDER, Board
@@ -71,7 +73,7 @@ def train_on(
         spending = Spending(nodes, region=run.region, since=began)
         _stage(deployment, nodes, run, bars)
         with Board(output / FOLDER) as board:
-            stopped = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far))
+            stopped = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
     cost = spending.so_far()
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output)
     summary = read_summary(output) if output / SUMMARY in fetched else None
@@ -174,8 +176,13 @@ def _stage(deployment: Deployment, nodes: Sequence[Node], run: Run, bars: Bars) 
             command.wait()
 
 
-def _train(deployment: Deployment, nodes: Sequence[Node], run: Run, config: TrainConfig, view: RunView) -> bool:
-    """Start the ranks and follow them to their end; returns whether they were asked to stop."""
+def _train(
+    deployment: Deployment, nodes: Sequence[Node], run: Run, config: TrainConfig, view: RunView, bars: Bars
+) -> bool:
+    """Start the ranks and follow them to their end; returns whether they were asked to stop.
+
+    Raises Left when the user does not wait until AWS answers, so that they could be asked.
+    """
     record = RemoteRecord(deployment, run, view)
     port = random.choice(_PORTS)  # noqa: S311
     commands = [
@@ -186,14 +193,25 @@ def _train(deployment: Deployment, nodes: Sequence[Node], run: Run, config: Trai
     interrupted = False
     while True:
         try:
+            if interrupted:
+                if patiently.away:
+                    bars.note(_unheard(deployment, run))
+                watch.stop()
             while not watch.finished():
                 time.sleep(_PAUSE_SECONDS)
             return interrupted
         except KeyboardInterrupt:
             if interrupted:
-                raise
+                raise (Left if patiently.away else KeyboardInterrupt) from None
             interrupted = True
-            watch.stop()
+
+
+def _unheard(deployment: Deployment, run: Run) -> str:
+    """What to say to who asks ranks to stop while AWS does not answer."""
+    return (
+        "the ranks are asked to stop as soon as AWS answers; Ctrl-C again leaves at once, and the training goes on: "
+        f"`shoal fetch {deployment.name} --run {run.name} --output DIR` brings what it has written"
+    )
 
 
 class RemoteRecord:
@@ -227,6 +245,7 @@ class _Watch:
     ) -> None:
         self._deployment, self._nodes, self._commands, self._run = deployment, nodes, commands, run
         self._record = record
+        self._to_ask: list[int] = []
         self._deadline: float | None = None
         self._looked_at = time.monotonic()
 
@@ -236,8 +255,9 @@ class _Watch:
         if all(state.finished for state in states):
             self._record.look()
             return True
-        if self._deadline is None and any(state.finished and not state.succeeded for state in states):
+        if any(state.finished and not state.succeeded for state in states):
             self.stop()
+        self._ask_to_stop(states)
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise ShoalError(
                 f"the ranks did not stop in time, so their nodes are ended; what they wrote: {self._run.folder}"
@@ -247,14 +267,24 @@ class _Watch:
         return False
 
     def stop(self) -> None:
-        """Ask the ranks that still run to end well: a checkpoint, and what there is brought to S3."""
+        """Have the ranks that still run end well: a checkpoint, and what there is brought to S3."""
+        if self._deadline is None:
+            self._deadline = math.inf  # they have time from when they were asked on
+            self._to_ask = list(range(len(self._nodes)))
+
+    def _ask_to_stop(self, states: Sequence[State]) -> None:
+        """Ask those who are to be asked and have not been; when that is done, their time runs."""
+        if not self._to_ask:
+            return
+        while self._to_ask:
+            rank = self._to_ask[0]
+            script, node = self._run.stop(rank), self._nodes[rank].instance_id
+            # Its node may be what has failed; the others are to be asked all the same.
+            with suppress(BotoCoreError, ClientError, ShoalError):
+                if not states[rank].finished:
+                    patiently(partial(Command, self._deployment.session, node, script, online_seconds=10))
+            self._to_ask.pop(0)
         self._deadline = time.monotonic() + 2 * STOP_SECONDS
-        for rank, (node, command) in enumerate(zip(self._nodes, self._commands, strict=True)):
-            try:
-                if not command.state().finished:
-                    Command(self._deployment.session, node.instance_id, self._run.stop(rank), online_seconds=10)
-            except (BotoCoreError, ClientError, ShoalError):
-                continue  # its node may be what has failed; the others are to be asked all the same
 
     def _look_at_nodes(self) -> None:
         if time.monotonic() - self._looked_at < _LOOK_AT_NODES_SECONDS:
