@@ -92,8 +92,8 @@ class Cluster:
                 if patiently.away:
                     note("the steps are cancelled as soon as AWS answers; Ctrl-C again leaves at once, and they go on")
                 self._cancel(ids, run)
-            except KeyboardInterrupt:
-                raise Left from None
+            except KeyboardInterrupt as asked:
+                raise Left(asked) from None
             raise
 
     def wait(self, step_id: str, failure: Place, tick: Callable[[], None]) -> None:

@@ -105,9 +105,9 @@ def lower(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
                 with suppress(BotoCoreError, ClientError):
                     patiently(partial(_ask_for_none, client, group), seconds=max(0.0, until - time.monotonic()))
                     still_up.remove(group)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as asked:
             note(left_up(still_up))
-            raise Left from None
+            raise Left(asked) from None
     if still_up:
         raise ShoalError(left_up(still_up))
 

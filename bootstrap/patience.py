@@ -5,6 +5,7 @@ everything: expired credentials and refusals never get better by waiting. Anothe
 reaches: while it looks up a name, or the library tries again by itself, it heeds nothing.
 """
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
+from bootstrap.interrupt import Interrupt, name_of
 from bootstrap.progress import note
 
 Result = TypeVar("Result")
@@ -29,8 +31,11 @@ Result = TypeVar("Result")
 THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
 
 
-class Left(KeyboardInterrupt):
+class Left(Interrupt):
     """The user leaves though AWS does not answer, so that nobody could be asked to end what goes on there."""
+
+    def __init__(self, asked: KeyboardInterrupt) -> None:
+        super().__init__(signal.Signals[name_of(asked)])
 
 
 class Patience:

@@ -22,6 +22,7 @@ from bootstrap import fleet, names, objects, shared_folder
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
+from bootstrap.interrupt import name_of
 from bootstrap.objects import Place
 from bootstrap.patience import Left, patiently
 from bootstrap.progress import Bars
@@ -53,10 +54,11 @@ def train_on(
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
     Returns what summary.json says, with the nodes, the run's folder, where prices are known its cost in dollars, and
-    in `refused` a sentence for each object of the run's folder that can be no file in `output`.
-    `dataset` is an s3:// address, a file here, or None for the newest that was made in the deployment. With
-    `config.resume` the newest run that did not end goes on. Ctrl-C stops the run with a checkpoint, fetches what there
-    is, and lowers the nodes. Raises TrainingError, and ShoalError also when another training uses the nodes.
+    in `refused` a sentence for each object of the run's folder that can be no file in `output`. `dataset` is an s3://
+    address, a file here, or None for the newest that was made in the deployment. With `config.resume` the newest run
+    that did not end goes on. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch what there is, and lower the
+    nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises TrainingError, and ShoalError also when
+    another training uses the nodes.
     """
     _refuse_beside_another(deployment)
     place = _dataset(deployment, dataset, bars)
@@ -73,11 +75,14 @@ def train_on(
         spending = Spending(nodes, region=run.region, since=began)
         _stage(deployment, nodes, run, bars)
         with Board(output / FOLDER) as board:
-            stopped = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
+            asked = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
     cost = spending.so_far()
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output)
     summary = read_summary(output) if output / SUMMARY in fetched else None
-    if summary is None or (not stopped and summary["stopped"]):
+    if asked and summary is None:
+        bars.note(f"stopped before there was anything to keep; the logs are in {output}")
+        raise asked
+    if summary is None or (not asked and summary["stopped"]):
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of sittings on more nodes
@@ -86,6 +91,7 @@ def train_on(
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
     return {
         **summary,
+        **({"stopped_by": name_of(asked)} if asked and summary["stopped"] else {}),
         "nodes": [vars(node) for node in nodes],
         "run": str(run.folder),
         "cost": cost,
@@ -178,8 +184,8 @@ def _stage(deployment: Deployment, nodes: Sequence[Node], run: Run, bars: Bars) 
 
 def _train(
     deployment: Deployment, nodes: Sequence[Node], run: Run, config: TrainConfig, view: RunView, bars: Bars
-) -> bool:
-    """Start the ranks and follow them to their end; returns whether they were asked to stop.
+) -> KeyboardInterrupt | None:
+    """Start the ranks and follow them to their end; returns what asked them to stop, if anything did.
 
     Raises Left when the user does not wait until AWS answers, so that they could be asked.
     """
@@ -190,20 +196,20 @@ def _train(
         for rank, node in enumerate(nodes)
     ]
     watch = _Watch(deployment, nodes, commands, run, record)
-    interrupted = False
+    asked: KeyboardInterrupt | None = None
     while True:
         try:
-            if interrupted:
+            if asked:
                 if patiently.away:
                     bars.note(_unheard(deployment, run))
                 watch.stop()
             while not watch.finished():
                 time.sleep(_PAUSE_SECONDS)
-            return interrupted
-        except KeyboardInterrupt:
-            if interrupted:
-                raise (Left if patiently.away else KeyboardInterrupt) from None
-            interrupted = True
+            return asked
+        except KeyboardInterrupt as interrupt:
+            if asked:
+                raise (Left(interrupt) if patiently.away else interrupt) from None
+            asked = interrupt
 
 
 def _unheard(deployment: Deployment, run: Run) -> str:

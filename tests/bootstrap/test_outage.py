@@ -120,7 +120,7 @@ def test_a_ctrl_c_while_aws_is_away_stops_the_ranks_when_it_is_back(aws, person,
     person.presses = ["AWS has not answered since"]
     person.then = lambda: threading.Timer(0, person.server.resume).start()
     done = train(aws, person, tmp_path / "output", signal.SIGSTOP)
-    assert done["stopped"] is True
+    assert (done["stopped"], done["stopped_by"]) == (True, "SIGINT")
     assert any(text.startswith("AWS answers again") for text in person.said)
     groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
     assert [group["DesiredCapacity"] for group in groups] == [0]
