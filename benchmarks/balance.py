@@ -105,6 +105,7 @@ def _trained(folder: Path, percent: int, batch: int, how: str, halves: bool, see
     config = TrainConfig(
         data=folder / f"{percent}.h5",
         output=folder / "model",
+        force=True,
         epochs=EPOCHS,
         global_batch=batch,
         balance=f"1,{SLOW}" if how == _KNOWN else how,

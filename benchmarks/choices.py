@@ -98,7 +98,7 @@ def _in_the_same_time(dataset: Path, folder: Path, name: str, seed: int, default
 
 
 def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int | None = None) -> Figures:
-    asked = [f"--data={dataset}", f"--output={output}", f"--seed={seed}", "--threads=1", *CHOICES[name]]
+    asked = [f"--data={dataset}", f"--output={output}", f"--seed={seed}", "--threads=1", "--force", *CHOICES[name]]
     if epochs:
         asked.append(f"--epochs={epochs}")
     if name == "classes weigh the same":

@@ -65,7 +65,10 @@ def main(arguments: Sequence[str]) -> None:
 
 def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence[str]) -> dict[str, Any]:
     config = parse(
-        [f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}", "--threads=1", *asked]
+        [
+            *(f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}"),
+            *("--threads=1", "--force", *asked),
+        ]
     )
     with Bars() as bars:
         summary = train_here(config, ranks=1, bars=bars)

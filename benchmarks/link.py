@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _trained(hosts: Sequence[str], dataset: Path, output: Path, bits: int, batch: int) -> dict[str, float]:
     asked = [f"--data={dataset}", f"--output={output}", f"--global-batch={batch}", f"--gradient-bits={bits}"]
-    _on(hosts, ["-m", "trainer", "--preset=reference", "--epochs=1", "--threads=1", *asked])
+    _on(hosts, ["-m", "trainer", "--preset=reference", "--epochs=1", "--threads=1", "--force", *asked])
     summary: dict[str, Any] = json.loads((output / "summary.json").read_text())
     step = summary["seconds"] / summary["steps"]
     return {"reducing": summary["lost"]["communication"] * step, "step": step, "share": summary["share_of_ideal"]}

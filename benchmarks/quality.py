@@ -123,7 +123,7 @@ def _shuffled(parts: Parts, seed: int) -> Parts:
 
 
 def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) -> Figures:
-    config = parse(["--data", str(dataset), "--output", str(output), "--seed", str(seed), *options.option])
+    config = parse(["--data", str(dataset), "--output", str(output), "--seed", str(seed), "--force", *options.option])
     start = time.perf_counter()
     with Bars() as bars:
         summary = train_here(config, ranks=options.ranks, bars=bars)

@@ -72,7 +72,7 @@ def _settings(data: Path, output: Path, name: str, batch: int, options: argparse
     return parse(
         [
             *(f"--data={data}", f"--output={output}", f"--global-batch={batch}", f"--epochs={options.epochs}"),
-            *(f"--precision={options.precision}", f"--threads={options.threads}", *asked),
+            *(f"--precision={options.precision}", f"--threads={options.threads}", "--force", *asked),
         ]
     )
 

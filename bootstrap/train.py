@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
+from bootstrap.interrupt import name_of
 from bootstrap.progress import Bars
 from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.watch import RunView
 from trainer import faults
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
-from trainer.files import RECORD, SUMMARY, require_free
+from trainer.files import RECORD, SUMMARY, finished_summary, require_free
 
 STOP_SECONDS = 60
 """How long the launcher gives the ranks to end with a checkpoint, once they are asked to stop."""
@@ -35,11 +36,14 @@ _PAUSE_SECONDS = 0.3
 def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
     """Train with `ranks` processes on this machine; returns what summary.json says.
 
-    Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true. Raises TrainingError
-    with the trainer's own sentence, and ShoalError when it ends without one.
+    Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true, and `stopped_by` the
+    signal's name. A finished run that is to be gone on with is left as it is; `finished_before` is true then. Raises
+    TrainingError with the trainer's own sentence, and ShoalError when it ends without one.
     """
+    if config.resume and (finished := finished_summary(config.output)):
+        return {**finished, "finished_before": True}
     if not config.resume:
-        require_free(config.output)
+        require_free(config.output, force=config.force)
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / SUMMARY).unlink(missing_ok=True)
@@ -61,14 +65,14 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
             start_new_session=True,
         ) as running,
     ):
-        stopped = _watch(running, config.output, bars)
+        asked = _watch(running, config.output, bars)
     said = (config.output / LOG_NAME).read_text("utf-8", "replace")
     summary = read_summary(config.output)
-    if stopped and summary is None:
-        raise KeyboardInterrupt  # before there was anything to keep
-    if summary is None or (running.returncode and not stopped):
+    if asked and summary is None:
+        raise asked  # before there was anything to keep
+    if summary is None or (running.returncode and not asked):
         raise failure(said, f"the log is {config.output / LOG_NAME}")
-    return summary
+    return {**summary, "stopped_by": name_of(asked)} if asked and summary["stopped"] else summary
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -94,11 +98,11 @@ def failure(said: str, where: str) -> TrainingError | ShoalError:
     return ShoalError(f"the training ended without a result: {last[0].strip()}; {where}")
 
 
-def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> bool:
-    """Show progress until the run ends; returns whether it was asked to stop."""
+def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> KeyboardInterrupt | None:
+    """Show progress until the run ends; returns what asked it to stop, if anything did."""
     record = output / RECORD
     started = time.time()
-    stopped = False
+    asked: KeyboardInterrupt | None = None
     with Board(output / FOLDER) as board:
         view = RunView(bars, board)
         try:
@@ -106,17 +110,17 @@ def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> bool
                 try:
                     _look(record, started, view)
                     time.sleep(_PAUSE_SECONDS)
-                except KeyboardInterrupt:
-                    if stopped:
+                except KeyboardInterrupt as interrupt:
+                    if asked:
                         raise
-                    stopped = True
+                    asked = interrupt
                     running.send_signal(signal.SIGTERM)
         except BaseException:
             _end(running)
             raise
         finally:
             _look(record, started, view)  # its last lines came after the last look
-    return stopped
+    return asked
 
 
 def _look(record: Path, started: float, view: RunView) -> None:

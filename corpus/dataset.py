@@ -3,7 +3,6 @@
 h5py files must be opened inside a worker process, never before a fork.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any, BinaryIO, Self
 
 import h5py
 
+from corpus import claims
 from corpus.errors import DataError
-from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, Rows
+from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, Rows, columns
 from corpus.packing import StoredArray
 from corpus.settings import Settings
 from corpus.writing import DatasetWriter, write_dataset
@@ -90,12 +90,21 @@ class Dataset:
                     digest.update(split.name, name, getattr(rows, name))
         return digest.hexdigest(self.vocabulary)
 
+    def require_digest(self, found: str) -> None:
+        """Raise DataError where the digest that its arrays turned out to have is not the recorded one."""
+        if found != self.digest:
+            raise DataError(
+                f"{self.path} was changed since it was made: the digest of its arrays is {found}, but {self.digest} is "
+                "recorded; fetch it again, or make it again by `shoal preprocess`"
+            )
+
 
 def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
-    """Open a dataset for reading, checking its layout.
+    """Open a dataset for reading, checking all that it claims (claims.py).
 
     `content` is what to read where `path` is only a name, such as an address of S3: a file that can be sought in.
-    Raises DataError when the file is missing, is no Shoal dataset, or has another layout version.
+    Raises DataError when the file is missing, is no Shoal dataset, has another layout version, or claims what it cannot
+    hold.
     """
     try:
         file = h5py.File(path if content is None else content, "r")
@@ -107,47 +116,58 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
         said = " ".join((error.strerror or str(error)).split())
         raise DataError(f"{path} is no HDF5 file, or a damaged one: {said}") from error
     try:
-        return _read(path, file)
+        if content is not None:
+            return _read(path, file, content)
+        with Path(path).open("rb") as opened:
+            return _read(path, file, opened)
     except BaseException:
         file.close()
         raise
 
 
-def _read(path: Path | str, file: h5py.File) -> Dataset:
+def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
+    """What a damaged file makes HDF5 raise is any of these; its own messages say where."""
     try:
-        version = file.attrs.get("layout_version")
-        if version is not None and int(version) != LAYOUT_VERSION:
-            raise DataError(
-                f"{path} has layout version {version}, and this Shoal reads {LAYOUT_VERSION}; {_MAKE_AGAIN}"
-            )
-    except (TypeError, ValueError, OSError, RuntimeError) as error:
-        raise DataError(f"{path} is damaged: {error}; {_MAKE_AGAIN}") from error
+        version = claims.layout_version(file)
+        if version == LAYOUT_VERSION:
+            return _opened(path, file, content)
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OSError,
+        RuntimeError,
+        MemoryError,
+        DataError,
+    ) as error:
+        raise DataError(f"{path} is damaged: {' '.join(str(error).split())}; {_MAKE_AGAIN}") from error
     if version is None:
         raise DataError(f"{path} is an HDF5 file, but no Shoal dataset; `shoal preprocess` makes one")
-    try:
-        dataset = _opened(path, file)
-    except (AttributeError, KeyError, TypeError, ValueError, OSError, RuntimeError, DataError) as error:
-        raise DataError(f"{path} is damaged: {error}; {_MAKE_AGAIN}") from error
-    for split in (dataset.train, dataset.test):
-        rows = len(split)
-        if split.tokens.shape != (rows, dataset.settings.row_length) or any(
-            getattr(split, name).shape != (rows,) for name in ARRAYS[1:]
-        ):
-            raise DataError(f"{path} is damaged: the arrays of /{split.name} differ in length; {_MAKE_AGAIN}")
-    return dataset
+    raise DataError(f"{path} has layout version {version}, and this Shoal reads {LAYOUT_VERSION}; {_MAKE_AGAIN}")
 
 
-def _opened(path: Path | str, file: h5py.File) -> Dataset:
-    written = json.loads(file.attrs["settings"])
-    train, test = (Split(split, *(StoredArray(file[f"{split}/{name}"], path) for name in ARRAYS)) for split in SPLITS)
+def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
+    settings = claims.settings(file)
+    train, test = (
+        Split(name, *(StoredArray(claims.array(file, name, column), path) for column in columns(settings)))
+        for name in SPLITS
+    )
+    for split in (train, test):
+        if len({len(getattr(split, name)) for name in ARRAYS}) > 1:
+            raise DataError(f"the arrays of /{split.name} differ in length")
+    vocabulary = claims.words(file, "vocabulary", content)
+    if len(vocabulary) > settings.vocabulary_size:
+        raise DataError(f"it has {len(vocabulary):,} words, but its vocabulary size is {settings.vocabulary_size:,}")
     return Dataset(
         path=path,
         train=train,
         test=test,
-        vocabulary=list(file["vocabulary"].asstr()[:]),
-        stopwords=frozenset(file["stopwords"].asstr()[:]),
-        settings=Settings(**{**written, "rating_range": tuple(written["rating_range"])}),
-        counts=json.loads(file.attrs["counts"]),
-        digest=str(file.attrs["digest"]),
+        vocabulary=vocabulary,
+        stopwords=frozenset(claims.words(file, "stopwords", content)),
+        settings=settings,
+        counts=claims.counts(file),
+        digest=claims.digest(file),
         _file=file,
     )

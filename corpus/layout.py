@@ -4,6 +4,7 @@ The easy mistake is one row a chunk: writing and reading get slower by an order 
 1 MiB of whole rows. docs/dataset.md, "The file", has the layout in words.
 """
 
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ SPLITS = ("train", "test")
 ARRAYS = ("tokens", "lengths", "labels", "ratings")
 
 _CHUNK_BYTES = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
 class Rows(NamedTuple):
@@ -78,3 +80,8 @@ class ArraysDigest:
             whole.update(f"{split}/{name}\0".encode() + found.digest())
         whole.update("\n".join(vocabulary).encode())
         return whole.hexdigest()
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is what `ArraysDigest.hexdigest` gives; anything else must not become a name of a folder."""
+    return _DIGEST.fullmatch(text) is not None

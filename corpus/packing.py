@@ -10,6 +10,7 @@ import os
 import zlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,18 @@ def pack(chunk: Array) -> bytes:
     return deflate.compress(planes.data) + deflate.flush()
 
 
-def unpack(stored: bytes, out: Array) -> None:
+def unpack(stored: bytes, out: Array, whole: int) -> None:
     """The inverse of `pack`, for the first rows of a chunk: as many as `out`, which is contiguous, has.
 
-    Raises OSError for a damaged chunk, as HDF5 does.
+    `whole`: the bytes of the chunk, unpacked. Raises OSError, as HDF5 does, for a damaged chunk
+    and for one of another size.
     """
-    flat = out.reshape(-1)
+    flat, inflate = out.reshape(-1), zlib.decompressobj()
     try:
-        planes = np.frombuffer(zlib.decompress(stored), np.uint8).reshape(out.dtype.itemsize, -1)[:, : flat.size]
+        plain = inflate.decompress(stored, whole + 1)
+        if len(plain) != whole or not inflate.eof:
+            raise OSError(f"a chunk is no {whole} bytes when it is unpacked")
+        planes = np.frombuffer(plain, np.uint8).reshape(out.dtype.itemsize, -1)[:, : flat.size]
         flat[:] = planes[-1]
         for plane in planes[-2::-1]:
             flat <<= 8
@@ -106,6 +111,7 @@ class StoredArray:
         """The filters that its chunks went through."""
         self.stored_bytes: int = array.id.get_storage_size()
         self._packed = self.packing == "shuffle and gzip"
+        self._chunk_bytes = prod(array.chunks) * array.dtype.itemsize
         self._kept: tuple[int, Array] | None = None
 
     def __len__(self) -> int:
@@ -131,7 +137,7 @@ class StoredArray:
                 after = min(first + self.chunk_rows, len(self))
                 if start <= first and after <= end:
                     place = out[first - start : after - start]
-                    unpacking.append(threads.submit(unpack, self._stored(first), place))
+                    unpacking.append(threads.submit(unpack, self._stored(first), place, self._chunk_bytes))
                 else:
                     chunk, begin, stop = self._chunk(first, after), max(first, start), min(after, end)
                     out[begin - start : stop - start] = chunk[begin - first : stop - first]
@@ -145,13 +151,15 @@ class StoredArray:
         """The chunk of the rows from `first` to before `after`; kept, as the next slice often begins within it."""
         if self._kept is None or self._kept[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
-            unpack(self._stored(first), chunk)
+            unpack(self._stored(first), chunk, self._chunk_bytes)
             self._kept = first, chunk
         return self._kept[1]
 
     def _stored(self, first: int) -> bytes:
-        stored: bytes = self._array.id.read_direct_chunk((first, *(0 for _ in self.shape[1:])))[1]
-        return stored
+        skipped, stored = self._array.id.read_direct_chunk((first, *(0 for _ in self.shape[1:])))
+        if skipped:
+            raise OSError("a chunk did not go through all filters")
+        return bytes(stored)
 
 
 def _write(array: h5py.Dataset, first: int, stored: Array | bytes) -> None:

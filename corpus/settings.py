@@ -3,12 +3,14 @@
 The easy mistake is to leave one out: two datasets that differ must differ in their settings or in their input.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from corpus.errors import DataError
+from corpus.plain import require_fields
 from corpus.text import FIRST_WORD
 
 
@@ -54,6 +56,15 @@ class Settings:
         for holds, sentence in rules:
             if not holds:
                 raise DataError(sentence)
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Self:
+        """From what JSON made of `asdict`. Raises DataError for values that are none of settings."""
+        require_fields(cls, written)
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
+        }
+        return cls(**values)
 
     @property
     def token_dtype(self) -> np.dtype[Any]:

@@ -95,7 +95,9 @@ def preprocess(
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
     name = fingerprint(understanding.sources, settings, stopwords)
     with (
-        work_folder(_home(output), name, lambda folder: bool(list(folder.glob("*/_SUCCESS")))) as folder,
+        work_folder(
+            _home(output), name, lambda folder: bool(list(folder.glob("*/_SUCCESS"))), private=is_s3(output)
+        ) as folder,
         _name_without_patterns(folder) as work,
     ):
         _end_tasks(work / "tasks")  # of a run that was killed
@@ -138,7 +140,7 @@ def _home(output: str) -> Path:
     """Where the folder of the work is: in that of the results or, for those on S3, in one of their own."""
     if not is_s3(output):
         return Path(output)
-    return Path(tempfile.gettempdir()) / f"shoal-{os.getuid()}-{blake2b(output.encode(), digest_size=6).hexdigest()}"
+    return Path(tempfile.gettempdir()) / f"shoal-{os.geteuid()}-{blake2b(output.encode(), digest_size=6).hexdigest()}"
 
 
 def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:

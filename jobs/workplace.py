@@ -16,6 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from corpus.errors import DataError
+from corpus.private import private_folder
 from jobs.errors import FinalError, JobError
 
 # Locks that this process holds. A forked child, such as a worker of mrjob's, shares them until it closes them.
@@ -27,12 +28,15 @@ _OURS = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)
 
 
 @contextmanager
-def work_folder(home: Path, name: str, has_finished: Callable[[Path], bool]) -> Iterator[Path]:
+def work_folder(
+    home: Path, name: str, has_finished: Callable[[Path], bool], *, private: bool = False
+) -> Iterator[Path]:
     """A folder in `home` for the work of this name (12 hexadecimal digits), with what an earlier run of it left.
 
     It is gone afterwards, and `home` too where it was not there and stays empty. But where the work fails for a reason
     that may pass, and `has_finished` something, it stays, and the error says where. What runs of other names left in
-    `home` is removed. Raises DataError when the folder cannot be made, or another process works in it.
+    `home` is removed. `private`: others may write where `home` lies, so it has to be this user's alone. Raises
+    DataError when the folder cannot be made, is not private, or another process works in it.
     """
     folder = home / f".shoal-work-{name}"
     if home.exists() and not home.is_dir():
@@ -41,6 +45,8 @@ def work_folder(home: Path, name: str, has_finished: Callable[[Path], bool]) -> 
     try:
         with ExitStack() as claim:
             with _written(home):
+                if private:
+                    private_folder(home, "set TMPDIR to another folder")
                 home.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(home, folder)
                 free = claim.enter_context(_claimed(folder))

@@ -31,6 +31,7 @@ _MAY_CHANGE = frozenset(
         "record_every",
         "checkpoint_minutes",
         "resume",
+        "force",
         "rows_in",
         "cache",
         "threads",

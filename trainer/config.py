@@ -173,6 +173,9 @@ class TrainConfig:
     resume: bool = _option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
     )
+    force: bool = _option(
+        "train anew where --output holds a finished model; the new one takes its place at the end", default=False
+    )
     rows_in: str = _option(
         "where ranks have the rows: in memory, in memory and on the device that computes (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "

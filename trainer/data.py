@@ -19,6 +19,7 @@ from torch import Tensor
 
 from corpus.dataset import ARRAYS, SPLITS, Dataset, Split, open_dataset
 from corpus.dataset import Rows as Block
+from corpus.private import private_folder
 from corpus.text import FIRST_WORD
 from trainer.errors import TrainingError
 from trainer.losses import Scale
@@ -142,9 +143,15 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
                     "preprocess more texts"
                 )
         if rows_in == "disk" or (rows_in == "auto" and _bytes(dataset) > memory / 2):
-            training, test = _mapped(dataset, cache or default_cache())
+            training, test = _mapped(dataset, cache)
         else:
-            training, test = (_read(dataset, split) for split in (dataset.train, dataset.test))
+            try:
+                training, test = (_read(dataset, split) for split in (dataset.train, dataset.test))
+            except MemoryError:
+                raise TrainingError(
+                    f"{path}: its rows, {_bytes(dataset):,} bytes, do not fit into this machine's memory; "
+                    "take --rows-in disk, or fewer ranks"
+                ) from None
         held_out = max(1, int(len(training) * VALIDATION_SHARE))
         learnt = training[held_out:]
         for label, name in enumerate(("negative", "positive")):
@@ -180,9 +187,10 @@ def near(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
 
 def default_cache() -> Path:
     """Where unpacked rows are kept unless another folder is named: one for each user, where a disk is for certain:
-    /tmp is in memory on many systems."""
+    /tmp is in memory on many systems. Raises DataError where the folder under its name may be another user's."""
     home = Path("/var/tmp")  # noqa: S108
-    return (home if home.is_dir() else Path(tempfile.gettempdir())) / f"shoal-rows-{os.getuid()}"
+    home = home if home.is_dir() else Path(tempfile.gettempdir())
+    return private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
 
 
 def _scale(dataset: Dataset) -> Scale:
@@ -196,12 +204,12 @@ def _bytes(dataset: Dataset) -> int:
     return row * (len(dataset.train) + len(dataset.test))
 
 
-def _mapped(dataset: Dataset, folder: Path) -> tuple[Rows, Rows]:
+def _mapped(dataset: Dataset, cache: Path | None) -> tuple[Rows, Rows]:
     try:
-        arrays = map_rows(dataset, folder, partial(_check, dataset))
+        arrays = map_rows(dataset, cache or default_cache(), partial(_check, dataset))
     except OSError as error:
         raise TrainingError(
-            f"cannot write to {error.filename or folder}: {error.strerror}; choose another --cache"
+            f"cannot write to {error.filename or cache}: {error.strerror}; choose another --cache"
         ) from error
     if dataset.settings.labelled:
         for of_split in arrays.values():

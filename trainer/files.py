@@ -8,20 +8,34 @@ from typing import Any
 
 from trainer.errors import TrainingError
 
-RECORD, SUMMARY, CHECKPOINTS = "record.jsonl", "summary.json", "checkpoints"
+RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model.pt"
 CHECKPOINT = "step-*.pt"
 """How checkpoints are named."""
 _LAST_LINE_BYTES = 1 << 20
 
 
-def require_free(output: Path) -> None:
-    """Raise TrainingError where a run from the beginning would remove what an unfinished one can go on from."""
+def require_free(output: Path, *, force: bool) -> None:
+    """Raise TrainingError where a run from the beginning would remove what an unfinished one can go on from, or,
+    without `force`, put its model in the place of a finished one."""
     checkpoints = output / CHECKPOINTS
     if any(checkpoints.glob(CHECKPOINT)) and not _has_ended(output):
         raise TrainingError(
             f"{checkpoints} holds checkpoints of a run that has not ended; go on with --resume, or remove that folder, "
             "or choose another --output"
         )
+    if not force and (output / MODEL).exists():
+        raise TrainingError(
+            f"{output / MODEL} is a finished model; add --force to train one in its place, or choose another --output"
+        )
+
+
+def finished_summary(output: Path) -> dict[str, Any] | None:
+    """What the summary of a run says that came to its end and left its model; None for any other."""
+    with suppress(OSError, ValueError):
+        summary = json.loads((output / SUMMARY).read_text("utf-8"))
+        if isinstance(summary, dict) and summary.get("stopped") is False and (output / MODEL).exists():
+            return summary
+    return None
 
 
 def _has_ended(output: Path) -> bool:

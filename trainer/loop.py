@@ -28,12 +28,12 @@ from trainer.data import Data
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import MOST_WORDS, Exchange, Report
-from trainer.files import CHECKPOINTS, RECORD, SUMMARY, write_json
+from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY, write_json
 from trainer.losses import Loss
 from trainer.metrics import measures
 from trainer.optimise import learning_rate, optimiser
 from trainer.order import Order
-from trainer.predict import FILE_NAME, save_model
+from trainer.predict import save_model
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import first_rates, own_rates
@@ -381,7 +381,7 @@ class _Run:
         best = self.progress.best
         assert best is not None  # every epoch was evaluated
         save_model(
-            self.config.output / FILE_NAME,
+            self.config.output / MODEL,
             name=self.config.model,
             settings=self._model_settings(),
             loss=self.loss.plain(),

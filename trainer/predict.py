@@ -17,11 +17,11 @@ from corpus.text import PADDING, encode, word_ids, words
 from trainer import models
 from trainer.data import Rows
 from trainer.errors import TrainingError
-from trainer.files import write_whole
+from trainer.files import MODEL, write_whole
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 
-FILE_NAME = "model.pt"
+FILE_NAME = MODEL
 FORMAT = 3
 
 _BATCH = 512

@@ -24,11 +24,11 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     """The dataset, where `config` wants its rows, and an output folder to write to.
 
     Raises TrainingError on all ranks when one of them cannot have it, or was told of another dataset or run; and where
-    a run from the beginning would remove what an unfinished one can go on from.
+    a run from the beginning would remove what an unfinished one can go on from, or replace a model unasked.
     """
     with ranks.agreement():
         if ranks.first and not _goes_on(config):
-            require_free(config.output)
+            require_free(config.output, force=config.force)
     free = min(ranks.gather(free_memory()))  # before any rank has filled some
     with ranks.agreement(patiently=True):
         if config.slow and max(config.slow) >= ranks.size:
@@ -56,7 +56,8 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
 def saved(config: TrainConfig, ranks: Ranks, digest: str) -> tuple[dict[str, Any] | None, list[str]]:
     """The state to go on from, or None to start from the beginning; and what to say of it, on the first rank.
 
-    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run.
+    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run, and as `data` does
+    where there is none.
     """
     folder = config.output / CHECKPOINTS
     state, notes = None, []
@@ -67,7 +68,9 @@ def saved(config: TrainConfig, ranks: Ranks, digest: str) -> tuple[dict[str, Any
             for passed_over in checkpoint.damaged(folder, path):
                 notes.append(f"{passed_over} is damaged; {from_here}")
                 checkpoint.set_aside(passed_over)
-            if state is not None:
+            if state is None:
+                require_free(config.output, force=config.force)
+            else:
                 notes += checkpoint.check(state, config.plain(), digest, where=folder)
     return ranks.from_first(state), notes
 

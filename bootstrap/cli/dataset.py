@@ -6,7 +6,7 @@ see everything.
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from math import prod
 from textwrap import fill
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import size
 from bootstrap.cli.output import add_json, percent, show
-from corpus.errors import DataError
+from jobs.shown import printable
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it."""
     with _opened(args.file, whole=args.check) as (dataset, stored_bytes):
         if args.check:
-            _check(args.file, dataset)
+            dataset.require_digest(dataset.computed_digest())
         content = _content(args.file, dataset, stored_bytes, args.sample)
         content["checked"] = args.check
     show(args, content, _page(content))
@@ -80,16 +80,10 @@ def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
         with closing(open_range(address, ahead=_READ_AHEAD)) as file, open_dataset(address, file) as dataset:
             yield dataset, file.seek(0, 2)
         return
-    with readable(address) as path, open_dataset(path) as dataset:
-        yield dataset, path.stat().st_size
-
-
-def _check(address: str, dataset: "Dataset") -> None:
-    if (found := dataset.computed_digest()) != dataset.digest:
-        raise DataError(
-            f"{address} was changed since it was made: the digest of its arrays is {found}, but {dataset.digest} is "
-            "recorded; fetch it again, or make it again by `shoal preprocess`"
-        )
+    with ExitStack() as stack:
+        path = stack.enter_context(readable(address))
+        content = stack.enter_context(path.open("rb")) if is_s3(address) else None
+        yield stack.enter_context(open_dataset(address, content)), path.stat().st_size
 
 
 def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -> dict[str, Any]:
@@ -177,7 +171,7 @@ def _said(value: object) -> str:
         return " to ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "none" if value is None else str(value)
+    return "none" if value is None else printable(str(value))
 
 
 def _row(row: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """`shoal`: from the first moment on Ctrl-C ends it with a word and status 130; all else is in `bootstrap.cli.verbs`.
 
-Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted. The easy mistake is to import the verbs
-here: that takes half a second, in which Ctrl-C would be a traceback.
+Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by Ctrl-C, 143 by SIGTERM. The easy mistake
+is to import the verbs here: that takes half a second, in which Ctrl-C would be a traceback.
 """
 
 import os
@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-_INTERRUPTED = 130
+from bootstrap.interrupt import Interrupt, name_of, status_of
+
 _PROCESS = os.getpid()
 
 
@@ -21,15 +22,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from bootstrap.cli.verbs import run
 
         return run(arguments, _interrupt)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as asked:
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
-        return _INTERRUPTED
+        return status_of(name_of(asked))
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     if os.getpid() != _PROCESS:  # a process forked by a library, which inherited this handler
-        os._exit(_INTERRUPTED)
-    raise KeyboardInterrupt
+        os._exit(128 + number)
+    raise Interrupt(number)
 
 
 if __name__ == "__main__":

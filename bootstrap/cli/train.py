@@ -9,9 +9,11 @@ from typing import Any
 from bootstrap.cli.named import account_of, add_where, checked, dollars
 from bootstrap.cli.output import add_json, percent, summary
 from bootstrap.errors import UsageError
+from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 from trainer.config import TrainConfig, add_arguments, from_args
 from trainer.errors import TrainingError
+from trainer.files import MODEL
 
 _MOST_RANKS = 8
 """So many have a line each in the profile."""
@@ -23,8 +25,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "train",
         help="train a model on a dataset",
         description="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in "
-        "proportion to their measured speed. Ctrl-C stops with a checkpoint; --resume goes on. With --deployment its "
-        "GPU nodes are started for the training, and paid for until it ends.",
+        "proportion to their measured speed. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: 143); "
+        "--resume goes on. With --deployment its GPU nodes are started for the training, and paid for until it ends.",
         epilog="Examples: shoal train --deployment starter --output results/model; shoal train --local --nodes 2 "
         "--slow 1:2.0 --data results/data/dataset.h5 --output results/model",
     )
@@ -71,11 +73,18 @@ def run(args: argparse.Namespace) -> int:
                 bars=bars,
             )
     summary(args, result, rows(result, config.output))
+    if result["stopped"]:
+        return status_of(result.get("stopped_by", "SIGINT"))
     return 1 if result.get("refused") else 0
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The figures a person looks at."""
+    if result.get("finished_before"):
+        return [
+            ("model", str(output / MODEL)),
+            ("finished", "before: nothing is left to train; --force instead of --resume trains anew"),
+        ]
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows given to each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
@@ -86,7 +95,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
         return [*speed, *_share(result), *profile(result), stopped, *_refused(result)]
     return [
-        ("model", str(output / "model.pt")),
+        ("model", str(output / MODEL)),
         *speed,
         *_share(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
@@ -172,6 +181,9 @@ def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def _config(args: argparse.Namespace, data: Path) -> TrainConfig:
     try:
-        return from_args(argparse.Namespace(**{**vars(args), "data": data}))
+        config = from_args(argparse.Namespace(**{**vars(args), "data": data}))
     except TrainingError as error:
         raise UsageError(str(error)) from error
+    if config.resume and config.force:
+        raise UsageError("--resume goes on with a run, and --force begins one anew; give one of them")
+    return config

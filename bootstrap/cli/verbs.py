@@ -71,7 +71,8 @@ on this machine, for nothing:
   shoal demo                           all of that against an emulator
   shoal preprocess --local, shoal train --local, shoal predict
 
-`shoal VERB --help` explains a verb. Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted.
+`shoal VERB --help` explains a verb. Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by
+Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
 """
 
 

@@ -269,8 +269,8 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Pat
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
     said, _ = running.communicate(timeout=120)
-    assert running.returncode == 0
-    assert json.loads(said)["stopped"] is True
+    assert running.returncode == 130
+    assert (json.loads(said)["stopped"], json.loads(said)["stopped_by"]) == (True, "SIGINT")
     assert left_behind(mark) == []
     again = shoal("train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "40", "--resume", "--json")
     assert again.returncode == 0, again.stderr
@@ -363,21 +363,25 @@ def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> N
         assert time.monotonic() < deadline
         time.sleep(0.1)
     running.send_signal(signal.SIGHUP)
-    running.wait(timeout=90)
+    assert running.wait(timeout=90) == 128 + signal.SIGHUP
     assert left_behind(mark) == []
 
 
 def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(dataset: Path, tmp_path: Path) -> None:
     command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "1", "--json"]
     assert shoal(*command[1:]).returncode == 0
+    refused = shoal(*command[1:])
+    assert (refused.returncode, "is a finished model; add --force" in refused.stderr) == (1, True)
+    command.append("--force")
     again = subprocess.Popen(list(map(os.fspath, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while (tmp_path / "summary.json").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    again.send_signal(signal.SIGINT)
+    again.send_signal(signal.SIGTERM)
     said, _ = again.communicate(timeout=90)
-    assert again.returncode == 130 or json.loads(said)["stopped"] is True
+    assert again.returncode == 143
+    assert not said or json.loads(said)["stopped"] is True
 
 
 def test_a_text_is_answered_before_the_next_is_given(dataset: Path, tmp_path: Path) -> None:

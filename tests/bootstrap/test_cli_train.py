@@ -1,9 +1,16 @@
 """What a person reads at the end of a training."""
 
+import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from bootstrap.cli.main import main
 from bootstrap.cli.train import rows
+from bootstrap.fleet import ENDING_SIGNALS
 
 QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
 SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
@@ -93,3 +100,45 @@ def test_the_cost_is_told_as_an_upper_bound_where_nodes_are_spot() -> None:
 def test_here_nothing_costs_and_elsewhere_it_may_be_unknown() -> None:
     assert "cost of the nodes" not in dict(told(summary([QUICK])))
     assert "cost of the nodes" not in dict(told(summary([QUICK], nodes=[node("a", 1)], cost=None)))
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """The command sets handlers for the whole process."""
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [
+        (summary([QUICK]), 0),
+        (summary([QUICK], stopped=True, stopped_by="SIGINT"), 130),
+        (summary([QUICK], stopped=True, stopped_by="SIGTERM"), 143),
+        (summary([QUICK], stopped=True), 130),
+    ],
+)
+@pytest.mark.parametrize("where", ["here", "on a deployment"])
+def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
+    result: dict[str, Any], status: int, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bootstrap.train.train_here", lambda *_, **__: result)
+    monkeypatch.setattr("bootstrap.train_remote.train_on", lambda *_, **__: result)
+    monkeypatch.setattr("bootstrap.deployment.find", lambda *_: None)
+    place = ["--local", "--data", "d.h5"] if where == "here" else ["--deployment", "mine", "--region", "us-east-1"]
+    assert main(["train", *place, "--output", "out", "--json"]) == status
+    assert json.loads(capsys.readouterr().out) == result
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_run_that_was_finished_before_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.pt").write_text("")
+    (tmp_path / "summary.json").write_text('{"stopped": false}')
+    asked = ["train", "--local", "--data", "d.h5", "--output", str(tmp_path)]
+    assert main([*asked, "--resume"]) == 0
+    assert "finished  before: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
+    assert main([*asked, "--resume", "--force"]) == 2
+    assert "--resume goes on with a run, and --force begins one anew" in capsys.readouterr().err

@@ -70,6 +70,29 @@ def test_a_run_that_was_stopped_is_left_as_it_is_by_one_from_the_beginning(tmp_p
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
+def finished(folder: Path) -> dict[str, str]:
+    """The files of a run that came to its end."""
+    files = {"model.pt": "a model", "record.jsonl": "{}\n", "summary.json": '{"stopped": false}', "train.log": "said"}
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    return files
+
+
+def test_a_finished_model_is_left_as_it_is_without_force(tmp_path: Path) -> None:
+    files = finished(tmp_path)
+    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"), Bars() as bars:
+        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+
+
+def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    files = finished(tmp_path)
+    with Bars() as bars:
+        found = train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
+    assert found == {"stopped": False, "finished_before": True}
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+
+
 def test_output_without_a_failure_is_told_by_its_last_line() -> None:
     found = failure("one\nImportError: no torch\n=====\n", WHERE)
     assert isinstance(found, ShoalError)

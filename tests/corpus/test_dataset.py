@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpus.counts import published
 from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 
 VOCABULARY = ["good", "bad", "it's"]
+NO_COUNTS = published({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
 
 
 def rows(count: int, length: int = 4, seed: int = 0) -> Rows:
@@ -62,11 +64,11 @@ def test_a_dataset_says_what_it_was_made_with(tmp_path: Path) -> None:
         vocabulary=VOCABULARY,
         settings=chosen,
         stopwords=frozenset({"of"}),
-        counts={"lines": 7},
+        counts=NO_COUNTS,
     )
     with open_dataset(path) as dataset:
         assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (chosen, VOCABULARY, {"of"})
-        assert (dataset.counts, len(dataset.train), len(dataset.test)) == ({"lines": 7}, 3, 2)
+        assert (dataset.counts, len(dataset.train), len(dataset.test)) == (NO_COUNTS, 3, 2)
 
 
 def test_any_change_of_the_rows_changes_the_digest(tmp_path: Path) -> None:
@@ -235,7 +237,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_vocabulary_past_64_kilobytes_is_kept(tmp_path: Path) -> None:
     words = [f"w{'x' * (number % 40)}{number}" for number in range(20_000)]
-    with DatasetWriter(tmp_path / "d.h5", Settings(row_length=4)) as writer:
+    with DatasetWriter(tmp_path / "d.h5", Settings(row_length=4, vocabulary_size=20_000)) as writer:
         writer.finish(vocabulary=words, stopwords=frozenset(words), counts={})
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert dataset.vocabulary == words
@@ -250,7 +252,8 @@ def test_a_changed_chunk_changes_the_digest_and_a_broken_one_is_said(tmp_path: P
     with open_dataset(path) as dataset:
         assert dataset.digest == digest != dataset.computed_digest()
     with h5py.File(path, "r+") as file:
-        file["train/tokens"].id.write_direct_chunk((0, 0), b"no deflate stream")
+        stored = file["train/tokens"].id.read_direct_chunk((0, 0))[1]
+        file["train/tokens"].id.write_direct_chunk((0, 0), b"x" * len(stored))
     with (
         open_dataset(path) as dataset,
         pytest.raises(DataError, match=r"d\.h5 is damaged: /train/tokens cannot be read"),

@@ -22,3 +22,19 @@ def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is a file; choose another"), work_folder(tmp_path / "out", NAME, bool):
         pass
     assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_folder_where_others_may_write_is_used_by_nobody_but_its_user(tmp_path: Path) -> None:
+    home = tmp_path / "shoal-1000-0123456789ab"
+    with work_folder(home, NAME, bool, private=True) as folder:
+        assert home.stat().st_mode & 0o777 == 0o700
+        assert folder.parent == home
+    assert not home.exists()
+    (tmp_path / "elsewhere").mkdir()
+    home.symlink_to(tmp_path / "elsewhere")
+    with (
+        pytest.raises(DataError, match=r"is a link, so Shoal does not trust it; remove it, or set TMPDIR"),
+        work_folder(home, NAME, bool, private=True),
+    ):
+        pass
+    assert list((tmp_path / "elsewhere").iterdir()) == []

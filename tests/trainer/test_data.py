@@ -1,17 +1,22 @@
 """What a run reads from a dataset, and what it refuses to learn from."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 
+import h5py
 import numpy as np
 import pytest
 import torch
 
 from corpus.dataset import Rows as Written
-from corpus.dataset import write_dataset
+from corpus.dataset import open_dataset, write_dataset
+from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.data import Rows, load
 from trainer.errors import TrainingError
+from trainer.mapped import map_rows
 
 
 def written(count: int, **changes: np.ndarray) -> Written:
@@ -127,6 +132,96 @@ def test_what_a_cleaner_of_old_files_has_left_is_written_again(dataset: Path, tm
     for spoil in (lambda: (home / "test.labels.npy").unlink(), lambda: os.truncate(home / "train.tokens.npy", 999)):
         spoil()
         assert np.array_equal(load(dataset, rows_in="disk", cache=tmp_path).training.tokens, expected.tokens)
+
+
+@pytest.fixture
+def folder_of_a_person(tmp_path: Path) -> Path:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "chapter1.txt").write_text("all there is")
+    return folder
+
+
+@pytest.mark.parametrize("digest", ["{}", "../thesis", "", ".", "a" * 31, "a" * 33, "a" * 32 + "\n"])
+def test_a_digest_that_is_none_never_becomes_a_folder(
+    dataset: Path, tmp_path: Path, folder_of_a_person: Path, digest: str
+) -> None:
+    digest = digest.format(folder_of_a_person)
+    file = tmp_path / "d.h5"
+    file.write_bytes(dataset.read_bytes())
+    with h5py.File(file, "r+") as opened:
+        opened.attrs["digest"] = digest
+    with pytest.raises(DataError, match="its digest is not 32 hexadecimal digits"):
+        load(file, rows_in="disk", cache=tmp_path / "cache")
+    # Nor where whoever opened the file would have believed it.
+    with open_dataset(dataset) as believed, pytest.raises(DataError, match="is no digest"):
+        map_rows(replace(believed, digest=digest), tmp_path / "cache", lambda _split, _rows: None)
+    assert [path.name for path in folder_of_a_person.iterdir()] == ["chapter1.txt"]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_of_the_same_name_that_holds_other_things_is_left_alone(
+    dataset: Path, tmp_path: Path, folder_of_a_person: Path
+) -> None:
+    home = tmp_path / "cache" / load(dataset).digest
+    home.parent.mkdir()
+    folder_of_a_person.rename(home)
+    with pytest.raises(TrainingError, match="Directory not empty; choose another --cache"):
+        load(dataset, rows_in="disk", cache=tmp_path / "cache")
+    assert [path.name for path in home.iterdir()] == ["chapter1.txt"]
+
+
+@pytest.mark.parametrize("name", ["{}", ".{}.partial", "{}.lock"])
+def test_no_link_in_the_cache_is_followed(dataset: Path, tmp_path: Path, folder_of_a_person: Path, name: str) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (folder_of_a_person / "train.tokens.npy").write_text("rows of somebody")
+    is_lock = name.endswith("lock")
+    link = cache / name.format(load(dataset).digest)
+    link.symlink_to(folder_of_a_person / "chapter1.txt" if is_lock else folder_of_a_person)
+    with pytest.raises(TrainingError, match="choose another --cache"):
+        load(dataset, rows_in="disk", cache=cache)
+    assert (folder_of_a_person / "train.tokens.npy").read_text() == "rows of somebody"
+    assert (folder_of_a_person / "chapter1.txt").read_text() == "all there is"
+
+
+def test_rows_are_kept_only_under_the_digest_that_they_have(dataset: Path, tmp_path: Path) -> None:
+    """Or a run on the dataset that has this digest would learn from others."""
+    whole = load(dataset)
+    file = tmp_path / "d.h5"
+    file.write_bytes(dataset.read_bytes())
+    with h5py.File(file, "r+") as opened:
+        opened["train/labels"][:] = 1 - opened["train/labels"][:]
+    with pytest.raises(DataError, match="was changed since it was made"):
+        load(file, rows_in="disk", cache=tmp_path / "cache")
+    kept = load(dataset, rows_in="disk", cache=tmp_path / "cache")
+    assert np.array_equal(kept.training.labels, whole.training.labels)
+
+
+def test_the_cache_of_another_user_is_not_used(
+    dataset: Path, tmp_path: Path, folder_of_a_person: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else the folder of that name may be is in tests/corpus/test_private.py."""
+    nobody = 1_000_000 + os.getpid()
+    monkeypatch.setattr("trainer.data.os.geteuid", lambda: nobody)
+    place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"
+    place.symlink_to(folder_of_a_person)
+    try:
+        with pytest.raises(
+            DataError, match=rf"{place.name} is a link, .*; remove it, or name another folder by --cache"
+        ):
+            load(dataset, rows_in="disk")
+    finally:
+        place.unlink()
+
+
+def test_rows_that_fill_more_than_the_memory_are_said(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", full)
+    with pytest.raises(TrainingError, match="its rows, 105,600 bytes, do not fit into this machine's memory; take --r"):
+        load(dataset)
 
 
 def test_rows_go_to_disk_where_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:

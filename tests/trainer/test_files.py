@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import TrainingError
-from trainer.files import require_free
+from trainer.files import finished_summary, require_free
 
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
 
@@ -20,7 +20,7 @@ def output(tmp_path: Path) -> Path:
 
 def refused(output: Path) -> bool:
     try:
-        require_free(output)
+        require_free(output, force=True)
     except TrainingError as error:
         return "of a run that has not ended; go on with --resume, or remove that folder" in str(error)
     return False
@@ -59,5 +59,26 @@ def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
 def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
-    require_free(tmp_path)
-    require_free(tmp_path / "missing")
+    require_free(tmp_path, force=False)
+    require_free(tmp_path / "missing", force=False)
+
+
+def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_text("")
+    with pytest.raises(
+        TrainingError, match=r"model\.pt is a finished model; add --force .*, or choose another --output"
+    ):
+        require_free(tmp_path, force=False)
+    require_free(tmp_path, force=True)
+
+
+@pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
+def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: str | None) -> None:
+    (tmp_path / "summary.json").write_text(ENDED)
+    assert finished_summary(tmp_path) is None  # its model is not there
+    (tmp_path / "model.pt").write_text("")
+    assert finished_summary(tmp_path) == {"kind": "end", "stopped": False}
+    (tmp_path / "summary.json").unlink()
+    if summary is not None:
+        (tmp_path / "summary.json").write_text(summary, "utf-8", "surrogateescape")
+    assert finished_summary(tmp_path) is None

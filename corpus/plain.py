@@ -1,0 +1,55 @@
+"""Whether plain values, such as JSON makes, are of the types that a dataclass says.
+
+The easy mistake is to let Python compare them: 4.0 and True are row lengths for it, until something is counted by them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+from corpus.errors import DataError
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The object that a text is in JSON, without numbers that are none and letters that no file can hold.
+
+    Raises DataError for any other text.
+    """
+    try:
+        found = json.loads(text, parse_constant=_no_number)
+        json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"it is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise DataError("it is no JSON object")
+    return found
+
+
+def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
+    """Raise DataError unless all values are fields of a dataclass, and of their types; a list is a tuple, too."""
+    types = {entry.name: entry.type for entry in fields(kind)}
+    for name, value in values.items():
+        if name not in types:
+            raise DataError(f"nothing is known of {name!r}")
+        if not _fits(value, types[name]):
+            raise DataError(f"{name} is of another type than {getattr(types[name], '__name__', types[name])}")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if isinstance(kind, UnionType):
+        return any(_fits(value, each) for each in get_args(kind))
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        kinds = [parts[0]] * len(value) if parts[1:] == (...,) and isinstance(value, (list, tuple)) else list(parts)
+        return isinstance(value, (list, tuple)) and len(value) == len(kinds) and all(map(_fits, value, kinds))
+    if kind is NoneType or kind is None:
+        return value is None
+    if kind is float:
+        return type(value) in (int, float)
+    return type(value) is (origin or kind)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
