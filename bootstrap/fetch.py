@@ -18,9 +18,9 @@ from bootstrap.objects import Place
 from bootstrap.progress import Bars
 from infra import topology
 from jobs.shown import printable
+from trainer.files import MODEL
 
 _CHECKPOINTS = "checkpoints/"
-MODEL = "model.pt"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,8 @@ from jobs.merge import DATASET_NAME
 from jobs.shown import printable
 from jobs.storage import is_s3
 from trainer.config import TrainConfig
-from trainer.files import RECORD, SUMMARY
+from trainer.errors import TrainingError
+from trainer.files import MODEL, RECORD, SUMMARY, require_free
 
 _PAUSE_SECONDS = 1.0
 _LOOK_AT_NODES_SECONDS = 15
@@ -60,6 +61,7 @@ def train_on(
     nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises TrainingError, and ShoalError also when
     another training uses the nodes.
     """
+    _require_free(config, output)
     _refuse_beside_another(deployment)
     place = _dataset(deployment, dataset, bars)
     name = _unfinished(deployment, bars) if config.resume else _new_name(deployment)
@@ -97,6 +99,16 @@ def train_on(
         "cost": cost,
         "refused": refused,
     }
+
+
+def _require_free(config: TrainConfig, output: Path) -> None:
+    """Raise TrainingError where what the run brings would take the place of a finished model, unless that is forced."""
+    if not config.resume:
+        require_free(output, force=config.force)
+    elif (output / MODEL).exists():
+        raise TrainingError(
+            f"{output / MODEL} is a finished model, and what goes on would take its place; choose another --output"
+        )
 
 
 def _names_prefix(deployment: Deployment) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from bootstrap import objects
 from bootstrap.cli.train import rows as summary_rows
+from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.progress import Bars
 from bootstrap.run_scripts import Run
@@ -23,6 +24,7 @@ from embedded.aws import EmbeddedAws
 from tests.events import points
 from tests.fleet import BUCKET, Fleet
 from trainer.config import Slowed, TrainConfig
+from trainer.errors import TrainingError
 
 ROOT = Path(__file__).parents[2]
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
@@ -194,3 +196,23 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
     assert note.endswith(f"; going on from step {starts[1]}")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_finished_model_is_not_replaced_and_no_node_is_raised_for_it(aws, tmp_path: Path, resume: bool) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    (tmp_path / "model.pt").write_bytes(b"finished")
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
+    with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
+        train_on(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+    activities = one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"]
+    assert activities == []
+
+
+def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    (tmp_path / "model.pt").write_bytes(b"finished")
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
+    missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
+    with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
+        train_on(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)
