@@ -6,7 +6,7 @@ PACKAGES := bootstrap corpus embedded infra jobs trainer
 # Python of the machines that AWS runs, for which wheels are brought along.
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
-GPU_PYTHONS := 3.11 3.12 3.13
+GPU_PYTHONS := 3.11 3.12 3.13 3.14
 # What wheels of a machine (x86_64, aarch64) may be called.
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
 DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check --only-binary=:all:
@@ -100,7 +100,7 @@ $(EMR): bootstrap/emr/requirements.txt .venv/bin/python
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
-build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python
+build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of GPU nodes"
 	@rm -rf $(basename $@) && mkdir -p $(basename $@)
 	@for version in $(GPU_PYTHONS); do \

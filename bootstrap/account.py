@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 """What a service's list says of one thing."""
 
 
-_CONFIG = Config(connect_timeout=5)
+_CONFIG = Config(connect_timeout=5, read_timeout=20)
 
 
 def connect(region: str | None = None, config: Config = _CONFIG) -> boto3.Session:

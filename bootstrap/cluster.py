@@ -5,6 +5,7 @@ streaming task's own words never get into it. What a step wants its user to know
 """
 
 import gzip
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap import objects
+from bootstrap import names, objects
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
-from bootstrap.patience import patiently
+from bootstrap.patience import Left, patiently
+from bootstrap.progress import note
 from bootstrap.remote import Command
-from bootstrap.step_arguments import Workers, workers
+from bootstrap.step_arguments import Workers, step_name, workers
 from corpus.errors import DataError
 from infra import catalog, topology
 
@@ -36,7 +38,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 # other runs' steps.
 _KILL = """\
 command -v yarn >/dev/null || exit 0
-yarn application -list | awk '/shoal {run}:/ {{print $1}}' | xargs --no-run-if-empty yarn application -kill
+yarn application -list | grep -F {name} | awk '{{print $1}}' | xargs --no-run-if-empty yarn application -kill
 """
 
 
@@ -78,14 +80,20 @@ class Cluster:
     def cancelling(self, ids: Collection[str], run: str) -> Iterator[None]:
         """What is left of these steps is cancelled on leaving by an error, unless it is that AWS cannot be reached.
 
-        `run` is in the names of the jobs that the steps give to YARN.
+        `run` is in the names of the jobs that the steps give to YARN. Raises Left when the user does not wait until AWS
+        answers, so that they could be cancelled: they go on.
         """
         try:
             yield
         except (BotoCoreError, ClientError):
             raise  # the cluster works on, and whoever comes back finds the steps
         except BaseException:
-            self._cancel(ids, run)
+            try:
+                if patiently.away:
+                    note("the steps are cancelled as soon as AWS answers; Ctrl-C again leaves at once, and they go on")
+                self._cancel(ids, run)
+            except KeyboardInterrupt as asked:
+                raise Left(asked) from None
             raise
 
     def wait(self, step_id: str, failure: Place, tick: Callable[[], None]) -> None:
@@ -147,7 +155,8 @@ class Cluster:
         """End what is left of the steps, and wait until they write no more."""
         if not (states := self._unfinished(ids)):
             return
-        self._emr.cancel_steps(ClusterId=self.id, StepIds=list(states), StepCancellationOption="TERMINATE_PROCESS")
+        cancel = partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(states))
+        patiently(partial(cancel, StepCancellationOption="TERMINATE_PROCESS"))
         deadline = time.monotonic() + _CANCEL_SECONDS
         while self._unfinished(ids) and time.monotonic() < deadline:
             time.sleep(_FIRST_PAUSE)
@@ -156,10 +165,15 @@ class Cluster:
                 ClusterId=self.id, InstanceGroupTypes=["MASTER"], InstanceStates=["RUNNING"]
             )
             for node in nodes["Instances"]:
-                Command(self._session, node["Ec2InstanceId"], _KILL.format(run=run)).wait()
+                Command(self._session, node["Ec2InstanceId"], _kill(run)).wait()
 
     def _unfinished(self, ids: Collection[str]) -> dict[str, str]:
         """The states of those steps that have not ended, by their ids."""
-        described = {each: self._emr.describe_step(ClusterId=self.id, StepId=each) for each in ids}
+        described = {each: patiently(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
         states = {each: step["Step"]["Status"]["State"] for each, step in described.items()}
         return {each: state for each, state in states.items() if state in _GOING_ON}
+
+
+def _kill(run: str) -> str:
+    """The script that ends a run's applications. Raises ShoalError for what is no run's name."""
+    return _KILL.format(name=shlex.quote(step_name(names.work(run), "")))

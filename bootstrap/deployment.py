@@ -46,7 +46,7 @@ class Deployment:
         if place.bucket not in (raw, data):
             raise ShoalError(
                 f"the deployment's nodes may not read {address}; copy it first, with aws s3 cp, to s3://{raw} "
-                f"(reviews) or s3://{data} (datasets)"
+                f"(reviews) or s3://{data}/{topology.DATASETS_PREFIX}DIGEST/ (datasets)"
             )
         return place
 

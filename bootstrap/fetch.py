@@ -4,7 +4,6 @@ The easy mistake is to fetch half a file and then skip it for being there: files
 the time of change of their object, by which they are known the next time.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from bootstrap import objects
+from bootstrap.below import below
 from bootstrap.errors import ShoalError
-from bootstrap.objects import TRANSFER
+from bootstrap.objects import Place
 from bootstrap.progress import Bars
 from infra import topology
+from jobs.shown import printable
+from trainer.files import MODEL
 
-_PARTIAL = ".partial"
 _CHECKPOINTS = "checkpoints/"
-MODEL = "model.pt"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +36,13 @@ class Object:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What was copied, and what was there already."""
+    """What was copied, what was there already, and in `refused` a sentence for each object that can be no file here."""
 
     runs: list[str]
     copied: int
     present: int
     bytes: int
+    refused: list[str]
 
 
 def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
@@ -51,7 +53,7 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
     found: dict[str, list[Object]] = {}
     for each in _listed(s3, bucket):
         run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
-        if not name or name.endswith("/") or name.startswith(_CHECKPOINTS) or ".." in name.split("/"):
+        if name.startswith(_CHECKPOINTS) or objects.is_marker(each["Key"], each["Size"]):
             continue
         file = Object(run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp())
         found.setdefault(run, []).append(file)
@@ -80,19 +82,37 @@ def fetch(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = N
     """
     found = runs(s3, bucket)
     if run is not None and run not in found:
-        known = ", ".join(found) or "none"
+        known = ", ".join(map(printable, found)) or "none"
         raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
     files = [file for name, held in found.items() if run in (None, name) for file in held]
-    wanted = [file for file in files if not _is_there(output / file.run / file.name, file)]
+    refused: list[str] = []
+    fit = [file for file in files if _is_fit(output, file, refused)]
+    wanted = [file for file in fit if not _is_there(output / file.run / file.name, file)]
     bars.stage("fetch", sum(file.size for file in wanted))
-    done = 0
+    done = copied = 0
     for file in wanted:
-        _copy(s3, bucket, file, output / file.run / file.name, bars, done)
-        done += file.size
-        bars.at(done)
+        if _is_fit(output, file, refused):  # also beside those that have come meanwhile
+            _copy(s3, bucket, file, output / file.run / file.name, bars, done)
+            copied += 1
+            done += file.size
+            bars.at(done)
     return Fetched(
-        runs=sorted({file.run for file in files}), copied=len(wanted), present=len(files) - len(wanted), bytes=done
+        runs=sorted({file.run for file in fit}),
+        copied=copied,
+        present=len(fit) - len(wanted),
+        bytes=done,
+        refused=refused,
     )
+
+
+def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:
+    """Whether a file may come below `output`; `refused` is told why not."""
+    try:
+        below(output, f"{file.run}/{file.name}")
+    except ShoalError as error:
+        refused.append(str(error))
+        return False
+    return True
 
 
 def _is_there(path: Path, file: Object) -> bool:
@@ -100,8 +120,6 @@ def _is_there(path: Path, file: Object) -> bool:
 
 
 def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + _PARTIAL)
     done = before
 
     def count(more: int) -> None:
@@ -109,9 +127,4 @@ def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: in
         done += more
         bars.at(done)
 
-    try:
-        s3.download_file(bucket, file.key, os.fspath(partial), Callback=count, Config=TRANSFER)
-        os.utime(partial, (file.changed, file.changed))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    objects.save(s3, Place(bucket, file.key), path, changed=file.changed, count=count)

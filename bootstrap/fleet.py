@@ -4,19 +4,24 @@ The easy mistake is to leave nodes up. `lower` is what whoever raised groups (`r
 Ctrl-C nor an error of one group keeps it from the others.
 """
 
+import shlex
 import signal
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap import names
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
-from bootstrap.patience import patiently
+from bootstrap.patience import Left, patiently
+from bootstrap.progress import note
 from infra import topology
 
 if TYPE_CHECKING:
@@ -25,11 +30,12 @@ if TYPE_CHECKING:
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOWER_SECONDS = 120
+_LOWER = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", "0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An instance that runs."""
+    """An instance that runs. Raises ShoalError for an id or an address that cannot be one."""
 
     instance_id: str
     group: str
@@ -43,6 +49,10 @@ class Node:
     """How many of its GPUs are used: a rank each."""
     launched: datetime
     """From when on it is paid for."""
+
+    def __post_init__(self) -> None:
+        names.instance(self.instance_id)
+        names.address(self.address)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,24 +93,34 @@ def groups(deployment: Deployment) -> list[NodeGroup]:
 def lower(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
     """Ask these groups for no nodes, but those that stay; returns at once, as AWS ends them by itself.
 
-    Raises ShoalError with the commands to type for the groups that could not be lowered.
+    Raises ShoalError with the commands to type for the groups that could not be lowered, and Left when the user leaves
+    before AWS has answered, after the same has been said.
     """
     client = deployment.session.client("autoscaling")
-    still_up = []
+    still_up = [group for group in raised_groups if not group.stays]
+    until = time.monotonic() + _LOWER_SECONDS
     with _undisturbed():
-        for group in raised_groups:
-            if group.stays:
-                continue
-            try:
-                patiently(partial(_ask_for_none, client, group), seconds=_LOWER_SECONDS)
-            except (BotoCoreError, ClientError):
-                still_up.append(group.scaling_group)
+        try:
+            for group in tuple(still_up):
+                with suppress(BotoCoreError, ClientError):
+                    patiently(partial(_ask_for_none, client, group), seconds=max(0.0, until - time.monotonic()))
+                    still_up.remove(group)
+        except KeyboardInterrupt as asked:
+            note(left_up(still_up))
+            raise Left(asked) from None
     if still_up:
-        commands = "; ".join(
-            f"aws autoscaling set-desired-capacity --desired-capacity 0 --auto-scaling-group-name {name}"
-            for name in still_up
-        )
-        raise ShoalError(f"GPU nodes may still run, and cost money, because AWS could not be reached; type: {commands}")
+        raise ShoalError(left_up(still_up))
+
+
+def left_up(still_up: Sequence[NodeGroup]) -> str:
+    """What to say of groups that could not be lowered; of those that stay anyway nothing."""
+    commands = "; ".join(
+        shlex.join([*_LOWER, "--auto-scaling-group-name", group.scaling_group]) for group in still_up if not group.stays
+    )
+    return (
+        "GPU nodes may still run, and cost money, because AWS could not be reached; the deployment's guard ends them "
+        f"when they have had no work for a while; to end them sooner, type: {commands}"
+    )
 
 
 def _ask_for_none(client: "AutoScalingClient", group: NodeGroup) -> None:
@@ -109,8 +129,16 @@ def _ask_for_none(client: "AutoScalingClient", group: NodeGroup) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ignore signals that would end this process, as long as it is about to save money."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING_SIGNALS}
+    """Ignore signals that would end this process while it is about to save money, unless AWS does not answer."""
+
+    def heed(number: int, frame: FrameType | None) -> None:
+        handler = before[signal.Signals(number)]
+        if patiently.away and callable(handler):
+            handler(number, frame)
+
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+    for number in ENDING_SIGNALS:
+        signal.signal(number, heed)
     try:
         yield
     finally:

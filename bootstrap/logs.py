@@ -17,6 +17,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.status import Status
 from infra import topology
+from jobs.shown import printable
 
 _DAY_MS = 86_400_000
 _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
@@ -63,7 +64,9 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     for instance in reported if only is None else [only]:
         report = status.boot_report(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
-        said.append(Said(who=f"node {instance}", state=report.get("state", "unknown"), lines=lines))
+        python = f", Python {report['python']}" if "python" in report else ""
+        state = printable(report.get("state", "unknown") + python)
+        said.append(Said(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines]))
     return said
 
 

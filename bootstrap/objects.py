@@ -1,8 +1,11 @@
-"""Objects of S3 as the launchers need them: files up and down with a bar, folders listed and emptied."""
+"""Objects of S3 as the launchers need them: files up and down with a bar, folders listed and emptied.
+
+The easy mistake is to take a key for a path: others than the user may have written it (`below`).
+"""
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from hashlib import blake2b
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from boto3.s3.transfer import TransferConfig
 
+from bootstrap.below import below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 
@@ -112,15 +116,56 @@ def _head(client: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
         raise
 
 
-def download(client: "S3Client", place: Place, folder: Path) -> list[Path]:
-    """Copy what is below a place into a folder, or one object to that path; returns the files."""
-    files = []
-    for key in sizes(client, place):
-        path = folder / key.removeprefix(place.key).lstrip("/") if key != place.key else folder
-        path.parent.mkdir(parents=True, exist_ok=True)
-        client.download_file(place.bucket, key, os.fspath(path), Config=TRANSFER)
+def download(client: "S3Client", place: Place, folder: Path) -> tuple[list[Path], list[str]]:
+    """Copy what is below a place, whose key ends with `/`, into a folder.
+
+    Returns the files, and a sentence for each object that can be none there. Raises ShoalError where it cannot write.
+    """
+    files, refused = [], []
+    for key, size in sizes(client, place).items():
+        if is_marker(key, size):
+            continue
+        try:
+            path = below(folder, key.removeprefix(place.key))
+        except ShoalError as error:
+            refused.append(str(error))
+            continue
+        save(client, Place(place.bucket, key), path)
         files.append(path)
-    return files
+    return files, refused
+
+
+def is_marker(key: str, size: int) -> bool:
+    """Whether an object only stands for a folder, as the console makes some."""
+    return key.endswith("/") and not size
+
+
+def save(
+    client: "S3Client",
+    place: Place,
+    path: Path,
+    *,
+    changed: float | None = None,
+    count: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Copy an object to a path, where it appears whole, with its time of change if that is told.
+
+    `count` is called with the bytes that have come since. Raises ShoalError where it cannot write.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            client.download_file(place.bucket, place.key, os.fspath(partial), Callback=count, Config=TRANSFER)
+            if changed is not None:
+                os.utime(partial, (changed, changed))
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise ShoalError(
+            f"cannot write {path}: {error.strerror or error}; free some space, or take another folder"
+        ) from error
 
 
 def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:

@@ -17,6 +17,7 @@ from bootstrap.cluster import Cluster
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
+from bootstrap.patience import Left
 from bootstrap.progress import Bars
 from bootstrap.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
 from bootstrap.work import Work
@@ -105,12 +106,13 @@ def preprocess(
         with cluster.cancelling(ids.values(), run) if own else nullcontext():
             _follow(cluster, work, ids, bars)
         made = read_merged(plan.summary)
-    except KeyboardInterrupt:
-        if own:
+    except KeyboardInterrupt as interrupt:
+        if own and not isinstance(interrupt, Left):
             work.remove()
         else:
+            whose = "" if own else ", which another command began,"
             say(
-                f"run {run}, which another command began, goes on; the same command follows it again, and `aws emr "
+                f"run {run}{whose} goes on; the same command follows it again, and `aws emr "
                 f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}` cancels its steps"
             )
         raise

@@ -40,6 +40,11 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
         return disp_len(self.format_meter(**parts))
 
 
+def note(text: str) -> None:
+    """A sentence that stays on the screen, above all bars."""
+    tqdm.write(wrapped(f"  {text}", columns(sys.stderr)), file=sys.stderr)
+
+
 class Bars:
     """The stages of one piece of work, one after the other; the bar of a finished one stays on the screen."""
 
@@ -93,7 +98,7 @@ class Bars:
 
     def note(self, text: str) -> None:
         """A sentence that stays on the screen, above the bar; also where that is no terminal."""
-        tqdm.write(wrapped(f"  {text}", columns(sys.stderr)), file=sys.stderr)
+        note(text)
 
     def say(self, **figures: str) -> None:
         """Figures beside the bar, as many of them, from the first, as the line has room for."""

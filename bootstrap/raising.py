@@ -4,7 +4,6 @@ All groups run in one zone, and where one has no nodes to give they move togethe
 without capacity, or with a node that never reports, stays short for ever, and what is up meanwhile costs money.
 """
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,17 +11,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bootstrap import capacity, fleet, objects, scaling
+from bootstrap import boot_report, capacity, fleet, objects, scaling
 from bootstrap.capacity import Asked
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
-from bootstrap.patience import patiently
+from bootstrap.patience import Left, patiently
 from bootstrap.progress import Bars
 from bootstrap.scaling import ScalingGroup
 from infra import catalog, topology
 from infra.errors import TopologyError
+from jobs.shown import printable
 
 READY_SECONDS = 900
 _PAUSE_SECONDS = 1.0
@@ -34,13 +34,20 @@ def raised(deployment: Deployment, bars: Bars) -> Iterator[list[Node]]:
 
     What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
     stage of `bars` says so. Raises ShoalError when there is no zone left, when AWS names a quota, when a node fails to
-    boot, with the last line of its log, or when they are not all ready after 15 minutes.
+    boot, with the last line of its log, or when they are not all ready after 15 minutes. Who leaves while AWS does not
+    answer (Left) is told what goes on, and leaves at once.
     """
     wanted = fleet.groups(deployment)
+    left = False
     try:
         yield _Raising(deployment, bars).run()
+    except Left:
+        left = True
+        bars.note(fleet.left_up(wanted))
+        raise
     finally:
-        fleet.lower(deployment, wanted)
+        if not left:
+            fleet.lower(deployment, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,11 +169,13 @@ def is_ready(s3: Any, deployment: Deployment, node: Node) -> bool:
     report = patiently(partial(objects.read_text, s3, place))
     if report is None:
         return False
-    said = json.loads(report)
-    if said["state"] == "failed":
-        last = said["log"].strip().splitlines()[-1:] or ["its log is empty"]
-        raise ShoalError(f"the node {node.instance_id} ({node.group}) failed to boot: {last[0]}; all of it: {place}")
-    return bool(said["state"] == "ready")
+    said = boot_report.parse(report)
+    if said["state"] == "ready":
+        return True
+    last = said["log"].strip().splitlines()[-1:] or ["its log is empty"]
+    has = f", which has Python {said['python']}," if "python" in said else ""
+    failed = printable(f"({node.group}){has} failed to boot: {last[0]}")
+    raise ShoalError(f"the node {node.instance_id} {failed}; all of it: {place}")
 
 
 def _price(deployment: Deployment, instance_type: str) -> str:

@@ -12,6 +12,7 @@ import boto3
 
 from bootstrap.errors import ShoalError
 from bootstrap.patience import patiently
+from jobs.shown import printable
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient
@@ -77,4 +78,4 @@ class Command:
         if not now.succeeded:
             said = [line for line in now.said.splitlines() if not line.startswith("failed to run commands")]
             last = said[-1:] or ["it said nothing"]
-            raise ShoalError(f"a command failed on the node {self.instance_id}: {last[0]}")
+            raise ShoalError(f"a command failed on the node {self.instance_id}: {printable(last[0])}")

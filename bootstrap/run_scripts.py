@@ -1,8 +1,10 @@
 """What the nodes of a training run are told to do, as shell scripts: bring the data, train, stop.
 
 On the share is all that ranks have in common; without a share each node has a folder of its own in its place. Only EFS
-outlives the nodes: what else a run needs to be taken up again is brought to S3 meanwhile. The easy mistake is to ask a
-shell that waits for `sleep` to end: a signal would be heeded only afterwards.
+outlives the nodes: what else a run needs to be taken up again is brought to S3 meanwhile. A node with disks of its own
+has the dataset there. The easy mistake is to ask a shell that waits for `sleep` to end: a signal would be heeded only
+afterwards. Another is to trust a name: all that is put into a script is of the grammar that Shoal writes (`names`), and
+quoted besides.
 """
 
 import shlex
@@ -10,44 +12,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bootstrap import names
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
 from bootstrap.train import RESTARTS, STOP_SECONDS
+from infra import topology
 from trainer import faults
-from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
+from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig, as_arguments
 
 _RECORD_SECONDS = 5
+# Files that are on their way, and whatever is hidden.
+_UNWANTED = ("*.partial", ".*", "*/.*")
 
 # Words that stand in the trainer's arguments for what only a node's shell knows.
-_DATA, _OUTPUT = Path("@data@"), Path("@output@")
+_DATA, _OUTPUT, _CACHE = Path("@data@"), Path("@output@"), Path("@cache@")
 
+# bootstrap/gpu/boot.sh makes /mnt/local where a node has disks of its own.
 _HEAD = """\
 export PATH="${{NODE_ROOT:-}}/usr/local/bin:$PATH" AWS_DEFAULT_REGION={region}
-data="${{NODE_ROOT:-}}{file}"
-run="${{NODE_ROOT:-}}/mnt/share/runs/{name}"
+place="${{NODE_ROOT:-}}/mnt/share" cache="${{NODE_ROOT:-}}/var/cache/shoal"
+[ -d "${{NODE_ROOT:-}}/mnt/local" ] && place="${{NODE_ROOT:-}}/mnt/local" cache="${{NODE_ROOT:-}}/mnt/local/rows"
+data="$place"/datasets/{file}
+run="${{NODE_ROOT:-}}"/mnt/share/runs/{name}
 """
 
-# What holds the lock is at work: the node's heartbeat says so, and nobody ends an idle node.
+# What holds the lock is at work: the node's heartbeat says so, and nobody ends an idle node. Of nodes that look at one
+# folder the first brings what belongs there, and the others wait for it.
 _STAGE = """\
 set -euo pipefail
 exec 9<"${{NODE_ROOT:-}}/opt/shoal/busy.lock"
 flock -s 9
 mkdir -p "$(dirname "$data")" "$run"
+install -d -m 700 "$cache"
+exec 8>"$run.lock"
+flock 8
 rm -f "$run"/stop-*
 aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
 [ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl {folder} "$run"
+exec 8>"$data.lock"
+flock 8
 [ -e "$data" ] && exit 0
 aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
 mv "$data.$$.partial" "$data"
 """
 
+# A rank that finds no GPU would compute on the CPU, at a GPU's price; a played node has none.
 _TRAIN = """\
 set -uo pipefail
 {environment}
+[ -n "${{NODE_ROOT:-}}" ] || export {needs_gpu}=1
 log="$run/node-{rank}.log"
-bring() {{ nice -n 19 aws s3 sync --only-show-errors --exclude '*.partial' "$@" "$run" {folder}; }}
+bring() {{ nice -n 19 aws s3 sync --only-show-errors {unwanted} "$@" "$run" {folder}; }}
 shoal-python -m trainer.launch --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
-    --master-addr={master} --master-port={port} --max-restarts={restarts} --shutdown-timeout={stop_seconds} \\
+    {master} --master-port={port} --max-restarts={restarts} --shutdown-timeout={stop_seconds} \\
     -m trainer {arguments} >"$log" 2>&1 &
 training=$!
 trap 'kill -TERM $training' TERM INT
@@ -80,40 +97,58 @@ fi"""
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A training run in the data bucket."""
+    """A training run in the data bucket. Raises ShoalError for names that Shoal does not write."""
 
     name: str
     dataset: Place
-    folder: Place
-    """Where what it writes is brought to."""
+    bucket: str
+    """The data bucket, which takes what it writes."""
     region: str
     lasting: bool
     """Whether the share outlives the nodes."""
 
+    def __post_init__(self) -> None:
+        names.run(self.name)
+        names.dataset(self.dataset.key)
+        for bucket in (self.dataset.bucket, self.bucket):
+            names.bucket(bucket)
+        names.region(self.region)
+
+    @property
+    def folder(self) -> Place:
+        """Where what it writes is brought to."""
+        return Place(self.bucket, f"{topology.RUNS_PREFIX}{self.name}/")
+
     @property
     def file(self) -> str:
-        """The dataset's path on a node, from the share on."""
-        return f"/mnt/share/datasets/{self.dataset.key.replace('/', '-')}"
+        """The name of the dataset's file on a node."""
+        return self.dataset.key.replace("/", "-")
 
     def stage(self) -> str:
-        """Copy the dataset, and the checkpoints and the record of a run that is taken up again, to where ranks look."""
+        """Copy the dataset, and the checkpoints and the record of a run that is taken up again, to where ranks look.
+
+        For every node. Those that share a folder may run it at once, but not beside the node that serves it by NFS,
+        which heeds no lock of theirs.
+        """
         return self._head() + _STAGE.format(
             dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
         )
 
     def train(self, nodes: Sequence[Node], rank: int, port: int, config: TrainConfig) -> str:
         """Run the ranks of one node; the first node's brings everybody's results to S3, also meanwhile."""
-        arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT))
-        shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"'}
+        arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE))
+        shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}
         folder = shlex.quote(str(self.folder))
         environment = {**RANK_ENVIRONMENT, faults.NODE: nodes[rank].instance_id}
         follow = "bring --exclude 'checkpoints/*'" if self.lasting else "bring"
         return self._head() + _TRAIN.format(
             environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
+            needs_gpu=NEEDS_GPU,
+            unwanted=shlex.join(f"--exclude={pattern}" for pattern in _UNWANTED),
             rank=rank,
             nodes=len(nodes),
             gpus=nodes[rank].gpus,
-            master=nodes[0].address,
+            master=shlex.quote(f"--master-addr={nodes[0].address}"),
             port=port,
             restarts=RESTARTS,
             stop_seconds=STOP_SECONDS,
@@ -129,4 +164,8 @@ class Run:
         return self._head() + _STOP.format(rank=rank)
 
     def _head(self) -> str:
-        return _HEAD.format(file=self.file, name=self.name, region=self.region)
+        return _HEAD.format(
+            region=shlex.quote(self.region),
+            file=shlex.quote(self.file),
+            name=shlex.quote(self.name),
+        )

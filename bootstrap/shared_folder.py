@@ -4,6 +4,7 @@ It lives as long as that node. The easy mistake is to look into a mount whose se
 old one is taken away unseen before anything else.
 """
 
+import shlex
 from collections.abc import Sequence
 
 import boto3
@@ -33,9 +34,10 @@ def serve(session: boto3.Session, nodes: Sequence[Node]) -> None:
 
 def _export(clients: Sequence[str]) -> str:
     """To these addresses alone; root of theirs is root here, as all of Shoal's commands run as root."""
-    exports = " ".join(f"{client}:{_FOLDER}" for client in clients)
+    exports = shlex.join(f"{client}:{_FOLDER}" for client in clients)
     return f"{_HEAD}systemctl start nfs-server\nexportfs -o rw,no_root_squash {exports}\n"
 
 
 def _mount(server: str) -> str:
-    return f'{_HEAD}mount -t nfs4 -o hard,nconnect=8 {server}:{_FOLDER} "$share"\n'
+    served = shlex.quote(f"{server}:{_FOLDER}")
+    return f'{_HEAD}mount -t nfs4 -o hard,nconnect=8 {served} "$share"\n'

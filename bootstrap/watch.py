@@ -12,6 +12,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.tensorboard import Board
+from jobs.shown import printable
 
 _FIGURES = ("loss", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
 """In this order, as a narrow screen has no room for the last ones."""
@@ -70,7 +71,7 @@ class RunView:
         elif line["kind"] == "epoch":
             self._figures["balanced accuracy"] = f"{line['validation']['balanced_accuracy']:.1%}"
         elif line["kind"] == "note" and line["time"] >= self._since:
-            self._bars.note(line["text"])
+            self._bars.note(printable(line["text"]))
         elif line["kind"] == "end":
             self._ended = True  # unless another sitting follows
 

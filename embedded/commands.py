@@ -4,6 +4,7 @@ They do what the real ones do to the folder that stands for a machine's root, an
 thing that is easy to get wrong is the exit code: boot scripts decide by it (`mount` fails with 32).
 """
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -33,8 +34,8 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
     if not aws.exists():
         raise EmulatorError(f"The AWS CLI is not installed beside {sys.executable}; run `make setup`.")
     programs = {
-        "aws": f'exec "{aws}" "$@"',
-        "python3.11": f'exec "{sys.executable}" "$@"',
+        "aws": f'exec {shlex.quote(str(aws))} "$@"',
+        "python3.11": f'exec {shlex.quote(sys.executable)} "$@"',
         "sudo": 'while [ "${1#-}" != "$1" ]; do shift; done\nexec "$@"',
         "ec2-metadata": _METADATA,
         **mounts.programs(file_systems=file_systems, hosts=hosts),

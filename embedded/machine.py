@@ -6,6 +6,7 @@ holds beside that (a virtual environment, a PYTHONPATH) must not make a script w
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -116,7 +117,7 @@ class Machines:
     def give_interpreter(self, path: Path) -> None:
         """Put a program at `path` that is this interpreter."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_program(path, f'exec "{sys.executable}" "$@"')
+        write_program(path, f'exec {shlex.quote(sys.executable)} "$@"')
 
 
 def _without_environment(path: str) -> str:

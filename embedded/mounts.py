@@ -4,6 +4,7 @@ EFS is a folder of the emulator, NFS a folder of the machine that exports it. Wh
 on AWS; but where a real client of a server that died hangs, one here finds nothing.
 """
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,7 +12,11 @@ from pathlib import Path
 def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
     """The scripts of `mount`, `umount`, `findmnt`, `exportfs` and `systemctl`, by name."""
     return {
-        "mount": _MOUNT.format(python=sys.executable, file_systems=file_systems, hosts=hosts),
+        "mount": _MOUNT.format(
+            python=shlex.quote(sys.executable),
+            file_systems=shlex.quote(str(file_systems)),
+            hosts=shlex.quote(str(hosts)),
+        ),
         "umount": _UMOUNT,
         "findmnt": _FINDMNT,
         "exportfs": _EXPORTFS,
@@ -32,16 +37,16 @@ refuse() {{ echo "mount.$kind: $1" >&2; exit 32; }}
 case $kind in
 efs)
     id=${{source%:/}}
-    "{python}" -c '
+    {python} -c '
 import sys, boto3
 targets = boto3.client("efs").describe_mount_targets(FileSystemId=sys.argv[1])["MountTargets"]
 sys.exit(None if targets else "mount: file system " + sys.argv[1] + " has no mount target")
 ' "$id" || exit 32
-    served="{file_systems}/$id"
+    served={file_systems}"/$id"
     mkdir -p "$served"
     ;;
 nfs4)
-    server=${{source%%:*}} path=${{source#*:}} root="{hosts}/${{source%%:*}}"
+    server=${{source%%:*}} path=${{source#*:}} root={hosts}"/${{source%%:*}}"
     [ -d "$root/" ] || refuse "No route to host for $source on $target"
     root=$(readlink -f "$root")
     [ -e "$root/run/nfs-server" ] || refuse "Connection refused for $source on $target"

@@ -18,6 +18,7 @@ from infra.document import FieldError
 
 NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 Market = Literal["on-demand", "spot"]
 Start = Literal["train", "deploy"]
@@ -215,7 +216,7 @@ class Data(Part):
 
     bucket: str | None = Field(
         default=None,
-        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        pattern=rf"^{BUCKET.pattern}$",
         description="the name of a bucket that exists (3 to 63 small letters, digits, dots and dashes), or nothing for "
         "one of the deployment's own",
         examples=["my-reviews"],

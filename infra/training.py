@@ -65,7 +65,7 @@ class Training(Construct):
             "AWS_DEFAULT_REGION": Stack.of(self).region,
         }
         self.groups = [
-            self._group(each, network, _user_data({**common, "GROUP": each.name}, payload.script)) for each in wanted
+            self._group(each, network, _user_data(_of_group(common, each), payload.script)) for each in wanted
         ]
         for group in self.groups:
             # The way to S3 and the folder must be there before nodes and outlive them.
@@ -149,14 +149,25 @@ def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
     )
 
 
+def _of_group(common: Mapping[str, str], wanted: parts.Group) -> dict[str, str]:
+    """What the boot script of one group's nodes needs to know."""
+    gpu = catalog.find(wanted.instance_type).gpu
+    return {**common, "GROUP": wanted.name, "GPUS": str(gpu.count if gpu else 0)}
+
+
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
     """Export what the boot script needs, fetch it, run it; below NODE_ROOT, which is empty on a machine of AWS."""
     user_data = ec2.UserData.for_linux()
     user_data.add_commands(
         "set -euo pipefail",
-        *(f"export {name}='{value}'" for name, value in environment.items()),
+        *(f"export {name}={_quoted(value)}" for name, value in environment.items()),
         'mkdir -p "${NODE_ROOT:-}/tmp"',
-        f"aws s3 cp '{script}' \"${{NODE_ROOT:-}}/tmp/boot.sh\"",
+        f'aws s3 cp {_quoted(script)} "${{NODE_ROOT:-}}/tmp/boot.sh"',
         'bash "${NODE_ROOT:-}/tmp/boot.sh"',
     )
     return user_data
+
+
+def _quoted(value: str) -> str:
+    """A word for a shell. Always in quotes, as nobody knows yet what CloudFormation will put into it."""
+    return "'" + value.replace("'", "'\"'\"'") + "'"

@@ -110,11 +110,12 @@ def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
 def test_a_node_that_never_reports_ends_the_training_and_is_not_paid_for(person: Person) -> None:
     deploys(person)
     bucket = person.stack_outputs("whole")["DataBucket"]
-    boto3.client("s3").put_object(Bucket=bucket, Key="datasets/1/dataset.h5", Body=b"not read by anyone")
+    key = f"datasets/{0:032x}/dataset.h5"
+    boto3.client("s3").put_object(Bucket=bucket, Key=key, Body=b"not read by anyone")
     with person.aws.faults.during(SilentBoot()):
         told = person.types(
             "train",
-            *("--deployment", "whole", "--data", f"s3://{bucket}/datasets/1/dataset.h5"),
+            *("--deployment", "whole", "--data", f"s3://{bucket}/{key}"),
             *("--output", str(person.repository / "model")),
             status=1,
             beforehand="from bootstrap import raising; raising.READY_SECONDS = 3",

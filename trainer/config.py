@@ -56,6 +56,9 @@ _WIDEST, _DEEPEST = 8192, 64
 ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
 
+NEEDS_GPU = "SHOAL_NEEDS_GPU"
+"""An environment variable: where it is set, a rank that finds no GPU fails, and does not compute on the CPU."""
+
 
 class Slowed(NamedTuple):
     """How many times slower a rank is made."""

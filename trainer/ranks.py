@@ -19,7 +19,8 @@ import torch.distributed as dist
 
 from corpus.counted import plural
 from corpus.errors import DataError
-from trainer import faults, peers
+from trainer import devices, faults, peers
+from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
 
 
@@ -113,6 +114,8 @@ def join(threads: int | None) -> Iterator[Ranks]:
         # Newer GPUs would round float32 products to 10 bits where older ones cannot: ranks of different kinds would
         # compute different gradients, and a result would depend on how the rows were split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    elif os.environ.get(NEEDS_GPU):
+        raise TrainingError(f"{faults.who(rank)}: {devices.missing()}")
     else:
         schedule_as_batch()
     dist.init_process_group(backend, timeout=peers.TIMEOUT, store=_met(rank), rank=rank, world_size=size)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent
 from bootstrap.cli.output import add_json, say, show, table
-from bootstrap.errors import UsageError
+from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.counted import plural
 
@@ -129,6 +129,11 @@ def _save_models(args: argparse.Namespace, account: "Account", before: "Farewell
         f"fetched {plural(len(done.runs), 'run')} to {folder}: {plural(done.copied, 'file')} copied, "
         f"{done.present} there before"
     )
+    if done.refused:
+        raise ShoalError(
+            f"nothing was destroyed, as not all of s3://{before.lost_bucket}/runs/ can be fetched to {folder} "
+            f"({'; '.join(done.refused)}); to destroy all the same, leave out --fetch and add --yes"
+        )
 
 
 def _agreed(question: str) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.cli.named import account_of, add_name, name_of
-from bootstrap.cli.output import add_json, summary
+from bootstrap.cli.output import add_json, say, summary
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.counted import plural
@@ -17,7 +17,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "fetch",
         help="copy the results of training runs here",
         description="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. What is "
-        "there already is left. A data bucket that outlived its deployment is named by --bucket.",
+        "there already is left. An object whose name leads out of its folder is not copied; it is named, and the exit "
+        "status is 1. A data bucket that outlived its deployment is named by --bucket.",
         epilog="Example: shoal fetch demo --output results",
     )
     add_name(parser)
@@ -43,9 +44,15 @@ def run(args: argparse.Namespace) -> int:
         ("to", str(args.output)),
         ("runs", ", ".join(done.runs) or "none: nothing was trained"),
         ("files", f"{plural(done.copied, 'file')} copied ({done.bytes / 1e6:,.1f} MB), {done.present} there before"),
+        *(("not fetched", sentence) for sentence in done.refused),
     ]
     summary(args, {"bucket": bucket, "output": str(args.output), **vars(done)}, rows)
-    return 0
+    if done.refused:
+        say(
+            f"shoal: {plural(len(done.refused), 'object')} of s3://{bucket}/runs/ can be no file below {args.output}; "
+            "Shoal names none so, so find out who wrote them"
+        )
+    return 1 if done.refused else 0
 
 
 def _bucket(name: str, account: Any) -> str:

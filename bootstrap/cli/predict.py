@@ -195,8 +195,9 @@ def _load(address: str) -> "Model":
 
     place = objects.parse(address if address.endswith(FILE_NAME) else f"{address.rstrip('/')}/{FILE_NAME}")
     with TemporaryDirectory(prefix="shoal-model-") as folder:
-        if not objects.download(boto3.client("s3"), place, Path(folder) / FILE_NAME):
+        if not objects.exists(s3 := boto3.client("s3"), place):
             raise ShoalError(f"there is no model at {place}; check the address")
+        objects.save(s3, place, Path(folder) / FILE_NAME)
         return load_model(folder)
 
 

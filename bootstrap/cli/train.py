@@ -73,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
                 bars=bars,
             )
     summary(args, result, rows(result, config.output))
-    return status_of(result.get("stopped_by", "SIGINT")) if result["stopped"] else 0
+    if result["stopped"]:
+        return status_of(result.get("stopped_by", "SIGINT"))
+    return 1 if result.get("refused") else 0
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
@@ -91,7 +93,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     ]
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
-        return [*speed, *_share(result), *profile(result), stopped]
+        return [*speed, *_share(result), *profile(result), stopped, *_refused(result)]
     return [
         ("model", str(output / MODEL)),
         *speed,
@@ -101,6 +103,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
         *profile(result),
         ("curves", f"tensorboard --logdir {output}"),
+        *_refused(result),
     ]
 
 
@@ -162,6 +165,11 @@ def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
     spot = any(node["market"] == "spot" for node in result["nodes"])
     how = ", at most: spot nodes at their price on demand" if spot else ", on demand"
     return [("cost of the nodes", f"{dollars(result['cost'])}{how}")]
+
+
+def _refused(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What of a deployment's run can be no file here."""
+    return [("not fetched", sentence) for sentence in result.get("refused", ())]
 
 
 def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ set -euo pipefail
 
 code=$1
 wheels=$2
-region=$3
+printf -v region %q "$3" # for the script that is written below
 root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo

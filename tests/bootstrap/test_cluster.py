@@ -13,6 +13,9 @@ from bootstrap.remote import Command
 from embedded.aws import EmbeddedAws
 from infra import topology
 
+RUN = "0123456789ab"
+OWN, OTHER = f"shoal {RUN}: ", "shoal ba9876543210: "
+
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[boto3.Session]:
@@ -78,28 +81,28 @@ def test_a_cluster_that_has_ended_is_said_with_the_way_to_another(session) -> No
 
 def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(session) -> None:
     there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
-    names = ("shoal 1: encode", "shoal 1: merge", "shoal 2: merge", "end cancelled jobs")
+    names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
     ids = there.submit([sleeping(name) for name in names])
-    assert there.going_on("shoal 1: ") == {"encode": ids[0], "merge": ids[1]}
-    with pytest.raises(KeyboardInterrupt), there.cancelling(ids, "1"):
+    assert there.going_on(OWN) == {"encode": ids[0], "merge": ids[1]}
+    with pytest.raises(KeyboardInterrupt), there.cancelling(ids, RUN):
         raise KeyboardInterrupt
     assert there.going_on("shoal ") == {}
 
 
 def test_steps_go_on_when_aws_cannot_be_reached(session) -> None:
     there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
-    (step,) = there.submit([sleeping("shoal 1: merge")])
-    with pytest.raises(EndpointConnectionError), there.cancelling([step], "1"):
+    (step,) = there.submit([sleeping(f"{OWN}merge")])
+    with pytest.raises(EndpointConnectionError), there.cancelling([step], RUN):
         raise EndpointConnectionError(endpoint_url="nowhere")
-    assert there.going_on("shoal 1: ") == {"merge": step}
+    assert there.going_on(OWN) == {"merge": step}
 
 
-YARN = """\
+YARN = f"""\
 mkdir -p $NODE_ROOT/usr/local/bin
 cat > $NODE_ROOT/usr/local/bin/yarn <<'RUN'
 #!/bin/bash
 case "$*" in
-  "application -list") printf 'application_1 shoal 1: encode MAPREDUCE\\napplication_2 shoal 2: encode MAPREDUCE\\n' ;;
+  "application -list") printf 'application_1 {OWN}encode MAPREDUCE\\napplication_2 {OTHER}encode MAPREDUCE\\n' ;;
   *) echo "$@" >>$NODE_ROOT/ended ;;
 esac
 RUN
@@ -113,7 +116,7 @@ def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> N
     s3.put_object(Bucket="boot", Key="yarn.sh", Body=YARN.encode())
     mine = deployment(session, ("MASTER", "m5.xlarge", 1), ("CORE", "m5.xlarge", 1), boot="s3://boot/yarn.sh")
     there = Cluster(mine)
-    own, other = there.submit([sleeping("shoal 1: encode"), sleeping("shoal 2: encode")])
+    own, other = there.submit([sleeping(f"{OWN}encode"), sleeping(f"{OTHER}encode")])
     emr = session.client("emr")
 
     def state(step: str) -> str:
@@ -121,7 +124,7 @@ def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> N
 
     while state(own) == "PENDING":
         time.sleep(0.1)
-    with pytest.raises(KeyboardInterrupt), there.cancelling([own], "1"):
+    with pytest.raises(KeyboardInterrupt), there.cancelling([own], RUN):
         raise KeyboardInterrupt
     assert state(own) == "CANCELLED"
     assert state(other) in ("PENDING", "RUNNING")
@@ -132,9 +135,9 @@ def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> N
 
 def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:
     there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
-    _, waiting = there.submit([sleeping("shoal 2: encode"), sleeping("shoal 1: encode")])
-    with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], "1"):
+    _, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
+    with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], RUN):
         raise KeyboardInterrupt
-    assert list(there.going_on("shoal ")) == ["2: encode"]
+    assert list(there.going_on("shoal ")) == ["ba9876543210: encode"]
     sent = session.client("ssm").list_command_invocations(InstanceId=primary_of(session, there))
     assert sent["CommandInvocations"] == []

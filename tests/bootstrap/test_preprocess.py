@@ -12,8 +12,10 @@ from typing import Any
 import boto3
 import pytest
 
+from bootstrap.cluster import Cluster
 from bootstrap.deployment import Deployment
 from bootstrap.generator import write_reviews
+from bootstrap.patience import Left
 from bootstrap.preprocess import preprocess
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -274,6 +276,20 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     assert states[0] == "COMPLETED"
     assert set(states[1:5]) == {"CANCELLED"}
     assert there.work() == kept
+
+
+def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypatch) -> None:
+    def pressed_again(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    cancel = Cluster._cancel
+    monkeypatch.setattr(Cluster, "_cancel", pressed_again)
+    kept = there.work()
+    with pytest.raises(Left):
+        there.preprocess(reviews, bars=Impatient("deduplicate"))
+    assert "goes on; the same command follows it again" in there.said[-1]
+    assert there.work() != kept
+    cancel(Cluster(there.deployment), list(there.steps()), "0123456789ab")
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Node groups raised on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
 
+import io
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,11 +9,14 @@ import boto3
 import pytest
 
 from bootstrap import raising
+from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.progress import Bars
 from embedded.aws import EmbeddedAws
 from embedded.faults import NoCapacity, NotOffered, SilentBoot
+from infra import topology
+from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
 
 
@@ -174,3 +179,30 @@ def test_a_failed_boot_is_said_with_the_last_line_of_its_log(fleet, bars) -> Non
     ):
         pass
     assert broken.desired() == {"fast": 0}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"state": "failed", "log": "no wheel", "python": "3.15.0"},
+            r", which has Python 3.15.0, failed to boot: no w",
+        ),
+        ({"state": "failed", "log": "red: \x1b[31m"}, r"failed to boot: red: \?\[31m; all of it"),
+        ({"state": "ready", "log": ["no text"]}, "its report cannot be read"),
+        (["ready"], "its report cannot be read"),
+        ({}, "its log is empty"),
+    ],
+)
+def test_what_a_node_reports_is_taken_for_no_more_than_text(said, told) -> None:
+    class Bucket:
+        class exceptions:  # noqa: N801
+            NoSuchKey = KeyError
+
+        def get_object(self, **_: str) -> dict[str, io.BytesIO]:
+            return {"Body": io.BytesIO(json.dumps(said).encode())}
+
+    deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
+    with pytest.raises(ShoalError, match=told) as raised:
+        raising.is_ready(Bucket(), deployment, NODE)
+    assert str(raised.value).isprintable()

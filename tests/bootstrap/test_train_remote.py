@@ -11,7 +11,9 @@ import numpy as np
 import psutil
 import pytest
 
+from bootstrap import objects
 from bootstrap.cli.train import rows as summary_rows
+from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.progress import Bars
 from bootstrap.run_scripts import Run
@@ -22,9 +24,10 @@ from embedded.aws import EmbeddedAws
 from tests.events import points
 from tests.fleet import BUCKET, Fleet
 from trainer.config import Slowed, TrainConfig
+from trainer.errors import TrainingError
 
 ROOT = Path(__file__).parents[2]
-DATASET = f"s3://{BUCKET}/datasets/1/dataset.h5"
+DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
 
 
 class Impatient(Bars):
@@ -86,7 +89,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
             patch.setenv(name, value)
         s3 = boto3.Session().client("s3")
         s3.create_bucket(Bucket=BUCKET)
-        s3.upload_file(str(folder / "dataset.h5"), BUCKET, "datasets/1/dataset.h5")
+        s3.upload_file(str(folder / "dataset.h5"), BUCKET, objects.parse(DATASET).key)
         s3.upload_file(str(folder / "code.zip"), BUCKET, "code.zip")
         s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
         s3.upload_file(str(ROOT / "bootstrap" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
@@ -124,8 +127,9 @@ class View:
 
 
 def test_a_record_is_followed_from_where_this_sitting_writes_it(aws) -> None:
-    place = Place(BUCKET, "runs/followed/record.jsonl")
-    run = Run(name="followed", dataset=place, folder=Place(BUCKET, "runs/followed/"), region="us-east-1", lasting=False)
+    name = "followed.20260102T030405-0a1b"
+    place = Place(BUCKET, f"runs/{name}/record.jsonl")
+    run = Run(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", lasting=False)
     s3, view = boto3.Session().client("s3"), View()
 
     def written(content: bytes) -> bytes:
@@ -192,3 +196,23 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
     note = next(line["text"] for line in record if line["kind"] == "note")
     assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
     assert note.endswith(f"; going on from step {starts[1]}")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_finished_model_is_not_replaced_and_no_node_is_raised_for_it(aws, tmp_path: Path, resume: bool) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    (tmp_path / "model.pt").write_bytes(b"finished")
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
+    with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
+        train_on(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+    activities = one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"]
+    assert activities == []
+
+
+def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    (tmp_path / "model.pt").write_bytes(b"finished")
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
+    missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
+    with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
+        train_on(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)

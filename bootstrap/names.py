@@ -1,0 +1,79 @@
+"""Which names Shoal writes, as patterns: what a bucket or AWS tells is held against them before a node's shell sees it.
+
+Nodes may write to the data bucket, and so may whoever took one over. The easy mistake is to quote and be done: a name
+is also a path on a node, and part of others.
+"""
+
+import re
+from ipaddress import AddressValueError, IPv4Address
+
+from bootstrap.errors import ShoalError
+from infra import parts, topology
+from jobs.merge import DATASET_NAME
+from jobs.shown import printable
+
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
+_INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
+_RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
+_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}[0-9a-f]{{32}}/{re.escape(DATASET_NAME)}")
+_WORK = re.compile(r"[0-9a-f]{12}")
+
+
+def is_run(name: str) -> bool:
+    """Whether Shoal names a training run so: by its deployment, its time, and four digits."""
+    return _RUN.fullmatch(name) is not None
+
+
+def is_dataset(key: str) -> bool:
+    """Whether Shoal names a dataset's object so: by the dataset's digest."""
+    return _DATASET.fullmatch(key) is not None
+
+
+def bucket(name: str) -> str:
+    """The name of a bucket. Raises ShoalError, as all below do, for what cannot be one."""
+    return _matching(parts.BUCKET, name, "a bucket", "3 to 63 small letters, digits, dots and dashes")
+
+
+def region(name: str) -> str:
+    """The code of a region."""
+    return _matching(_REGION, name, "a region", "a code such as us-east-1; name one by --region")
+
+
+def instance(identifier: str) -> str:
+    """The id of an instance."""
+    return _matching(_INSTANCE, identifier, "an instance", "an id such as i-0123456789abcdef0")
+
+
+def address(text: str) -> str:
+    """An address of IPv4."""
+    try:
+        return str(IPv4Address(text))
+    except AddressValueError:
+        raise ShoalError(f"'{printable(text)}' cannot be a node's address: it must be like 10.0.1.20") from None
+
+
+def run(name: str) -> str:
+    """The name of a training run."""
+    return _matching(_RUN, name, "a training run", "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it")
+
+
+def dataset(key: str) -> str:
+    """The key of a dataset."""
+    return _matching(
+        _DATASET,
+        key,
+        "a dataset",
+        f"{topology.DATASETS_PREFIX}DIGEST/{DATASET_NAME}, with the digest that `shoal dataset info` says; give a "
+        "file of this machine by --data, and it is uploaded to there",
+    )
+
+
+def work(fingerprint: str) -> str:
+    """The name of a piece of preprocessing."""
+    return _matching(_WORK, fingerprint, "a piece of work", "12 hexadecimal digits")
+
+
+def _matching(pattern: re.Pattern[str], text: str, what: str, rule: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ShoalError(f"'{printable(text)}' cannot name {what}: it must be {rule}")
+    return text

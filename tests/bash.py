@@ -1,0 +1,51 @@
+"""Scripts of nodes run by a real bash, with programs of a node that only write down what they were told."""
+
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+
+class Bash:
+    """A shell in a folder of its own. A file `canary` anywhere below it means that something hostile was executed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root = folder, folder / "node $(touch canary)"
+        self._programs, self._calls = folder / "programs", folder / "calls"
+        self._programs.mkdir()
+        for made in ("opt/shoal", "opt/pytorch/bin", "usr/local/bin", "var/log", "mnt/share", "tmp"):
+            (self.root / made).mkdir(parents=True)
+        (self.root / "opt" / "shoal" / "busy.lock").touch()
+        for name in ("shoal-python", "systemctl", "exportfs", "mount", "umount", "chown", "dnf", "sudo"):
+            self.add(name)
+        for name in ("findmnt", "mountpoint"):
+            self.add(name, "exit 1")
+        with zipfile.ZipFile(folder / "empty.zip", "w"):
+            pass
+        copy = f'case $last in *.zip) cp {folder}/empty.zip "$last" ;; esac'
+        self.add("aws", f'[ "$4" = - ] && cat >{folder}/report; last=${{@: -1}}; {copy}')
+
+    def add(self, name: str, then: str = "exit 0") -> None:
+        """A program that does so after it has written down its name and arguments."""
+        program = self._programs / name
+        program.write_text(f'#!/bin/bash\nprintf "%s\\0" {name} "$@" >>{self._calls}\n{then}\n')
+        program.chmod(0o755)
+
+    def run(self, *command: str, **environment: str) -> None:
+        """Bash with these arguments; `ended` tells how it ended."""
+        path = os.pathsep.join([str(self._programs), os.defpath])
+        self.ended = subprocess.run(
+            ["bash", *command],
+            cwd=self.folder,
+            env={"PATH": path, "NODE_ROOT": str(self.root), "HOSTNAME": "played", **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def told(self) -> list[str]:
+        """All words that programs were told, in their order."""
+        return self._calls.read_text().split("\0") if self._calls.exists() else []
+
+    def hurt(self) -> bool:
+        return any(self.folder.rglob("canary"))

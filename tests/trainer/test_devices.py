@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from trainer import devices, ranks
+from trainer.config import NEEDS_GPU
+from trainer.errors import TrainingError
+
+
+def test_a_machine_without_gpus_says_so_in_one_line_and_fails() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "trainer.devices", "8"],
+        env={"CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith(f"PyTorch {torch.__version__} finds 0 of this machine's 8 GPUs")
+
+
+def test_a_gpu_that_is_listed_and_does_not_compute_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ones(_count: int, device: str) -> torch.Tensor:
+        if device == "cuda:1":
+            raise RuntimeError("CUDA error: an illegal access\nand more")
+        return torch.zeros(1)
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch, "ones", ones)
+    with pytest.raises(TrainingError, match=r"^GPU 1 of this machine does not compute: CUDA error: an illegal access$"):
+        devices.require(2)
+
+
+def test_a_rank_that_needs_a_gpu_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv(NEEDS_GPU, "1")
+    with pytest.raises(TrainingError, match="rank 0: this machine's GPUs cannot be used by PyTorch"), ranks.join(1):
+        pass

@@ -1,0 +1,46 @@
+"""Whether this machine's GPUs compute: `python -m trainer.devices COUNT`, asked before ranks are started on them.
+
+The easy mistake is to go by how many the driver lists: one that is listed may refuse all work. And where PyTorch finds
+none at all it computes on the CPU without a word.
+"""
+
+import sys
+
+import torch
+
+from trainer.errors import TrainingError
+
+
+def require(count: int) -> None:
+    """See each of this machine's `count` GPUs compute. Raises TrainingError in PyTorch's words when one fails."""
+    if (there := torch.cuda.device_count()) < count:
+        raise TrainingError(f"PyTorch {torch.__version__} finds {there} of this machine's {count} GPUs{_why()}")
+    for device in range(count):
+        try:
+            torch.ones(2, device=f"cuda:{device}").sum().item()
+        except RuntimeError as error:
+            raise TrainingError(f"GPU {device} of this machine does not compute: {_first_line(error)}") from error
+
+
+def missing() -> str:
+    """What to say where there is no GPU that a rank could use."""
+    return f"this machine's GPUs cannot be used by PyTorch {torch.__version__}{_why()}"
+
+
+def _why() -> str:
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except (RuntimeError, AssertionError) as error:
+        return f": {_first_line(error)}"
+    return ""
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+if __name__ == "__main__":
+    try:
+        require(int(sys.argv[1]))
+    except TrainingError as error:
+        sys.exit(str(error))
