@@ -22,8 +22,11 @@ def by(service: str, operation: str, **parameters: str) -> Delete:
 
     def delete(account: Account, identifier: str, record: Record) -> None:
         values: dict[str, Any] = {}
+        told = {**record, "id": identifier}
         for name, key in parameters.items():
-            value = identifier if key.strip("[]") == "id" else record[key.strip("[]")]
+            value = told.get(key.strip("[]"))
+            if value is None:  # the tagging service names a thing that its own service does not list
+                raise ShoalError(f"without its {key.strip('[]')}, which cannot be listed, it cannot be deleted")
             values[name] = [value] if key.startswith("[") else value
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
@@ -66,7 +69,7 @@ def security_group(account: Account, identifier: str, _record: Record) -> None:
     Such a rule lets in what has this group, and nothing has it any more.
     """
     ec2 = account.client("ec2")
-    for group in ec2.describe_security_groups()["SecurityGroups"]:
+    for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
         for rules, revoke in (
             ("IpPermissions", ec2.revoke_security_group_ingress),
             ("IpPermissionsEgress", ec2.revoke_security_group_egress),

@@ -119,7 +119,7 @@ class Unruly:
 
 @dataclass(frozen=True, kw_only=True)
 class Denied:
-    """The user may not call an operation of a service (both named as in IAM)."""
+    """The user may not call an operation (as its API names it) of a service (as IAM does)."""
 
     service: str
     operation: str = "*"

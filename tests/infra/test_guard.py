@@ -409,16 +409,48 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     assert small.desired() == [0, 0]
 
 
-def test_a_parameter_that_nobody_can_read_counts_as_not_there_and_is_said(deploy: Callable[..., Deployed]) -> None:
+NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})
+
+
+@pytest.mark.parametrize(
+    ("hours", "account"),
+    [("many", "?"), ("-5", NOT_YET), ("1e9", '{"as_of": "2026-01-01T00:00:00"}'), ("", '{"spent": NaN}')],
+)
+def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_the_same(
+    hours: str, account: str, deploy: Callable[..., Deployed]
+) -> None:
     small = deploy()
-    for name, value in (
-        (topology.extension_parameter(small.name), "many"),
-        (topology.guard_parameter(small.name), "?"),
-    ):
+    names = (topology.extension_parameter(small.name), topology.guard_parameter(small.name))
+    for name, value in zip(names, (hours or "nan", account), strict=True):
         small.client("ssm").put_parameter(Name=name, Value=value, Type="String")
-    assert "many" in small.after(11.6)["errorMessage"]
+    said = small.after(11.6)["errorMessage"]
+    assert all(f"the parameter {name} " in said for name in names)
     assert f"Shoal: {small.name} ends soon" in small.mails()
     assert small.account()["spent"] > 0
+    assert names[1] not in small.after(12)["errorMessage"]
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(
+    aws: EmbeddedAws, deploy: Callable[..., Deployed]
+) -> None:
+    name = next(_names)
+    following = f"g{int(name[1:]) + 1}"
+    told = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
+    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": told}}
+    for parameter, value in (
+        (topology.extension_parameter(following), "100"),
+        (topology.guard_parameter(following), json.dumps(left)),
+    ):
+        boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String")
+    small = deploy(budget=100.0)
+    assert small.name == following
+    small.after(1)
+    assert small.account()["spent"] < 3.9
+    assert small.account()["told"] == {}
+    small.after(11.6)
+    small.after(12)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_round_that_comes_late_counts_nothing_twice(deploy: Callable[..., Deployed]) -> None:
