@@ -91,6 +91,53 @@ def test_what_cannot_be_deleted_is_left_with_awss_reason() -> None:
     assert {thing.outcome for thing in sweep("blocked", Account(), stuck_seconds=20)} == {DELETED}
 
 
+def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="shoal-held", ObjectLockEnabledForBucket=True)
+    s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "held"}]})
+    s3.put_object(Bucket="shoal-held", Key="key", Body=b"x")
+    s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "ON"})
+    (bucket,) = sweep("held", Account(), stuck_seconds=0)
+    assert (bucket.outcome, bucket.costs) == (LEFT, True)
+    assert bucket.why.startswith("key: Access Denied because object protected")
+    s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "OFF"})
+    assert [thing.outcome for thing in sweep("held", Account())] == [DELETED]
+
+
+def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> None:
+    ec2 = boto3.client("ec2")
+    theirs, ours = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"], Planter("host").vpc()
+    made = {}
+    for vpc in (theirs, ours):
+        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+        made[vpc] = {
+            ("subnet", subnet),
+            ("security group", ec2.create_security_group(GroupName="x", Description="x", VpcId=vpc)["GroupId"]),
+            (
+                "network interface",
+                ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"],
+            ),
+            (
+                "nat gateway",
+                ec2.create_nat_gateway(SubnetId=subnet, ConnectivityType="private")["NatGateway"]["NatGatewayId"],
+            ),
+            (
+                "vpc endpoint",
+                ec2.create_vpc_endpoint(
+                    VpcId=vpc,
+                    ServiceName="com.amazonaws.us-east-1.ssm",
+                    VpcEndpointType="Interface",
+                    SubnetIds=[subnet],
+                )["VpcEndpoint"]["VpcEndpointId"],
+            ),
+        }
+    assert {thing.key for thing in find("host", Account())} == {*made[ours], ("vpc", ours)}
+    found = sweep("host", Account(), stuck_seconds=20)
+    assert [(thing.key, thing.why) for thing in found if thing.outcome != DELETED] == []
+    there = inventory()
+    assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
+
+
 def test_what_has_no_region_may_be_the_deployments_of_another_one() -> None:
     planter = Planter("twin")
     planter.role()

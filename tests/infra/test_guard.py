@@ -26,7 +26,7 @@ from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
-from embedded.faults import DeleteFails, Denied, Throttled
+from embedded.faults import CreateFails, DeleteFails, Denied, Throttled
 from infra import parts, topology
 from infra.guard import Guard, prices
 from infra.handlers.guard import main
@@ -88,15 +88,17 @@ class Small(Stack):
 class Deployed:
     """A small stack in the embedded AWS, and what tests do with it."""
 
-    def __init__(self, client: Callable[[str], Any], out: Path, **guard: Any) -> None:
+    def __init__(
+        self, client: Callable[[str], Any], out: Path, *, becomes: str = "CREATE_COMPLETE", **guard: Any
+    ) -> None:
         self.client, self.name, self._out = client, next(_names), out
         wanted = topology.load("demo", SHIPPED)
         limits = parts.Guard(mail="ada@example.org", **guard)
         self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.Data(keep=True)})
         self.cloudformation = client("cloudformation")
-        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template())
+        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
         stack = self.settled()
-        assert stack["StackStatus"] == "CREATE_COMPLETE", self.reasons()
+        assert stack["StackStatus"] == becomes, self.reasons()
         self.stack, self.created = stack["StackId"], stack["CreationTime"]
         self.queue = self._subscribe()
 
@@ -348,6 +350,14 @@ def test_a_deletion_that_failed_is_tried_again(deploy: Callable[..., Deployed], 
     small.after(1.1)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
     assert small.mails() == [f"Shoal: {small.name} is being deleted"]
+
+
+def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+    with aws.faults.during(CreateFails(resource_type="AWS::EMR::Cluster")):
+        small = deploy(becomes="CREATE_FAILED")
+    small.after(11.6)
+    small.after(12)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
 # What goes wrong
