@@ -26,13 +26,15 @@ from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
-from embedded.faults import CreateFails, DeleteFails, Denied, Throttled
+from embedded.faults import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 from infra import parts, topology
 from infra.guard import Guard, prices
 from infra.handlers.guard import main
+from tests import slow
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 _ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
+SLOW_SECONDS = 8
 _names = (f"g{number}" for number in itertools.count(1))
 
 
@@ -100,7 +102,7 @@ class Deployed:
         stack = self.settled()
         assert stack["StackStatus"] == becomes, self.reasons()
         self.stack, self.created = stack["StackId"], stack["CreationTime"]
-        self.queue = self._subscribe()
+        self.queue, self.function = self._subscribe(), self.physical("Lambda::Function")
 
     @property
     def stack_name(self) -> str:
@@ -185,9 +187,8 @@ class Deployed:
 
     def wake(self, now: datetime) -> dict[str, Any]:
         """One round at this time; the error of a round that failed."""
-        function = self.physical("Lambda::Function")
         event = json.dumps({"time": now.astimezone(UTC).isoformat()})
-        answer = self.client("lambda").invoke(FunctionName=function, Payload=event)
+        answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
         body = answer["Payload"].read()
         return dict(json.loads(body)) if "FunctionError" in answer else {}
 
@@ -197,7 +198,7 @@ class Deployed:
 
     def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
         """The same in this process: the emulator's faults are for its clients, and not for what it runs itself."""
-        function = self.client("lambda").get_function_configuration(FunctionName=self.physical("Lambda::Function"))
+        function = self.client("lambda").get_function_configuration(FunctionName=self.function)
         patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
         main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
 
@@ -386,6 +387,37 @@ def test_nodes_end_also_where_the_guard_may_not_start_any(
     with aws.faults.during(Denied(service="autoscaling", operation="UpdateAutoScalingGroup")):
         small.after_here(1, monkeypatch)
     assert small.desired() == [0, 0]
+
+
+def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+    small = deploy()
+    with aws.faults.during(StaysPending()):
+        for group in small.groups():
+            small.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
+        small.after(0.01)
+        assert small.account()["rate"] > sum(prices(small.wanted)["gpu"].values())
+        assert small.desired() == [1, 1]
+        small.after(1)
+        assert small.desired() == [0, 0]
+
+
+def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
+    deploy: Callable[..., Deployed],
+) -> None:
+    small = deploy(idle_minutes=1440)
+    small.raise_groups()
+    small.after(11.6)
+    assert (small.desired(), small.cluster_state()) == ([1, 1], "WAITING")
+    template = json.loads(small.template())
+    template["Resources"] |= slow.resources(SLOW_SECONDS)
+    small.cloudformation.update_stack(
+        StackName=small.stack_name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
+    )
+    assert "cannot be deleted while in status UPDATE_IN_PROGRESS" in small.after(12)["errorMessage"]
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
+    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    small.after(12.1)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[..., Deployed]) -> None:
