@@ -113,15 +113,10 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
             )
         bars.stage("synthesise, upload", 0)
         first = stacks.claim(before) is None
+        # A failed update is rolled back at once; what a first deployment made stays until its logs were read.
+        rollback = ["--no-rollback"] if first else []
         cdk.run(
-            # A failed update is rolled back at once; what a first deployment made is kept until its logs were read.
-            [
-                "deploy",
-                *order.context(generation),
-                "--require-approval",
-                "never",
-                *(["--no-rollback"] if first else []),
-            ],
+            ["deploy", *order.context(generation), "--require-approval", "never", *rollback],
             environment=_environment(order),
             assembly=assembly,
             log=log,

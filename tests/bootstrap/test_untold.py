@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 
 from bootstrap.account import Account
 from bootstrap.cli import destroy as destroy_verb
+from bootstrap.cli import fetch as fetch_verb
+from bootstrap.errors import ShoalError
 from bootstrap.kinds import KINDS
 from bootstrap.ownership import Claim
 from bootstrap.sweep import DELETED, LEFT, UNTOLD, Thing, find, sweep
@@ -201,6 +203,16 @@ def test_a_bucket_whose_tags_nobody_may_read_is_named_and_the_rest_goes(
     )
     assert destroy("hidden") == 0
     assert destroy("hidden") == 0
+
+
+def test_a_kept_bucket_that_nobody_may_see_is_not_called_missing(account: Account, aws: EmbeddedAws) -> None:
+    parser = argparse.ArgumentParser()
+    fetch_verb.add(parser.add_subparsers(dest="verb"))
+    asked = parser.parse_args(["fetch", "never-was", "--output", "nowhere"])
+    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="data bucket cannot be told"):
+        fetch_verb.run(asked)
+    with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
+        fetch_verb.run(asked)
 
 
 def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
