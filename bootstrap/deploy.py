@@ -1,7 +1,7 @@
 """`cdk deploy` for a person: taken up where an earlier one stopped, watched resource by resource, its end explained.
 
 Easy to get wrong: CloudFormation goes on when the CDK is interrupted. What exists is asked of the stack, before and
-after, and never remembered.
+after, and never remembered. Why it failed, and what becomes of that, is in `failure`.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
-from bootstrap import cdk, guard, stacks
+from bootstrap import cdk, failure, guard, stacks
 from bootstrap.account import Account, connect
 from bootstrap.errors import ShoalError
 from bootstrap.ownership import read_tags
@@ -114,18 +114,25 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
                 environment=_environment(order), assembly=assembly, log=log, topology=order.source, watch=bars.tick
             )
         bars.stage("synthesise, upload", 0)
+        first = stacks.claim(before) is None
+        # A failed update is rolled back at once; what a first deployment made stays until its logs were read.
+        rollback = ["--no-rollback"] if first else []
         cdk.run(
-            ["deploy", *order.context(generation), "--require-approval", "never"],
+            ["deploy", *order.context(generation), "--require-approval", "never", *rollback],
             environment=_environment(order),
             assembly=assembly,
             log=log,
             # An update does not touch all of them, so only a first deployment has a total.
-            watch=lambda: view.look(0 if before else _resources(assembly / f"{order.stack_name}.template.json")),
+            watch=lambda: view.look(_resources(assembly / f"{order.stack_name}.template.json") if first else 0),
         )
-    except ShoalError as error:
+    except ShoalError:
         shutil.rmtree(assembly, ignore_errors=True)  # what the CDK said is left to be read
+        why = failure.explain(order.deployment, view.all(), log)
+        if why is None:
+            raise
         left = stacks.describe(cloudformation, order.stack_name)
-        raise ShoalError(_why(order, view.all(), left, log) or str(error)) from None
+        become = failure.settle(order.deployment, order.account, left, bars=bars, say=say)
+        raise ShoalError(f"{why}. {become}") from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
         say(_interrupted(order, _begun(cloudformation, order.stack_name)))
@@ -260,21 +267,6 @@ def _resources(template: Path) -> int:
         return len(json.loads(template.read_text("utf-8"))["Resources"])
     except (OSError, ValueError, KeyError):
         return 0
-
-
-def _why(order: Order, happened: list[Event], stack: Stack | None, log: Path) -> str | None:
-    """The first resource that failed of itself, and what is left; None where CloudFormation has not come that far."""
-    left = "CloudFormation has taken everything back; mend the cause and deploy again"
-    if stack and stack["StackStatus"].endswith("_FAILED"):
-        left = f"what was made is still there ({stack['StackStatus']}); end it by: shoal destroy {order.deployment}"
-    for event in happened:
-        reason = event.get("ResourceStatusReason", "")
-        if event["ResourceStatus"].endswith("_FAILED") and "cancelled" not in reason:
-            return (
-                f"the deployment '{order.deployment}' failed at {event['LogicalResourceId']} "
-                f"({event['ResourceType']}): {reason.rstrip('.')}. {left} (the CDK's log: {log})"
-            )
-    return None
 
 
 def _begun(cloudformation: Any, name: str) -> Stack | None:

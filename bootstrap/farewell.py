@@ -1,20 +1,21 @@
 """What is said before a deployment is destroyed: what goes, what stays and for how much, which models would be lost.
 
 The easy mistake is to count an existing data bucket among what goes: it was there before the deployment, carries none
-of its tags, and is found only through the stack's outputs.
+of its tags, and is found only through the stack's outputs. Another is to refuse for want of something to say: who may
+not look at a part of it may still destroy it, and hears what could not be told.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap import fetch, stacks, status
 from bootstrap.account import Account
 from bootstrap.errors import ShoalError
 from bootstrap.guard import Guard
-from bootstrap.ownership import Claim
-from bootstrap.sweep import KEPT, Thing, find
+from bootstrap.ownership import Claim, said
+from bootstrap.sweep import KEPT, UNTOLD, Thing, find
 from infra import catalog, topology
 from infra.errors import TopologyError
 
@@ -47,33 +48,42 @@ class Farewell:
     lost_bucket: str | None
     elsewhere: str | None
     """Where there is a deployment of this name, when there is nothing of it here."""
+    notes: list[str]
+    """What could not be told, and why, and what is amiss with its guard."""
 
     @property
     def goes(self) -> list[Thing]:
         """What will be deleted."""
-        return [thing for thing in self.things if thing.outcome != KEPT]
+        return [thing for thing in self.things if thing.outcome not in (KEPT, UNTOLD)]
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to destroy."""
-        return self.stack is None and not self.goes
+        """Whether there is nothing to destroy, as far as everybody can see."""
+        return self.stack is None and all(thing.outcome == KEPT for thing in self.things)
 
 
 def look(deployment: str, account: Account) -> Farewell:
-    """Look through the account; deletes nothing."""
-    things = find(deployment, account)
+    """Look through the account; deletes nothing. Raises what AWS answers when not even the stack can be looked for."""
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
-    now = status.look(deployment, account) if described else None
+    things, notes = find(deployment, account), list[str]()
+    now = _now(deployment, account, notes) if described else None
     kept = [_kept(account, thing.identifier, "its topology keeps it") for thing in things if thing.outcome == KEPT]
-    data = now.outputs.get(topology.OUTPUT_DATA_BUCKET) if now else None
-    own = [thing.identifier for thing in things if thing.kind == "s3 bucket" and thing.outcome != KEPT]
-    if data and data not in own and data not in [each.bucket for each in kept]:
-        kept.append(_kept(account, data, "it was there before the deployment"))
-    holding = {bucket: found for bucket in own if (found := _models(account, bucket))}
+    buckets = [thing for thing in things if thing.kind == "s3 bucket"]
+    own = [thing.identifier for thing in buckets if thing.outcome not in (KEPT, UNTOLD)]
+    data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
+    if data and data not in (*own, *(each.bucket for each in kept)):
+        if any(thing.outcome == UNTOLD for thing in buckets):
+            own.append(data)
+            notes.append(f"whether s3://{data} stays cannot be told")
+        else:
+            kept.append(_kept(account, data, "it was there before the deployment"))
+    holding = {bucket: found for bucket in own if (found := _models(account, bucket, notes))}
     bucket = next(iter(holding), None)
+    gone = described is None and all(thing.outcome == UNTOLD for thing in things)
+    owner, made_from = stacks.claim(described) or ("unknown", "unknown")
     return Farewell(
-        stack=f"{described['StackName']}, {described['StackStatus']}, owner {now.owner}, topology {now.topology}"
-        if described and now
+        stack=f"{described['StackName']}, {described['StackStatus']}, owner {owner}, topology {made_from}"
+        if described
         else None,
         things=things,
         running=_running(now),
@@ -82,14 +92,26 @@ def look(deployment: str, account: Account) -> Farewell:
         kept=kept,
         lost=holding[bucket] if bucket else [],
         lost_bucket=bucket,
-        elsewhere=None if described or things else Claim(account, deployment).elsewhere,
+        elsewhere=Claim(account, deployment).elsewhere if gone else None,
+        notes=notes,
     )
 
 
-def _models(account: Account, bucket: str) -> list[str]:
+def _now(deployment: str, account: Account, notes: list[str]) -> status.Status | None:
+    try:
+        now = status.look(deployment, account)
+    except (BotoCoreError, ClientError, ShoalError) as error:
+        notes.append(f"what runs now, and what it costs, cannot be told: {error}")
+        return None
+    notes += now.guard.broken if now.guard else ()
+    return now
+
+
+def _models(account: Account, bucket: str, notes: list[str]) -> list[str]:
     try:
         return fetch.models(account.client("s3"), bucket)
-    except (ClientError, ShoalError):  # nobody may read it, or it went meanwhile
+    except (BotoCoreError, ClientError, ShoalError) as error:
+        notes.append(f"whether models in s3://{bucket} would be lost cannot be told: {error}")
         return []
 
 
@@ -107,8 +129,8 @@ def _kept(account: Account, bucket: str, why: str) -> Kept:
     try:
         for each in account.items("s3", "list_object_versions", "Versions", Bucket=bucket):
             count, size = count + 1, size + each["Size"]
-    except ClientError as error:
-        why = f"{why}; its content cannot be listed: {error.response['Error'].get('Message', '')}"
+    except (BotoCoreError, ClientError) as error:
+        why = f"{why}; its content cannot be listed: {said(error)}"
     try:
         price = catalog.prices(account.region).other.s3_gib_month
     except TopologyError:

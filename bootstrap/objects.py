@@ -20,12 +20,14 @@ from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
-    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
+    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef, ObjectIdentifierTypeDef
 
 _CHANGED = "changed"
 """In an object's metadata: when its file was changed, in nanoseconds since 1970."""
 
 _AT_ONCE = 16
+_MOST_AT_ONCE = 1000
+"""So many objects one request deletes at most."""
 TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20, num_download_attempts=10)
 
 
@@ -229,10 +231,15 @@ def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
 
 
 def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> None:
-    """Delete everything below a place, but for these objects."""
+    """Delete everything below a place, but for these objects. Raises ShoalError with one that S3 keeps."""
     kept = {each.key for each in but}
     keys = [key for key in sizes(client, place) if key not in kept]
-    for start in range(0, len(keys), 1000):
-        client.delete_objects(
-            Bucket=place.bucket, Delete={"Objects": [{"Key": key} for key in keys[start : start + 1000]]}
-        )
+    for start in range(0, len(keys), _MOST_AT_ONCE):
+        delete(client, place.bucket, [{"Key": key} for key in keys[start : start + _MOST_AT_ONCE]])
+
+
+def delete(client: "S3Client", bucket: str, found: "list[ObjectIdentifierTypeDef]") -> None:
+    """Delete objects, at most 1000. Raises ShoalError with one that S3 keeps: it says so in an answer of success."""
+    answer = client.delete_objects(Bucket=bucket, Delete={"Objects": found, "Quiet": True})
+    for refused in answer.get("Errors") or ():
+        raise ShoalError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")

@@ -2,22 +2,29 @@
 
 The easy mistake is a prefix: `Shoal-a-` begins the names of the deployment `a` and those of `a-b`. Names are taken
 apart from their end, where neither CloudFormation's random letters nor a logical id has a dash, and compared whole.
+Another is to take a refusal for a no: what cannot be told is raised as such, or remembered in the claim's `untold`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.account import Account, Record
+from bootstrap.errors import ShoalError
 from infra import topology
 
 _AT_ONCE = 8
+_Told = TypeVar("_Told")
 
 Owned = Callable[["Claim", Record], bool]
-"""Whether a thing, as its service's list has it, is the deployment's."""
+"""Whether a thing, as its service's list has it, is the deployment's. Raises UntoldError where nobody can tell."""
+
+
+class UntoldError(ShoalError):
+    """Nobody can tell whose a thing is; why."""
 
 
 class Claim:
@@ -27,8 +34,8 @@ class Claim:
         self.account = account
         self.deployment = deployment
         self.stack = topology.stack_name(deployment)
-        self.untold = ""
-        """Why the tagging service could not be asked."""
+        self.untold: dict[str, str] = {}
+        """Why they could not be asked, by the sources that were and did not answer."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
         """Whether these tags, in whichever of AWS's forms, name the deployment."""
@@ -37,51 +44,90 @@ class Claim:
     @cached_property
     def networks(self) -> set[str]:
         """The ids of its own VPCs."""
-        vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
-        return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
+
+        def listed() -> set[str]:
+            vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
+            return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
+
+        return self._ask("the VPCs", listed, set())
 
     @cached_property
     def arns(self) -> list[str]:
         """What AWS's tagging service knows under its tag: not all types, and some things that are gone."""
-        wanted = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
-        found = self.account.items(
-            "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=wanted
-        )
-        try:
+
+        def listed() -> list[str]:
+            wanted = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
+            found = self.account.items(
+                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=wanted
+            )
             return [each["ResourceARN"] for each in found]
-        except ClientError as error:  # the services' own lists must do
-            self.untold = error.response["Error"].get("Message") or str(error)
-            return []
+
+        return self._ask("the tagging service", listed, [])
 
     @cached_property
     def record(self) -> set[tuple[str, str]]:
         """Types and identifiers of what the stacks of its name have, or had: AWS keeps deleted ones for 90 days."""
-        stacks = self.account.items("cloudformation", "list_stacks", "StackSummaries")
-        return {
-            (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
-            for stack in stacks
-            if stack["StackName"] == self.stack
-            for resource in self.account.items(
-                "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
-            )
-        }
 
-    @cached_property
+        def listed() -> set[tuple[str, str]]:
+            stacks = self.account.items("cloudformation", "list_stacks", "StackSummaries")
+            return {
+                (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
+                for stack in stacks
+                if stack["StackName"] == self.stack
+                for resource in self.account.items(
+                    "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+                )
+            }
+
+        return self._ask("CloudFormation's record", listed, set())
+
+    @property
     def elsewhere(self) -> str | None:
         """Another region in which a deployment of this name stands: what has no region may be that one's."""
-        found = self.account.client("ec2").describe_regions()["Regions"]
+        return self._regions[0]
+
+    @property
+    def unseen(self) -> str:
+        """The regions in which one may stand as nobody could look there, with the reason of one; empty without any."""
+        return self._regions[1]
+
+    @cached_property
+    def _regions(self) -> tuple[str | None, str]:
+        try:
+            found = self.account.client("ec2").describe_regions()["Regions"]
+        except (BotoCoreError, ClientError) as error:
+            return None, f"the other regions ({said(error)})"
         regions = sorted({str(each["RegionName"]) for each in found} - {self.account.region})
         clients = [self.account.client("cloudformation", region) for region in regions]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            there = pool.map(self._is_stack_of, clients)
-            return next((region for region, stands in zip(regions, there, strict=True) if stands), None)
+            there = dict(zip(regions, pool.map(self._stands, clients), strict=True))
+        unseen = [region for region, stands in there.items() if isinstance(stands, str)]
+        reason = f"{', '.join(unseen)} ({there[unseen[0]]})" if unseen else ""
+        return next((region for region, stands in there.items() if stands is True), None), reason
 
-    def _is_stack_of(self, cloudformation: Any) -> bool:
+    def _stands(self, cloudformation: Any) -> bool | str:
+        """Whether there is a stack of this name; why nobody can tell."""
         try:
             cloudformation.describe_stacks(StackName=self.stack)
-        except ClientError:  # none there; or nobody may look there, and then nobody deployed
-            return False
+        except ClientError as error:
+            return False if "does not exist" in str(error) else said(error)
+        except BotoCoreError as error:
+            return said(error)
         return True
+
+    def _ask(self, source: str, ask: Callable[[], _Told], nothing: _Told) -> _Told:
+        """What a source tells; nothing where it does not, and then `untold` says so."""
+        try:
+            return ask()
+        except (BotoCoreError, ClientError) as error:
+            self.untold[source] = said(error)
+            return nothing
+
+
+def said(error: BotoCoreError | ClientError) -> str:
+    """What AWS says of a refusal, or what kept it from being asked."""
+    message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
+    return (message or str(error)).rstrip(".")
 
 
 def read_tags(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> dict[str, str]:
@@ -118,10 +164,10 @@ def asked(service: str, operation: str, answer: str, **parameters: str | Callabl
         }
         try:
             found = getattr(claim.account.client(service), operation)(**given)
-        except ClientError as error:
+        except (BotoCoreError, ClientError) as error:
             if _says_none(error):
                 return False
-            raise
+            raise UntoldError(f"its tags cannot be read ({said(error)})") from None
         for key in answer.split("."):
             found = found.get(key) or {}
         return claim.of(found)
@@ -129,10 +175,10 @@ def asked(service: str, operation: str, answer: str, **parameters: str | Callabl
     return owned
 
 
-def _says_none(error: ClientError) -> bool:
-    """Whether it means that there are no such tags, no such thing any more, or that it is somebody else's."""
-    code = error.response["Error"]["Code"]
-    return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent", "AccessDenied"))
+def _says_none(error: BotoCoreError | ClientError) -> bool:
+    """Whether it means that there are no such tags, or no such thing any more."""
+    code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+    return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent"))
 
 
 def placed(owned: Owned) -> Owned:

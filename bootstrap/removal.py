@@ -6,12 +6,16 @@ mistake is to trust an answer without an error: some of EC2's calls tell what th
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from bootstrap import objects
 from bootstrap.account import Account, Record
 from bootstrap.errors import ShoalError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 Delete = Callable[[Account, str, Record], None]
 """Deletes a thing: the account, its identifier, what its service's list says of it."""
@@ -22,8 +26,11 @@ def by(service: str, operation: str, **parameters: str) -> Delete:
 
     def delete(account: Account, identifier: str, record: Record) -> None:
         values: dict[str, Any] = {}
+        told = {**record, "id": identifier}
         for name, key in parameters.items():
-            value = identifier if key.strip("[]") == "id" else record[key.strip("[]")]
+            value = told.get(key.strip("[]"))
+            if value is None:  # the tagging service names a thing that its own service does not list
+                raise ShoalError(f"without its {key.strip('[]')}, which cannot be listed, it cannot be deleted")
             values[name] = [value] if key.startswith("[") else value
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
@@ -39,10 +46,8 @@ def empty_bucket(account: Account, bucket: str) -> None:
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         if not found:
             continue
-        keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
-        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
-        for refused in answer.get("Errors") or ():
-            raise ShoalError(f"{refused['Key']}: {refused['Message']}")
+        keys: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
+        objects.delete(s3, bucket, keys)
     for upload in account.items("s3", "list_multipart_uploads", "Uploads", Bucket=bucket):
         s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
 
@@ -66,7 +71,7 @@ def security_group(account: Account, identifier: str, _record: Record) -> None:
     Such a rule lets in what has this group, and nothing has it any more.
     """
     ec2 = account.client("ec2")
-    for group in ec2.describe_security_groups()["SecurityGroups"]:
+    for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
         for rules, revoke in (
             ("IpPermissions", ec2.revoke_security_group_ingress),
             ("IpPermissionsEgress", ec2.revoke_security_group_egress),

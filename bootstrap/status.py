@@ -150,7 +150,13 @@ def boot_report(account: Account, bucket: str | None, instance: str) -> dict[str
         text = objects.read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
     except ClientError:  # the bucket went while the stack did
         return {}
-    return json.loads(text) if text else {}
+    try:
+        report = json.loads(text) if text else {}
+    except ValueError:
+        report = None
+    if not isinstance(report, dict) or not all(isinstance(value, str) for value in report.values()):
+        return {"state": "unknown", "log": f"its report cannot be read: {text}"}
+    return report
 
 
 def _instance_type(account: Account, group: Any) -> str:

@@ -2,11 +2,11 @@
 
 Ownership is asked twice, of each service's own list and of the tagging service: either misses some. The easy mistake
 is to give up at the first refusal: networks let go of what was in them minutes later, so what fails is tried again as
-long as anything else still changes.
+long as anything else still changes. The dangerous one is to take what may not be seen for gone: it is `UNTOLD`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.account import Account, Record
 from bootstrap.errors import ShoalError
 from bootstrap.kinds import KINDS, Kind, is_going
-from bootstrap.ownership import Claim, read_tags
+from bootstrap.ownership import Claim, UntoldError, read_tags, said
 from infra import topology
 
 LONGEST_SECONDS = 1200.0
@@ -22,7 +22,10 @@ STUCK_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
 FOUND, DELETED, KEPT, GOING, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
+UNTOLD = "cannot be told"
+"""Nobody can see whether it is there, or whose it is: neither deleted nor proven gone."""
 _ALL = "(all)"
+_STILL = "it was deleted, and is still listed"
 # A stack is the deployment's by its name, a rule goes with its group, and a request for spot instances stays listed
 # long after its end.
 _BY_THE_WAY = (":stack/", ":security-group-rule/", ":spot-instances-request/")
@@ -50,9 +53,7 @@ class Thing:
     def is_in_the_way(self) -> bool:
         """Whether it can be deleted, and has not been."""
         kind = KINDS.get(self.kind)
-        return (
-            self.outcome in (FOUND, LEFT, GOING) and self.identifier != _ALL and kind is not None and bool(kind.delete)
-        )
+        return self.outcome in (FOUND, LEFT, GOING) and kind is not None and bool(kind.delete)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -63,15 +64,10 @@ class Thing:
 def find(deployment: str, account: Account) -> list[Thing]:
     """Everything that is the deployment's, in the order of deleting; what is to be kept says so.
 
-    What a service refuses to list is a thing that is left: nobody has seen that it is gone.
+    What a service does not tell is among it, as untold: nobody has seen that it is gone.
     """
     claim = Claim(account, deployment)
-    found: list[Thing] = []
-    for name in KINDS:
-        try:
-            found += _of_kind(claim, name)
-        except ClientError as error:
-            found.append(_unseen(name, error))
+    found = [thing for name in KINDS for thing in _of_kind(claim, name)]
     return [*found, *_unlisted(claim)]
 
 
@@ -114,51 +110,79 @@ def is_empty(account: Account, bucket: str) -> bool:
 
 
 def _of_kind(claim: Claim, name: str) -> Iterator[Thing]:
+    kind, seen = KINDS[name], set()
+    try:
+        for identifier, record in kind.things(claim.account):
+            seen.add(identifier)
+            yield from _perhaps(claim, name, identifier, record)
+    except (BotoCoreError, ClientError) as error:
+        why = f"cannot be listed ({said(error)}); look with other credentials"
+        yield Thing(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNTOLD, why=why)
+        for named in {kind.named_by(arn) for arn in claim.arns} - seen - {None}:
+            yield from _perhaps(claim, name, str(named), {})
+
+
+def _perhaps(claim: Claim, name: str, identifier: str, record: Record) -> Iterator[Thing]:
+    """The thing, if it is the deployment's or nobody can tell."""
     kind = KINDS[name]
-    for identifier, record in kind.things(claim.account):
+    thing = Thing(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
+    try:
         if not _is_ours(claim, kind, identifier, record):
-            continue
-        thing = Thing(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
+            return
         if is_going(record):
             thing.outcome = GOING
         elif kind.delete is None:
             thing.outcome, thing.why = LEFT, "Shoal makes none of these; delete it yourself if you do not need it"
         elif name == "s3 bucket" and _keeps(claim.account, identifier):
             thing.outcome, thing.why = KEPT, f"its topology keeps it; to delete it: aws s3 rb --force s3://{identifier}"
-        yield thing
+    except UntoldError as error:
+        thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
+    yield thing
 
 
 def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
-    ours = kind.owned(claim, record) or any(identifier in (arn, kind.named_by(arn)) for arn in claim.arns)
-    return ours and not (kind.everywhere and claim.elsewhere)
-
-
-def _unseen(name: str, error: ClientError) -> Thing:
-    """A kind that may not be listed; what there is of it may cost as much as any of it does."""
-    why = f"cannot be listed ({error.response['Error'].get('Message') or error}); look with other credentials"
-    return Thing(kind=name, identifier=_ALL, billed=KINDS[name].billed({}), outcome=LEFT, why=why)
+    """Whether it is the deployment's, by either witness. Raises UntoldError when none says so and one cannot speak."""
+    untold = None
+    try:
+        ours = kind.owned(claim, record)
+    except UntoldError as error:
+        ours, untold = False, error
+    if not ours and not any(identifier in (arn, kind.named_by(arn)) for arn in claim.arns):
+        if untold:
+            raise untold
+        return False
+    if not kind.everywhere or (kind.cloudformation, identifier) in claim.record:
+        return True
+    if claim.unseen and not claim.elsewhere:
+        raise UntoldError(f"a deployment of this name may stand elsewhere, where nobody can look: {claim.unseen}")
+    return not claim.elsewhere
 
 
 def _unlisted(claim: Claim) -> Iterator[Thing]:
     """What no row of the table is about."""
-    if claim.untold:
-        why = f"cannot be asked ({claim.untold}); what no service's own list tells of is not seen"
-        yield Thing(kind=UNKNOWN, identifier="(tagging service)", billed=False, outcome=LEFT, why=why)
     for arn in claim.arns:
         if not any(part in arn for part in _BY_THE_WAY) and not any(kind.named_by(arn) for kind in KINDS.values()):
             why = "only the tagging service names it: it is gone, or not of Shoal's making; look at it yourself"
             yield Thing(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
+    for source, reason in claim.untold.items():
+        why = f"cannot be asked ({reason}); what nothing else tells of is not seen"
+        yield Thing(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNTOLD, why=why)
 
 
 def _keeps(account: Account, bucket: str) -> bool:
-    """Whether a bucket's tag says that its data outlive the stack, and it holds any."""
+    """Whether a bucket's tag says that its data outlive the stack, and it holds any.
+
+    Raises UntoldError: nobody may delete a bucket whose tags nobody has read.
+    """
     try:
         tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
+        return tags.get(topology.TAG_KEEP) == "true" and not is_empty(account, bucket)
     except ClientError as error:
         if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
             return False
-        raise  # nobody may delete a bucket whose tags nobody has read
-    return tags.get(topology.TAG_KEEP) == "true" and not is_empty(account, bucket)
+        raise UntoldError(f"whether its data are to be kept cannot be read ({said(error)})") from None
+    except BotoCoreError as error:
+        raise UntoldError(f"whether its data are to be kept cannot be read ({said(error)})") from None
 
 
 def _delete(account: Account, thing: Thing) -> None:
@@ -167,27 +191,36 @@ def _delete(account: Account, thing: Thing) -> None:
     thing.outcome = LEFT
     try:
         delete(account, thing.identifier, thing.record)
-    except ClientError as error:
-        thing.why = error.response["Error"].get("Message") or str(error)
-    except (BotoCoreError, ShoalError) as error:
+    except (BotoCoreError, ClientError) as error:
+        thing.why = said(error)
+    except ShoalError as error:
         thing.why = str(error)
     else:
-        thing.why = "it was deleted, and is still listed"
+        thing.why = _STILL
 
 
 def _look_again(account: Account, things: Iterable[Thing]) -> None:
     """See which of them are gone, or about to go."""
     things = list(things)
     for name in {thing.kind for thing in things}:
-        listed = dict(KINDS[name].things(account))
-        for thing in things:
-            if thing.kind != name:
-                continue
-            if thing.identifier not in listed:
-                thing.outcome, thing.why = DELETED, ""
-            elif is_going(listed[thing.identifier]):
-                thing.outcome, thing.why = GOING, ""
-            elif thing.outcome == GOING:  # it was going, and came back
-                thing.outcome = LEFT
-            else:
-                thing.record = listed[thing.identifier]
+        those = [thing for thing in things if thing.kind == name]
+        try:
+            listed = dict(KINDS[name].things(account))
+        except (BotoCoreError, ClientError) as error:
+            for thing in those:
+                if thing.outcome == GOING or thing.why == _STILL:  # what was refused has its reason
+                    thing.outcome, thing.why = UNTOLD, f"it was deleted, and cannot be listed ({said(error)})"
+            continue
+        for thing in those:
+            _see(thing, listed)
+
+
+def _see(thing: Thing, listed: Mapping[str, Record]) -> None:
+    if thing.identifier not in listed:
+        thing.outcome, thing.why = DELETED, ""
+    elif is_going(listed[thing.identifier]):
+        thing.outcome, thing.why = GOING, ""
+    elif thing.outcome == GOING:  # it was going, and came back
+        thing.outcome = LEFT
+    else:
+        thing.record = listed[thing.identifier]

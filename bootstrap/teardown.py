@@ -13,13 +13,13 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap import stacks
-from bootstrap.account import Account
+from bootstrap.account import Account, Record
 from bootstrap.errors import ShoalError
-from bootstrap.kinds import KINDS
+from bootstrap.kinds import KINDS, Kind
 from bootstrap.patience import patiently
 from bootstrap.progress import Bars
 from bootstrap.stacks import Stack
-from bootstrap.sweep import STUCK_SECONDS, Thing, sweep
+from bootstrap.sweep import STUCK_SECONDS, UNTOLD, Thing, sweep
 from infra import topology
 
 _ROUNDS = 4
@@ -41,6 +41,16 @@ class Torn:
     def costs(self) -> bool:
         """Whether anything is left that costs money, kept data aside."""
         return self.stack not in (_DELETED, _ABSENT) or any(thing.costs for thing in self.things)
+
+    @property
+    def untold(self) -> int:
+        """How many answers are missing to the question whether anything is left."""
+        return sum(thing.outcome == UNTOLD for thing in self.things)
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing is left that costs money, as far as everybody can see."""
+        return not self.costs and not self.untold
 
 
 _DELETED, _ABSENT = "deleted", "was not there"
@@ -150,13 +160,15 @@ def _watch(account: Account, arn: str, bars: Bars) -> None:
 
 
 def _resources(account: Account, arn: str) -> list[Any]:
+    """What the stack has; nothing where it is gone, or who destroys may not look: its own state tells how it ends."""
+
     def listed() -> list[Any]:
         return list(account.items("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=arn))
 
     try:
         return patiently(listed)
     except ClientError as error:
-        if "does not exist" in str(error):
+        if "does not exist" in str(error) or error.response["Error"]["Code"] == "AccessDenied":
             return []
         raise
 
@@ -172,12 +184,20 @@ def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
     say(f"{resource['LogicalResourceId']} ({resource['ResourceType']}) could not be deleted: {reason}")
     if resource["ResourceType"].startswith(_CUSTOM):
         return
+    identifier = resource.get("PhysicalResourceId", "")
     for kind in KINDS.values():
         if kind.cloudformation == resource["ResourceType"] and kind.delete is not None:
-            records = dict(kind.things(account))
-            identifier = resource.get("PhysicalResourceId", "")
-            if identifier in records:
-                try:
-                    kind.delete(account, identifier, records[identifier])
-                except (ClientError, BotoCoreError, ShoalError) as error:
-                    say(f"  nor directly: {error}")
+            try:
+                record = _record(account, kind, identifier)
+                if record is not None:
+                    kind.delete(account, identifier, record)
+            except (ClientError, BotoCoreError, ShoalError) as error:
+                say(f"  nor directly: {error}")
+
+
+def _record(account: Account, kind: Kind, identifier: str) -> Record | None:
+    """What its service's list says of a thing; None where it is gone, nothing where who destroys may not list."""
+    try:
+        return dict(kind.things(account)).get(identifier)
+    except (ClientError, BotoCoreError):
+        return {}

@@ -45,6 +45,13 @@ class SilentBoot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StaysPending:
+    """Instances of a type are given, and never begin to run."""
+
+    instance_type: str = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Quota:
     """A service quota's value, in its unit: `L-DB2E81BA` are the vCPUs of on-demand G and VT instances."""
 
@@ -119,7 +126,7 @@ class Unruly:
 
 @dataclass(frozen=True, kw_only=True)
 class Denied:
-    """The user may not call an operation of a service (both named as in IAM)."""
+    """The user may not call an operation (as its API names it) of a service (as IAM does)."""
 
     service: str
     operation: str = "*"
@@ -129,6 +136,7 @@ Fault = (
     NoCapacity
     | NotOffered
     | SilentBoot
+    | StaysPending
     | Quota
     | CreateFails
     | DeleteFails
@@ -139,7 +147,19 @@ Fault = (
     | Denied
 )
 _F = TypeVar(
-    "_F", NoCapacity, NotOffered, SilentBoot, Quota, CreateFails, DeleteFails, Throttled, Broken, Cut, Unruly, Denied
+    "_F",
+    NoCapacity,
+    NotOffered,
+    SilentBoot,
+    StaysPending,
+    Quota,
+    CreateFails,
+    DeleteFails,
+    Throttled,
+    Broken,
+    Cut,
+    Unruly,
+    Denied,
 )
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Fault)}
 

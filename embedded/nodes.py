@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from ministack.core.responses import get_region
 from ministack.services import ec2
 
 from embedded import templates
-from embedded.faults import Faults, SilentBoot
+from embedded.faults import Faults, SilentBoot, StaysPending
 from embedded.machine import Machine, Machines
 from embedded.service import Record, RefusedError
 
+_LOOK_SECONDS = 0.1
 _machines_of: dict[str, Machine] = {}
 
 
@@ -95,6 +97,8 @@ class Nodes:
         self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
         console = self.console(identifier)
         (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
+        while record["State"]["Name"] == "pending" and self._stays_pending(record):
+            time.sleep(_LOOK_SECONDS)
         with self._lock:
             if record["State"]["Name"] != "pending":  # terminated before it ran
                 return
@@ -112,6 +116,9 @@ class Nodes:
             code = boot.wait()
             with console.open("ab") as log:
                 log.write(f"user data ended with exit code {code}\n".encode())
+
+    def _stays_pending(self, record: Record) -> bool:
+        return self._faults.find(StaysPending, instance_type=record["InstanceType"]) is not None
 
     def console(self, identifier: str) -> Path:
         """Path of an instance's console log."""

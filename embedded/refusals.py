@@ -13,11 +13,11 @@ from ministack.core import router
 from ministack.core.responses import StreamingResponse, get_account_id
 
 from embedded.faults import Broken, Cut, Denied, Faults, Throttled
+from embedded.operations import asked
 from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
-_REST = ("elasticfilesystem", "lambda")
-_OF_UPLOADS = {"PUT": "UploadPart", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}
+_REST = ("elasticfilesystem", "lambda", "scheduler")
 _UNPLAYED = {  # service: what its requests' target begins with
     "ce": "AWSInsightsIndexService",
     "pricing": "AWSPriceListService",
@@ -33,7 +33,7 @@ def install(faults: Faults) -> None:
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
         if _by_client(headers, query) and any(map(faults.expects, (Throttled, Denied, Broken, Cut))):
-            service, operation = _asked(method, path, headers, body, query)
+            service, operation = asked(method, path, headers, body, query)
             if faults.strike(Throttled, service=service, operation=operation):
                 return _throttled(service)
             if faults.find(Denied, service=service, operation=operation):
@@ -52,14 +52,6 @@ def install(faults: Faults) -> None:
 
 def _by_client(headers: Record, query: Record) -> bool:
     return bool(router.extract_access_key_id(headers, query) != get_account_id())
-
-
-def _asked(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    routing = ministack.app._routing_params(method, path, headers, body, query)
-    service = ministack.app.detect_service(method, path, headers, routing)
-    if service == "s3" and "uploadId" in query and method in _OF_UPLOADS:
-        return service, _OF_UPLOADS[method]
-    return service, ministack.app._ct_event_name(service, method, path, headers, routing)
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:

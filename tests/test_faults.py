@@ -1,6 +1,7 @@
 """What goes wrong in AWS while a deployment lives: it ends with a sentence, and nothing is left."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 
 import boto3
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import EmbeddedAws
-from embedded.faults import CreateFails, DeleteFails, SilentBoot, Throttled
-from tests.person import Person
+from embedded.faults import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
+from tests.person import ROOT, Person
 
 pytestmark = pytest.mark.end_to_end
 
@@ -54,22 +55,61 @@ def destroys(person: Person) -> str:
     return person.types("destroy", "whole", "--yes")[0]
 
 
+@pytest.fixture
+def first_boot(person: Person) -> Iterator[Callable[[str], None]]:
+    """Gives the EMR nodes of this person's deployments another first boot."""
+    room, real = person.repository / "bootstrap", ROOT / "bootstrap"
+    room.unlink()
+    for folder, of in ((room, real), (room / "emr", real / "emr")):
+        folder.mkdir()
+        for each in of.iterdir():
+            if each.name not in ("emr", "install.sh"):
+                (folder / each.name).symlink_to(each)
+    yield lambda script: (room / "emr" / "install.sh").write_text(script) and None
+    shutil.rmtree(room)
+    room.symlink_to(real)
+
+
+def test_a_first_boot_that_fails_is_explained_before_all_is_taken_back(
+    person: Person, first_boot: Callable[[str], None]
+) -> None:
+    before = inventory()
+    first_boot("for number in $(seq 30); do echo line $number >&2; done; echo no such wheel: numba >&2; exit 3")
+    told = deploys(person, status=1)
+    explained, _, failed = told.partition("the deployment 'whole' failed at PreprocessingCluster")
+    assert "the first boot of an EMR node failed; the end of what it said (s3://" in explained
+    assert "line 30\nno such wheel: numba\n" in explained
+    assert "line 11\n" not in explained
+    assert "bootstrap action 1 returned a non-zero return code (3)" in failed
+    assert "What was made has been deleted again; mend the cause and deploy again" in failed
+    assert left_over(before, inventory()) == {}
+
+
 @pytest.mark.slow
 def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> None:
     before = inventory()
     with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
         told = deploys(person, status=1)
-    assert f"({GROUP}): No more groups. CloudFormation has taken everything back" in told
-    assert left_over(before, inventory()) == {"cloudformation stack": {"Shoal-whole"}}
-    assert "nothing that costs money is left" in destroys(person)
+    assert f"({GROUP}): No more groups (the CDK's log: " in told
+    assert "What was made has been deleted again" in told
+    assert left_over(before, inventory()) == {}
 
 
 @pytest.mark.slow
-def test_a_create_of_which_not_everything_can_be_taken_back_is_ended_by_destroy(person: Person) -> None:
+def test_a_create_of_which_not_everything_goes_at_once_is_taken_back_all_the_same(person: Person) -> None:
     faults = (CreateFails(resource_type=GROUP), DeleteFails(resource_type="AWS::EFS::FileSystem", times=1))
     with person.aws.faults.during(*faults):
         told = deploys(person, status=1)
-    assert "what was made is still there (ROLLBACK_FAILED); end it by: shoal destroy whole" in told
+    assert "What was made has been deleted again" in told
+
+
+@pytest.mark.slow
+def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person) -> None:
+    refused = Denied(service="cloudformation", operation="DeleteStack")
+    with person.aws.faults.during(CreateFails(resource_type=GROUP), refused):
+        told = deploys(person, status=1)
+    assert "What was made is still there (CREATE_FAILED); end it by: shoal destroy whole" in told
+    assert "not authorized to perform: cloudformation:DeleteStack" in told
     assert "nothing that costs money is left" in destroys(person)
 
 

@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         "billed": billed.total,
         "services": billed.services,
         "why_not_billed": billed.why,
+        "broken": list(guard.broken) if guard else [],
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         ("now", dollars(found.rate, " an hour")),
         ("estimate", _estimate(most, hours)),
         *_billed(billed),
+        *(("amiss", sentence) for sentence in (guard.broken if guard else ())),
     ]
     summary(args, content, rows)
     return 0

@@ -29,8 +29,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         help="delete a deployment, and prove that nothing is left",
         description="Say what goes and what stays, ask, delete the stack, then look through the account, service by "
         "service, for what is left of the deployment, and delete that too. Works whatever became of the stack: half "
-        "made, half deleted, or deleted by hand. Exit status 1 while anything that costs money is left; data that "
-        "the topology keeps are not counted.",
+        "made, half deleted, or deleted by hand. Exit status 1 while anything that costs money is left, or AWS does "
+        "not tell whether it is; data that the topology keeps are not counted.",
         epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
     )
     add_name(parser)
@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
             f"only to look: shoal destroy {name} --dry-run"
         )
         return _INTERRUPTED
-    became = {"destroyed": not torn.costs, "stack": torn.stack, "things": _listed(torn.things)}
+    became = {"destroyed": torn.proven, "stack": torn.stack, "things": _listed(torn.things)}
     show(args, {**content, **became}, _result(name, torn))
-    return _LEFT if torn.costs else 0
+    return 0 if torn.proven else _LEFT
 
 
 def _lines(name: str, account: "Account", before: "Farewell") -> list[str]:
@@ -105,6 +105,7 @@ def _lines(name: str, account: "Account", before: "Farewell") -> list[str]:
         f"{dollars(kept.monthly, ' a month')} ({kept.why})"
         for kept in before.kept
     ]
+    said += [f"note: {note}" for note in before.notes]
     return [*said, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
@@ -151,6 +152,7 @@ def _content(name: str, before: "Farewell") -> dict[str, Any]:
         "spent": before.guard.spent if before.guard else None,
         "models_lost": before.lost,
         "stays": [vars(kept) for kept in before.kept],
+        "notes": before.notes,
     }
 
 
@@ -172,9 +174,14 @@ def _result(name: str, torn: "Torn") -> str:
     found = f"left by the stack, or beside it:\n{_table(torn.things)}\n" if torn.things else ""
     left = sum(thing.costs for thing in torn.things)
     said = f"'{name}': the stack {'is ' if torn.stack == 'deleted' else ''}{torn.stack}; "
+    again = f"run `shoal destroy {name}` again"
+    unseen = f"whether more is left cannot be told ({plural(torn.untold, 'answer')} missing, see the table)"
     if torn.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
-        return f"{found}{said}{things} still there; mend what is said, and run `shoal destroy {name}` again"
+        more = f"; {unseen}" if torn.untold else ""
+        return f"{found}{said}{things} still there{more}; mend what is said, and {again}"
+    if torn.untold:
+        return f"{found}{said}{unseen}; look with credentials that may see it, and {again}"
     kept = sum(thing.outcome == "stays" for thing in torn.things)
     looked = f"of {len(KINDS)} kinds of things that AWS was asked for, nothing that costs money is left"
     return f"{found}{said}{looked}" + (f" but {plural(kept, 'bucket')}, kept" if kept else "")

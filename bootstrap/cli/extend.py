@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
         ("end now" if not args.dry_run else "end then", time(after)),
         ("these hours cost", f"at most {dollars(most)}, while everything runs"),
         *([("budget", f"{dollars(budget)}, which ends it earlier; it is not moved")] if budget else []),
+        *(("was amiss" if not args.dry_run else "amiss", sentence) for sentence in now.guard.broken),
     ]
     content = {
         "deployment": name,
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
         "at_most_dollars": most,
         "budget": budget,
         "extended": not args.dry_run,
+        "broken": list(now.guard.broken),
     }
     summary(args, content, rows)
     return 0

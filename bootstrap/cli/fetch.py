@@ -58,15 +58,22 @@ def run(args: argparse.Namespace) -> int:
 def _bucket(name: str, account: Any) -> str:
     """The data bucket of a deployment: by its stack, or, when that is gone, by the bucket's tags."""
     from bootstrap import stacks, status
-    from bootstrap.sweep import KEPT, find
+    from bootstrap.sweep import KEPT, UNTOLD, find
     from infra import topology
 
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     told = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if told:
         return told
-    kept = [thing.identifier for thing in find(name, account) if thing.outcome == KEPT]
+    found = find(name, account)
+    kept = [thing.identifier for thing in found if thing.outcome == KEPT]
     if not kept:
+        for thing in found:
+            if thing.kind == "s3 bucket" and thing.outcome == UNTOLD:
+                raise ShoalError(
+                    f"whether '{name}' left a data bucket cannot be told: {thing.identifier} {thing.why}, or name the "
+                    "bucket by --bucket"
+                )
         raise status.missing(name, account)
     if len(kept) > 1:
         raise ShoalError(f"several data buckets of '{name}' were kept: {', '.join(kept)}; name one by --bucket")

@@ -7,7 +7,10 @@ still lives.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from botocore.exceptions import ClientError
 
 from bootstrap.account import Account, Record
 from bootstrap.ownership import Owned
@@ -73,3 +76,13 @@ def always(_record: Record) -> bool:
 def lists(service: str, operation: str, key: str, **parameters: object) -> Listing:
     """By a list operation that answers records under a key."""
     return lambda account: account.items(service, operation, key, **parameters)
+
+
+@contextmanager
+def gone(code: str) -> Iterator[None]:
+    """Nothing more, where a thing that was listed is gone when it is asked about: the service says so by this code."""
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] != code:
+            raise

@@ -41,11 +41,18 @@ def _budget_is_owned(claim: Claim, record: Record) -> bool:
     return generated_by(claim.stack, record["BudgetName"]) or (filtered and "GuardBudget" in record["BudgetName"])
 
 
+def _subscription_is_owned(claim: Claim, record: Record) -> bool:
+    """By its topic; other accounts' topics may be subscribed to, and their tags are not for us to read."""
+    topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
+    return bool(topic == subscriber) and _TOPIC_TAGS(claim, record)
+
+
 def _log_arn(record: Record) -> str:
     return str(record["arn"]).removesuffix(":*")
 
 
 _LOG_TAGS = asked("logs", "list_tags_for_resource", "tags", resourceArn=_log_arn)
+_TOPIC_TAGS = asked("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn")
 _PARAMETER_TAGS = asked("ssm", "list_tags_for_resource", "TagList", ResourceType="Parameter", ResourceId="Name")
 
 SERVICES: Mapping[str, Kind] = {
@@ -132,14 +139,14 @@ SERVICES: Mapping[str, Kind] = {
     "sns subscription": Kind(
         listing=lists("sns", "list_subscriptions", "Subscriptions"),
         identifier="SubscriptionArn",
-        owned=asked("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn"),
+        owned=_subscription_is_owned,
         delete=by("sns", "unsubscribe", SubscriptionArn="id"),
         cloudformation="AWS::SNS::Subscription",
     ),
     "sns topic": Kind(
         listing=lists("sns", "list_topics", "Topics"),
         identifier="TopicArn",
-        owned=asked("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn"),
+        owned=_TOPIC_TAGS,
         delete=by("sns", "delete_topic", TopicArn="id"),
         arn="sns:([^:]+)",
         cloudformation="AWS::SNS::Topic",

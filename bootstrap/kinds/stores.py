@@ -5,9 +5,11 @@ Easy to get wrong: a bucket that its topology keeps is found here too; `sweep` l
 
 from collections.abc import Iterator, Mapping
 
+from botocore.exceptions import ClientError
+
 from bootstrap import removal
 from bootstrap.account import Account, Record
-from bootstrap.kinds.kind import Kind, Listing, always, lists
+from bootstrap.kinds.kind import Kind, Listing, always, gone, lists
 from bootstrap.ownership import asked, nobodys, tagged
 from bootstrap.removal import by
 
@@ -17,16 +19,16 @@ def _of_file_systems(operation: str, key: str) -> Listing:
 
     def listing(account: Account) -> Iterator[Record]:
         for system in account.items("efs", "describe_file_systems", "FileSystems"):
-            for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
-                yield {**record, "Tags": system.get("Tags")}
+            with gone("FileSystemNotFound"):
+                for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
+                    yield {**record, "Tags": system.get("Tags")}
 
     return listing
 
 
 def _buckets(account: Account) -> Iterator[Record]:
-    """Those of the region, as far as S3 tells where each is."""
-    buckets = account.items("s3", "list_buckets", "Buckets")
-    return (bucket for bucket in buckets if bucket.get("BucketRegion", account.region) == account.region)
+    """Those of the region: S3 lists all regions' unless it is asked for one's, and does not say which is where."""
+    return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
 def _tables(account: Account) -> Iterator[Record]:
@@ -34,11 +36,20 @@ def _tables(account: Account) -> Iterator[Record]:
 
 
 def _keys(account: Account) -> Iterator[Record]:
-    """Customers' keys; AWS's own appear when a service first needs them, stay, and cost nothing."""
+    """Customers' keys; AWS's own appear when a service first needs them, stay, and cost nothing.
+
+    A key's policy may keep its state from everybody but its owner: such a one is there, and nothing else is known.
+    """
     for key in account.items("kms", "list_keys", "Keys"):
-        found = account.client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]
-        if found.get("KeyManager") == "CUSTOMER":
-            yield {"KeyId": key["KeyId"], "State": found["KeyState"]}
+        with gone("NotFoundException"):
+            try:
+                found = account.client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "AccessDeniedException":
+                    raise
+                found = {"KeyManager": "CUSTOMER"}
+            if found["KeyManager"] == "CUSTOMER":
+                yield {"KeyId": key["KeyId"], "State": found.get("KeyState", "")}
 
 
 STORES: Mapping[str, Kind] = {

@@ -7,7 +7,7 @@ and the stack stands still. So it stops on its own before Lambda stops it.
 
 import json
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 _RESERVE_MS = 20_000
+_GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
 
 class UnfinishedError(Exception):
@@ -98,28 +99,35 @@ def untie(groups: list[str]) -> None:
         try:
             found = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]
         except ClientError as error:
-            if error.response["Error"]["Code"] != "InvalidGroup.NotFound":
+            if error.response["Error"]["Code"] not in _GONE:
                 raise
             continue
-        if inbound := _between_groups(found["IpPermissions"]):
-            ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=inbound)
-        if outbound := _between_groups(found["IpPermissionsEgress"]):
-            ec2.revoke_security_group_egress(GroupId=group, IpPermissions=outbound)
+        for revoke, rules in (
+            (ec2.revoke_security_group_ingress, found["IpPermissions"]),
+            (ec2.revoke_security_group_egress, found["IpPermissionsEgress"]),
+        ):
+            for part in _between_groups(rules):
+                try:
+                    revoke(GroupId=group, IpPermissions=[part])
+                except ClientError as error:
+                    if error.response["Error"]["Code"] not in _GONE:
+                        raise
 
 
-def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "list[IpPermissionTypeDef]":
-    """The part of each rule that refers to groups; ports are left out where all are meant."""
-    found: list[IpPermissionTypeDef] = []
+def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
+    """What each rule lets through from or to one group; ports are left out where all are meant.
+
+    One by one: asked to revoke several, of which one has gone meanwhile, EC2 revokes none.
+    """
     for rule in rules:
-        if rule["UserIdGroupPairs"]:
+        for pair in rule["UserIdGroupPairs"]:
             part: IpPermissionTypeDef = {
                 "IpProtocol": rule["IpProtocol"],
-                "UserIdGroupPairs": [{"GroupId": pair["GroupId"]} for pair in rule["UserIdGroupPairs"]],
+                "UserIdGroupPairs": [{"GroupId": pair["GroupId"]}],
             }
             if "FromPort" in rule:
                 part |= {"FromPort": rule["FromPort"], "ToPort": rule["ToPort"]}
-            found.append(part)
-    return found
+            yield part
 
 
 def answer(event: dict[str, Any], name: str, reason: str) -> None:

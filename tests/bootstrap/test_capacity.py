@@ -69,6 +69,11 @@ def test_without_spot_capacity_a_group_is_taken_on_demand() -> None:
     assert act(FULL, replace(SPOT, refusals=(NO_SPOT,))) == TakeOnDemand(("cheap",))
 
 
+def test_a_spot_group_without_capacity_is_taken_on_demand_before_it_moves() -> None:
+    assert act(FULL, replace(SPOT, refusals=(NO_ON_DEMAND,))) == TakeOnDemand(("cheap",))
+    assert act(replace(SPOT, refusals=(NO_ON_DEMAND,)), zones_left=False) == TakeOnDemand(("cheap",))
+
+
 def test_a_late_refusal_of_the_spot_market_does_not_move_what_was_taken_on_demand() -> None:
     assert act(replace(SPOT, spot=False, refusals=(NO_SPOT,))) == TakeOnDemand(("cheap",))
 

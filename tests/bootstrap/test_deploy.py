@@ -121,7 +121,8 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
     with deployed.aws.faults.during(fault):
         told = deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
     assert "the deployment 'other' failed at Training" in told
-    assert "(AWS::AutoScaling::AutoScalingGroup): No more groups. CloudFormation has taken everything back" in told
+    assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in told
+    assert "What was made has been deleted again; mend the cause and deploy again" in told
 
     running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     deadline = time.monotonic() + 120

@@ -51,6 +51,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
         patch.setattr(boto3, "DEFAULT_SESSION", None)
         cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=folder / "cdk.log")
         found = inventory()
+        # What an earlier deployment of the name left moves no end of this one.
+        boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
         context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
         cdk.run(
             ["deploy", *context, "--require-approval", "never"],
@@ -98,6 +100,42 @@ def test_an_extension_moves_the_end_and_another_one_moves_it_further(before: dic
     foreseen = told("extend", NAME, "--hours", "1", "--dry-run")
     assert not foreseen["extended"]
     assert told("status", NAME)["ends"] == second["after"]
+
+
+def broken() -> list[str]:
+    """Both of the guard's parameters, with values that nobody can read."""
+    values = {topology.extension_parameter(NAME): "many", topology.guard_parameter(NAME): '{"spent": "much"}'}
+    for parameter, value in values.items():
+        boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String", Overwrite=True)
+    return list(values)
+
+
+def test_a_broken_parameter_of_the_guard_is_named_and_stops_no_verb(before: dict[str, set[str]]) -> None:
+    extension, account = broken()
+    now = told("status", NAME)
+    assert datetime.fromisoformat(now["ends"]) - datetime.fromisoformat(now["created"]) == timedelta(hours=12)
+    assert now["spent"] is None
+    assert now["broken"] == [
+        f"the parameter {account} has 'much' for an amount of dollars: it holds '{{\"spent\": \"much\"}}'; the guard "
+        "counts anew from the deployment's creation in its next round",
+        f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'; no hours count as "
+        f"added. To write it anew: shoal extend {NAME} --hours H",
+    ]
+    assert "it holds 'many'" in shoal("status", NAME).stdout
+    assert told("costs", NAME)["broken"] == now["broken"]
+    foreseen = shoal("destroy", NAME, "--dry-run").stderr
+    assert all(f"note: the parameter {each} " in foreseen for each in (extension, account))
+    extended = told("extend", NAME, "--hours", "2")
+    assert extended["broken"] == now["broken"]
+    after = told("status", NAME)
+    assert datetime.fromisoformat(after["ends"]) - datetime.fromisoformat(now["ends"]) == timedelta(hours=2)
+    assert len(after["broken"]) == 1
+
+
+def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]]) -> None:
+    parameter = topology.extension_parameter(NAME)
+    boto3.client("ssm").put_parameter(Name=parameter, Value="99999", Type="String", Overwrite=True)
+    assert "99999 hours were added to 'mine' before" in shoal("extend", NAME, "--hours", "2", status=1).stderr
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "721", "nan", "inf"])
@@ -159,6 +197,7 @@ def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_clean
         if each["ResourceType"] == "AWS::Lambda::Function" and each["LogicalResourceId"].startswith("Cleanup")
     )
     boto3.client("lambda").delete_function(FunctionName=cleaner)
+    broken()
     done = told("destroy", NAME, "--yes", "--fetch", tmp_path)
     assert (done["destroyed"], done["stack"], done["models_lost"]) == (True, "deleted", ["first"])
     assert (tmp_path / "first" / "model.pt").read_bytes() == b"weights"

@@ -123,6 +123,17 @@ def test_what_is_kept_of_a_folder_stays(client) -> None:
     assert list(objects.sizes(client, Place(BUCKET, "work/"))) == ["work/b"]
 
 
+def test_what_s3_keeps_of_a_folder_is_an_error(client) -> None:
+    kept = {"Key": "work/b", "Code": "InternalError", "Message": "We encountered an internal error."}
+    client.put_object(Bucket=BUCKET, Key="work/b", Body=b"")
+    client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
+    try:
+        with pytest.raises(ShoalError, match=f"s3://{BUCKET}/work/b could not be deleted: We encountered"):
+            objects.remove(client, Place(BUCKET, "work/"))
+    finally:
+        client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")
+
+
 def test_one_of_many_writes_a_new_object_and_learns_it_though_it_asks_again(client) -> None:
     place = Place(BUCKET, "claims/one")
     assert objects.written(client, place) is None

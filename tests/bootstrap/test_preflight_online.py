@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bootstrap import preflight
 from bootstrap.rules.quotas import needs, quota_of
 from embedded.aws import REGION, EmbeddedAws
-from embedded.faults import Denied, NotOffered, Quota
+from embedded.faults import Denied, NotOffered, Quota, StaysPending
 from infra import topology
 
 GPU = {"name": "fast", "instance_type": "g5.xlarge", "count": 2}
@@ -96,6 +96,14 @@ def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
         "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 11, of which 4 are in use, and this "
         "topology needs 8"
     ]
+
+
+def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
+    with aws.faults.during(StaysPending(), Quota(code="L-DB2E81BA", value=11)):
+        started = ec2.run_instances(ImageId="ami-12345678", InstanceType="g5.xlarge", MinCount=1, MaxCount=1)
+        found = findings(asking, of(training=[GPU], share="efs"))
+        ec2.terminate_instances(InstanceIds=[started["Instances"][0]["InstanceId"]])
+    assert "is 11, of which 4 are in use" in found[0][2]
 
 
 def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:

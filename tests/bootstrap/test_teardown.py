@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from bootstrap.progress import Bars
 from bootstrap.sweep import DELETED
 from embedded.aws import EmbeddedAws
 from infra import topology
+from tests import slow
 
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
 GROUP = {"Type": "AWS::EC2::SecurityGroup", "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}}}
@@ -40,40 +40,6 @@ BROKEN = {
     "Properties": {"Nonsense": "x", "ResourceId": {"Ref": "Vpc"}},
     "DependsOn": "Bucket",
 }
-
-
-CODE = """
-import json, time, urllib.request
-
-def handler(event, context):
-    if event["RequestType"] == "Delete":
-        time.sleep(float(event["ResourceProperties"]["Seconds"]))
-    names = ("StackId", "RequestId", "LogicalResourceId")
-    body = {"Status": "SUCCESS", "PhysicalResourceId": "x", **{name: event[name] for name in names}}
-    data, headers = json.dumps(body).encode(), {"Content-Type": ""}
-    urllib.request.urlopen(urllib.request.Request(event["ResponseURL"], data, headers, method="PUT"))
-"""
-ROLE = {
-    "Type": "AWS::IAM::Role",
-    "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
-}
-FUNCTION = {
-    "Type": "AWS::Lambda::Function",
-    "Properties": {
-        "Runtime": "python3.12",
-        "Handler": "index.handler",
-        "Timeout": 60,
-        "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-        "Code": {"ZipFile": CODE},
-    },
-}
-
-
-def slow_to_go(seconds: float) -> dict[str, Any]:
-    """Resources of which one takes so long to be deleted."""
-    token = {"Fn::GetAtt": ["Function", "Arn"]}
-    slow = {"Type": "Custom::Slow", "Properties": {"ServiceToken": token, "Seconds": str(seconds)}}
-    return {**RESOURCES, "Slow": slow, "Function": FUNCTION, "Role": ROLE}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -193,7 +159,7 @@ def test_a_change_set_that_was_never_executed_goes() -> None:
 
 
 def test_ctrl_c_says_that_aws_goes_on_and_the_next_destroy_joins_it() -> None:
-    made = Made("going", slow_to_go(12), Capabilities=["CAPABILITY_IAM"])
+    made = Made("going", {**RESOURCES, **slow.resources(12, to="Delete")}, Capabilities=["CAPABILITY_IAM"])
     assert made.settled() == "CREATE_COMPLETE"
     command = [Path(sys.executable).with_name("shoal"), "destroy", "going", "--yes"]
     running = subprocess.Popen(list(map(os.fspath, command)), stderr=subprocess.PIPE, text=True)
@@ -303,7 +269,7 @@ def test_resources_that_were_deleted_by_hand_do_not_stop_the_rest() -> None:
 
 
 def test_a_custom_resource_whose_function_is_gone_is_given_up() -> None:
-    made = Made("orphan", slow_to_go(0), Capabilities=["CAPABILITY_IAM"])
+    made = Made("orphan", {**RESOURCES, **slow.resources(0)}, Capabilities=["CAPABILITY_IAM"])
     assert made.settled() == "CREATE_COMPLETE"
     boto3.client("lambda").delete_function(FunctionName=made.physical("Function"))
     assert destroy("orphan")[0].stack == "deleted"
@@ -321,7 +287,7 @@ def test_a_protected_stack_is_left_with_the_way_to_free_it() -> None:
 def test_an_update_is_waited_for() -> None:
     made = Made("updated", {"Vpc": VPC})
     made.settled()
-    made.cloudformation.update_stack(StackName=made.name, TemplateBody=json.dumps({"Resources": RESOURCES}))
-    finished = threading.Event()
-    threading.Thread(target=lambda: (made.settled(), finished.set()), daemon=True).start()
+    template = json.dumps({"Resources": {**RESOURCES, **slow.resources(4)}})
+    made.cloudformation.update_stack(StackName=made.name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"])
+    assert made.status() == "UPDATE_IN_PROGRESS"
     assert destroy("updated")[0].stack == "deleted"

@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
@@ -122,6 +123,66 @@ def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudF
     assert cloudformation.ask("Delete", {"SecurityGroups": groups})["Status"] == "SUCCESS"
     for group in groups:
         ec2.delete_security_group(GroupId=group)
+
+
+@pytest.mark.parametrize("code", ["InvalidPermission.NotFound", "InvalidGroup.NotFound", "UnauthorizedOperation"])
+def test_a_rule_that_is_gone_meanwhile_keeps_no_other(
+    code: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The emulator revokes what is not there without a word; EC2 refuses the whole request in these words."""
+    ec2, groups = boto3.client("ec2"), tied_groups()
+    refused: list[Any] = []
+
+    def first_refused(model: Any, params: Any, **_: Any) -> Any:
+        if refused or not model.name.startswith("RevokeSecurityGroup"):
+            return None
+        refused.append(params)
+        body = {"Error": {"Code": code, "Message": "The specified rule does not exist in this security group."}}
+        return AWSResponse("", 400, {}, None), body
+
+    session = boto3.Session()
+    session.events.register("before-call.ec2", first_refused)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
+    answer = cloudformation.ask("Delete", {"SecurityGroups": groups})
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    left = [
+        pair
+        for group in ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
+        for rule in (*group["IpPermissions"], *group["IpPermissionsEgress"])
+        for pair in rule["UserIdGroupPairs"]
+    ]
+    if code.endswith("NotFound"):
+        assert answer["Status"] == "SUCCESS"
+        assert len(left) == 1
+    else:
+        assert code in answer["Reason"]
+    cloudformation.ask("Delete", {"SecurityGroups": groups})
+    for group in groups:
+        ec2.delete_security_group(GroupId=group)
+
+
+def locked_bucket(name: str) -> tuple[str, str]:
+    """A bucket of three objects, of which one is under legal hold; the bucket, and that object's version."""
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
+    for key in ("a", "held", "z"):
+        version = s3.put_object(Bucket=name, Key=key, Body=b"x")["VersionId"]
+        if key == "held":
+            s3.put_object_legal_hold(Bucket=name, Key=key, LegalHold={"Status": "ON"})
+            held = version
+    return name, held
+
+
+def test_an_object_that_cannot_be_deleted_is_a_failure_that_names_it(cloudformation: CloudFormation) -> None:
+    bucket, held = locked_bucket("locked")
+    answer = cloudformation.ask("Delete", {"Bucket": bucket})
+    assert answer["Status"] == "FAILED"
+    assert "locked kept held: " in answer["Reason"]
+    s3 = boto3.client("s3")
+    assert [each["Key"] for each in s3.list_object_versions(Bucket=bucket)["Versions"]] == ["held"]
+    s3.put_object_legal_hold(Bucket=bucket, Key="held", VersionId=held, LegalHold={"Status": "OFF"})
+    assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
+    s3.delete_bucket(Bucket=bucket)
 
 
 def test_parameters_are_deleted_whichever_of_them_there_are(cloudformation: CloudFormation) -> None:

@@ -26,13 +26,15 @@ from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
-from embedded.faults import DeleteFails, Denied, Throttled
+from embedded.faults import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 from infra import parts, topology
 from infra.guard import Guard, prices
 from infra.handlers.guard import main
+from tests import slow
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 _ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
+SLOW_SECONDS = 8
 _names = (f"g{number}" for number in itertools.count(1))
 
 
@@ -88,17 +90,19 @@ class Small(Stack):
 class Deployed:
     """A small stack in the embedded AWS, and what tests do with it."""
 
-    def __init__(self, client: Callable[[str], Any], out: Path, **guard: Any) -> None:
+    def __init__(
+        self, client: Callable[[str], Any], out: Path, *, becomes: str = "CREATE_COMPLETE", **guard: Any
+    ) -> None:
         self.client, self.name, self._out = client, next(_names), out
         wanted = topology.load("demo", SHIPPED)
         limits = parts.Guard(mail="ada@example.org", **guard)
         self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.Data(keep=True)})
         self.cloudformation = client("cloudformation")
-        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template())
+        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
         stack = self.settled()
-        assert stack["StackStatus"] == "CREATE_COMPLETE", self.reasons()
+        assert stack["StackStatus"] == becomes, self.reasons()
         self.stack, self.created = stack["StackId"], stack["CreationTime"]
-        self.queue = self._subscribe()
+        self.queue, self.function = self._subscribe(), self.physical("Lambda::Function")
 
     @property
     def stack_name(self) -> str:
@@ -183,9 +187,8 @@ class Deployed:
 
     def wake(self, now: datetime) -> dict[str, Any]:
         """One round at this time; the error of a round that failed."""
-        function = self.physical("Lambda::Function")
         event = json.dumps({"time": now.astimezone(UTC).isoformat()})
-        answer = self.client("lambda").invoke(FunctionName=function, Payload=event)
+        answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
         body = answer["Payload"].read()
         return dict(json.loads(body)) if "FunctionError" in answer else {}
 
@@ -195,7 +198,7 @@ class Deployed:
 
     def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
         """The same in this process: the emulator's faults are for its clients, and not for what it runs itself."""
-        function = self.client("lambda").get_function_configuration(FunctionName=self.physical("Lambda::Function"))
+        function = self.client("lambda").get_function_configuration(FunctionName=self.function)
         patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
         main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
 
@@ -350,6 +353,14 @@ def test_a_deletion_that_failed_is_tried_again(deploy: Callable[..., Deployed], 
     assert small.mails() == [f"Shoal: {small.name} is being deleted"]
 
 
+def test_a_stack_that_was_half_made_and_left_ends_too(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+    with aws.faults.during(CreateFails(resource_type="AWS::EMR::Cluster")):
+        small = deploy(becomes="CREATE_FAILED")
+    small.after(11.6)
+    small.after(12)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
 # What goes wrong
 
 
@@ -376,6 +387,37 @@ def test_nodes_end_also_where_the_guard_may_not_start_any(
     with aws.faults.during(Denied(service="autoscaling", operation="UpdateAutoScalingGroup")):
         small.after_here(1, monkeypatch)
     assert small.desired() == [0, 0]
+
+
+def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Callable[..., Deployed], aws: EmbeddedAws) -> None:
+    small = deploy()
+    with aws.faults.during(StaysPending()):
+        for group in small.groups():
+            small.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
+        small.after(0.01)
+        assert small.account()["rate"] > sum(prices(small.wanted)["gpu"].values())
+        assert small.desired() == [1, 1]
+        small.after(1)
+        assert small.desired() == [0, 0]
+
+
+def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
+    deploy: Callable[..., Deployed],
+) -> None:
+    small = deploy(idle_minutes=1440)
+    small.raise_groups()
+    small.after(11.6)
+    assert (small.desired(), small.cluster_state()) == ([1, 1], "WAITING")
+    template = json.loads(small.template())
+    template["Resources"] |= slow.resources(SLOW_SECONDS)
+    small.cloudformation.update_stack(
+        StackName=small.stack_name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
+    )
+    assert "cannot be deleted while in status UPDATE_IN_PROGRESS" in small.after(12)["errorMessage"]
+    assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
+    assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
+    small.after(12.1)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_minimum_that_somebody_has_set_keeps_no_idle_node(deploy: Callable[..., Deployed]) -> None:
@@ -409,16 +451,48 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     assert small.desired() == [0, 0]
 
 
-def test_a_parameter_that_nobody_can_read_counts_as_not_there_and_is_said(deploy: Callable[..., Deployed]) -> None:
+NOT_YET = json.dumps({"told": {"end": {"value": "x", "at": "2999-01-01T00:00:00+00:00"}}})
+
+
+@pytest.mark.parametrize(
+    ("hours", "account"),
+    [("many", "?"), ("-5", NOT_YET), ("1e9", '{"as_of": "2026-01-01T00:00:00"}'), ("", '{"spent": NaN}')],
+)
+def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_the_same(
+    hours: str, account: str, deploy: Callable[..., Deployed]
+) -> None:
     small = deploy()
-    for name, value in (
-        (topology.extension_parameter(small.name), "many"),
-        (topology.guard_parameter(small.name), "?"),
-    ):
+    names = (topology.extension_parameter(small.name), topology.guard_parameter(small.name))
+    for name, value in zip(names, (hours or "nan", account), strict=True):
         small.client("ssm").put_parameter(Name=name, Value=value, Type="String")
-    assert "many" in small.after(11.6)["errorMessage"]
+    said = small.after(11.6)["errorMessage"]
+    assert all(f"the parameter {name} " in said for name in names)
     assert f"Shoal: {small.name} ends soon" in small.mails()
     assert small.account()["spent"] > 0
+    assert names[1] not in small.after(12)["errorMessage"]
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(
+    aws: EmbeddedAws, deploy: Callable[..., Deployed]
+) -> None:
+    name = next(_names)
+    following = f"g{int(name[1:]) + 1}"
+    told = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
+    left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": told}}
+    for parameter, value in (
+        (topology.extension_parameter(following), "100"),
+        (topology.guard_parameter(following), json.dumps(left)),
+    ):
+        boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String")
+    small = deploy(budget=100.0)
+    assert small.name == following
+    small.after(1)
+    assert small.account()["spent"] < 3.9
+    assert small.account()["told"] == {}
+    small.after(11.6)
+    small.after(12)
+    assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_round_that_comes_late_counts_nothing_twice(deploy: Callable[..., Deployed]) -> None:

@@ -81,7 +81,7 @@ def test_it_wakes_every_five_minutes_and_brings_its_own_files_alone(synthesise: 
     ).values()
     folder = tmp_path / f"asset.{function['Properties']['Code']['S3Key'].removesuffix('.zip')}"
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == ["guard/__init__.py", "guard/main.py", "guard/rules.py"]
+    assert found == ["guard/__init__.py", "guard/kept.py", "guard/main.py", "guard/rules.py"]
     assert function["Properties"]["Timeout"] < 5 * 60
 
 

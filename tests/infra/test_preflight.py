@@ -222,6 +222,27 @@ def test_a_budget_is_either_less_than_an_hour_or_less_than_the_hours_or_enough(n
     assert all(isinstance(each, Finding) and each.sentence.endswith(".") for each in said)
 
 
+END = releases.support_ends("emr-7.5.0")
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (-100, []),
+        (-91, []),
+        (-90, ["ReleaseEnding"]),
+        (-1, ["ReleaseEnding"]),
+        (0, ["ReleaseTooOld"]),
+        (1, ["ReleaseTooOld"]),
+    ],
+)
+def test_a_release_is_supported_up_to_the_day_before_its_end(days: int, said: list[str]) -> None:
+    assert END is not None
+    wanted = of(preprocessing={"release": "emr-7.5.0", "primary": PRIMARY})
+    found = offline(wanted, today=END + datetime.timedelta(days=days))
+    assert [each.rule for each in found if each.rule.startswith("Release")] == said
+
+
 def test_the_newest_release_listed_outlives_all_others() -> None:
     assert releases.support_ends(releases.newest()) is not None
     assert releases.support_ends("emr-7.6.0") == releases.support_ends("emr-7.9.0")

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -17,12 +16,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .rules import Account, Action, Cluster, Machine, Node, Seen, Settings, Told, decide
+from .kept import read_account, read_extension, write_account
+from .rules import Account, Action, Cluster, Machine, Node, Seen, Settings, decide
 
 _OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
-_MOST_HOURS = 100_000.0
 # A service that does not answer must leave time for the others; the next round asks it again.
 _PATIENCE = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _logger = logging.getLogger(__name__)
@@ -62,7 +61,7 @@ def handler(event: dict[str, Any], context: object) -> None:
     if created is None:
         return
     this = Round()
-    account, extension = _remembered(settings, created, this)
+    account, extension = _remembered(settings, now, created, this)
     seen = _look(settings, now, this, created, extension)
     after, actions = decide(settings, now, account, seen)
     # Told before it is remembered as told, and remembered before anything is deleted: a round that breaks off between
@@ -96,7 +95,7 @@ def _created(settings: Settings) -> datetime | None:
     return None if stack["StackStatus"] in _OVER else created
 
 
-def _remembered(settings: Settings, created: datetime, this: Round) -> tuple[Account | None, float]:
+def _remembered(settings: Settings, now: datetime, created: datetime, this: Round) -> tuple[Account | None, float]:
     """The account, None when it could not be asked for, and the hours added.
 
     What cannot be read, or is older than the stack and so another one's, counts as not there.
@@ -106,29 +105,20 @@ def _remembered(settings: Settings, created: datetime, this: Round) -> tuple[Acc
     if found is None:
         return None, 0.0
     texts = {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
-    account = this.attempt(lambda: _account(texts.get(settings.account, "{}")), Account())
-    return account, this.attempt(lambda: _extension(texts.get(settings.extension, "0")), 0.0)
 
+    def kept(name: str, read: Callable[[str], Found], otherwise: Found) -> Found:
+        try:
+            return read(texts[name]) if name in texts else otherwise
+        except ValueError as error:
+            this.failures.append(f"the parameter {name} {error}, and counts as not there: {texts[name]!r}")
+            return otherwise
 
-def _account(text: str) -> Account:
-    read = json.loads(text)
-    told = {
-        name: Told(value=each["value"], at=datetime.fromisoformat(each["at"]))
-        for name, each in read.get("told", {}).items()
-    }
-    as_of = datetime.fromisoformat(read["as_of"]) if read.get("as_of") else None
-    return Account(spent=float(read.get("spent", 0.0)), as_of=as_of, rate=float(read.get("rate", 0.0)), told=told)
-
-
-def _extension(text: str) -> float:
-    hours = float(text)
-    if not 0 <= hours <= _MOST_HOURS:
-        raise ValueError(f"{text} is not a number of hours to add")
-    return hours
+    account = kept(settings.account, partial(read_account, now=now), Account())
+    return account, kept(settings.extension, read_extension, 0.0)
 
 
 def _remember(settings: Settings, account: Account) -> None:
-    text = json.dumps(asdict(account), default=datetime.isoformat)
+    text = write_account(account)
     _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
 
 

@@ -184,7 +184,7 @@ def charged(settings: Settings, now: datetime, account: Account, seen: Seen) -> 
     What ran then and is gone counts until now; what is new counts from its start. A round that is not later than the
     account, such as one that AWS tries again, changes nothing.
     """
-    last = account.as_of or seen.created
+    last = max(account.as_of or seen.created, seen.created)
     if now <= last:
         return account
     stayed = settings.standing + sum(machine.price for machine in seen.machines if machine.since <= last)

@@ -1,0 +1,72 @@
+"""What is kept in parameters between two rounds, as text: the guard's account, and the hours that were added.
+
+The easy mistake is to trust it because one's own hand wrote it. Anybody may write a parameter, and a number that is
+none, or a time that is still to come, would silence the guard for ever; so all is checked here, for whoever reads it.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from .rules import Account, Told
+
+MOST_HOURS = 100_000.0
+"""So many can be added in all."""
+_MOST_DOLLARS = 1e12
+_AHEAD = timedelta(days=1)
+"""AWS tries a failed round again for hours, so an account may be of a later time; not of another day."""
+
+
+def read_account(text: str, now: datetime) -> Account:
+    """The account as `write_account` wrote it. Raises ValueError with what is wrong, for a sentence that goes on."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+    if not isinstance(read, Mapping):
+        raise ValueError("is not a JSON object")
+    told = read.get("told", {})
+    if not isinstance(told, Mapping) or not all(isinstance(each, Mapping) for each in told.values()):
+        raise ValueError("does not say what was told")
+    as_of = read.get("as_of")
+    return Account(
+        spent=_amount(read.get("spent", 0.0)),
+        as_of=None if as_of is None else _time(as_of, now),
+        rate=_amount(read.get("rate", 0.0)),
+        told={name: Told(value=str(each.get("value")), at=_time(each.get("at"), now)) for name, each in told.items()},
+    )
+
+
+def write_account(account: Account) -> str:
+    """The account as text."""
+    return json.dumps(asdict(account), default=datetime.isoformat)
+
+
+def read_extension(text: str) -> float:
+    """The hours that were added. Raises ValueError with what is wrong, for a sentence that goes on."""
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = math.nan
+    if not 0 <= hours <= MOST_HOURS:
+        raise ValueError(f"is not a number of hours from 0 to {MOST_HOURS:g}")
+    return hours
+
+
+def _amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_DOLLARS:
+        raise ValueError(f"has {value!r} for an amount of dollars")
+    return float(value)
+
+
+def _time(value: Any, now: datetime) -> datetime:
+    try:
+        time = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"has {value!r} for a time") from None
+    if time.tzinfo is None or time > now + _AHEAD:
+        raise ValueError(f"has {value!r} for a time, which is in the future or in no zone")
+    return time

@@ -1,0 +1,89 @@
+"""What the guard keeps between its rounds is read back as it was written, and anything else is refused."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.handlers.guard.kept import MOST_HOURS, read_account, read_extension, write_account
+from infra.handlers.guard.rules import Account, Told
+
+NOW = datetime(2030, 5, 1, 12, tzinfo=UTC)
+TIMES = st.datetimes(datetime(2029, 1, 1), datetime(2030, 5, 1), timezones=st.just(UTC))
+DOLLARS = st.floats(0, 1e9)
+ACCOUNTS = st.builds(
+    Account,
+    spent=DOLLARS,
+    as_of=st.none() | TIMES,
+    rate=DOLLARS,
+    told=st.dictionaries(st.sampled_from(["end", "budget", "deletion"]), st.builds(Told, value=st.text(), at=TIMES)),
+)
+
+
+@given(ACCOUNTS)
+def test_an_account_is_read_as_it_was_written(account: Account) -> None:
+    assert read_account(write_account(account), NOW) == account
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+BROKEN = st.fixed_dictionaries({}, optional=dict.fromkeys(("spent", "as_of", "rate", "told"), JSON))
+
+
+@given(st.text() | JSON.map(json.dumps) | BROKEN.map(json.dumps))
+def test_whatever_a_parameter_holds_is_an_account_that_can_be_counted_with_or_refused(text: str) -> None:
+    try:
+        account = read_account(text, NOW)
+    except ValueError:
+        return
+    assert 0 <= account.spent < float("inf")
+    assert 0 <= account.rate < float("inf")
+    times = [told.at for told in account.told.values()] + ([account.as_of] if account.as_of else [])
+    assert all(time - NOW <= timedelta(days=1) for time in times)
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        ("?", "is not JSON"),
+        ("[" * 4096, "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ('{"told": []}', "does not say what was told"),
+        ('{"told": {"end": 1}}', "does not say what was told"),
+        ('{"told": {"end": {"value": "x"}}}', "has None for a time"),
+        ('{"told": {"end": {"value": "x", "at": "2099-01-01T00:00:00+00:00"}}}', "in the future"),
+        ('{"as_of": "2030-05-03T12:00:00+00:00"}', "in the future"),
+        ('{"as_of": "2030-05-01T11:00:00"}', "in no zone"),
+        ('{"as_of": 5}', "has 5 for a time"),
+        ('{"spent": NaN}', "has nan for an amount"),
+        ('{"spent": Infinity}', "has inf for an amount"),
+        ('{"spent": -1000}', "has -1000 for an amount"),
+        ('{"spent": 1' + "0" * 400 + "}", "for an amount"),
+        ('{"spent": "5"}', "has '5' for an amount"),
+        ('{"rate": true}', "has True for an amount"),
+    ],
+)
+def test_a_broken_account_is_refused_with_its_fault(broken: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        read_account(broken, NOW)
+
+
+def test_a_round_that_is_tried_again_hours_later_finds_an_account_of_a_later_time() -> None:
+    later = Account(spent=1.0, as_of=NOW + timedelta(hours=6))
+    assert read_account(write_account(later), NOW) == later
+
+
+@pytest.mark.parametrize("text", ["", "many", "nan", "inf", "-1", f"{MOST_HOURS + 1:g}1", "1 h"])
+def test_what_is_no_number_of_hours_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a number of hours"):
+        read_extension(text)
+
+
+@pytest.mark.parametrize(("text", "hours"), [("0", 0.0), ("1.5", 1.5), (" 4\n", 4.0)])
+def test_hours_are_read(text: str, hours: float) -> None:
+    assert read_extension(text) == hours
