@@ -62,7 +62,7 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
         raise ShoalError(f"the node '{only}' has not reported; those that have: {', '.join(reported) or 'none'}")
     said = []
     for instance in reported if only is None else [only]:
-        report = status.boot_report(account, bucket, instance)
+        report = status.reported(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = printable(report.get("state", "unknown") + python)

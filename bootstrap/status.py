@@ -4,14 +4,13 @@ The easy mistake is to count a cluster's nodes twice: they are instances of EC2,
 groups, the others are asked of EMR.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap import guard, objects, stacks
+from bootstrap import boot_report, guard, objects, stacks
 from bootstrap.account import Account
 from bootstrap.errors import ShoalError
 from bootstrap.guard import Guard
@@ -136,13 +135,13 @@ def _groups(account: Account, deployment: str, bucket: str | None) -> list[NodeG
                 size=group["MaxSize"],
                 desired=group["DesiredCapacity"],
                 running=len(running),
-                ready=sum(boot_report(account, bucket, each).get("state") == "ready" for each in running),
+                ready=sum(reported(account, bucket, each).get("state") == "ready" for each in running),
             )
         )
     return sorted(found, key=lambda group: group.name)
 
 
-def boot_report(account: Account, bucket: str | None, instance: str) -> dict[str, str]:
+def reported(account: Account, bucket: str | None, instance: str) -> dict[str, str]:
     """What a node's first boot reported: `state` and `log`; nothing as long as it has not."""
     if bucket is None:
         return {}
@@ -150,13 +149,7 @@ def boot_report(account: Account, bucket: str | None, instance: str) -> dict[str
         text = objects.read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
     except ClientError:  # the bucket went while the stack did
         return {}
-    try:
-        report = json.loads(text) if text else {}
-    except ValueError:
-        report = None
-    if not isinstance(report, dict) or not all(isinstance(value, str) for value in report.values()):
-        return {"state": "unknown", "log": f"its report cannot be read: {text}"}
-    return report
+    return boot_report.parse(text) if text else {}
 
 
 def _instance_type(account: Account, group: Any) -> str:
