@@ -179,9 +179,6 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
                 raise
             except Exception as error:
                 raise _explained(step, error, tasks) from error
-    except BaseException:
-        _end_tasks(tasks)
-        raise
     finally:
         done.set()
         watcher.join()
@@ -189,7 +186,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
 
 
 def _end_tasks(tasks: Path) -> None:
-    """End what still runs in the tasks' folders: mrjob ends its workers, but not the tasks that these started."""
+    """End what still runs in the tasks' folders."""
     folder = tasks.resolve()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
