@@ -53,6 +53,7 @@ def preprocess(
     *,
     settings: Settings,
     max_malformed: float,
+    allow_damaged: bool = False,
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
     runner: str = "streaming",
@@ -84,6 +85,7 @@ def preprocess(
         output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
         settings=settings,
         max_malformed=max_malformed,
+        allow_damaged=allow_damaged,
         input_bytes=understanding.plain_bytes,
     )
     work = Work(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)

@@ -23,7 +23,6 @@ KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
 
 MALFORMED_REASONS = (
     "too_long",
-    "broken_archive",
     "not_csv",
     "not_utf8",
     "not_json",

@@ -45,6 +45,8 @@ class Merged:
     digest: str
     malformed: list[dict[str, Any]]
     """The first malformed lines of each reason: reason, file, line (from 1), and how it begins."""
+    damaged: list[dict[str, Any]] = field(default_factory=list)
+    """The damaged files: file, and the lines and bytes, unpacked, that were read of it."""
     warnings: list[str] = field(default_factory=list)
     """What a person should know of the input; whoever looked at it before adds it."""
 
@@ -75,6 +77,7 @@ def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) ->
         counts=counts,
         digest=digest,
         malformed=[asdict(place) for place in tally.places()],
+        damaged=[asdict(damage) for damage in tally.damages()],
     )
 
 
@@ -100,7 +103,10 @@ def _concatenate(
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
     counts = published(
-        tally.counts, settings=settings, positive_from=choice.positive_from, frequent_words=choice.vocabulary
+        {**tally.counts, "damaged_files": len(tally.damages())},
+        settings=settings,
+        positive_from=choice.positive_from,
+        frequent_words=choice.vocabulary,
     )
     with closing(_fetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):

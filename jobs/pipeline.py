@@ -76,6 +76,7 @@ def preprocess(
     settings: Settings | None = None,
     runner: str = "auto",
     max_malformed: float = DEFAULT_MAX_MALFORMED,
+    allow_damaged: bool = False,
     progress: Progress | None = None,
 ) -> Merged:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
@@ -107,6 +108,7 @@ def preprocess(
             output=output,
             settings=settings,
             max_malformed=max_malformed,
+            allow_damaged=allow_damaged,
             input_bytes=understanding.plain_bytes,
         )
         for made in plan.side_folders:

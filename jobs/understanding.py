@@ -180,6 +180,14 @@ def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Set
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _settle(each, wanted), found), strict=True))
     clear = [known for known in seen.values() if isinstance(known, Settled)]
+    unclear = [each.address for each, known in seen.items() if known is None]
+    if unclear and len({like.format for like in clear}) != 1:
+        which = f"{unclear[0]} shows" if len(unclear) == 1 else f"{len(unclear)} files show"
+        listed = "" if len(unclear) == 1 else f" ({', '.join(unclear)})"
+        it = "it" if len(unclear) == 1 else "they"
+        raise DataError(
+            f"{which} no whole line, so {it} may be damaged{listed}; download again, or leave out by --exclude"
+        )
     settled: dict[Found, Settled] = {}
     notes = []
     for each, known in seen.items():
@@ -187,13 +195,9 @@ def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Set
             settled[each] = known
         elif known == _HOLLOW:
             notes.append(f"{each.address} holds no lines and is left out")
-        elif len({like.format for like in clear}) == 1:
+        else:
             settled[each] = Settled(clear[0].format, clear[0].labelled, Counter())
             notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
-        else:
-            raise DataError(
-                f"{each.address} shows no whole line, so it may be damaged; download it again, or leave it out"
-            )
     if not settled:
         raise DataError("the input has no lines; give files of reviews")
     return settled, notes

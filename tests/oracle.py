@@ -344,8 +344,8 @@ def dataset(
     in_test_files = set()
     for file in files:
         file = file if isinstance(file, File) else File(file)
-        found_in_file = [found for _, found in outcomes(file, rules)]
-        for found in [*found_in_file, "broken_archive"] if file.broken else found_in_file:
+        counts["damaged_files"] += file.broken
+        for _, found in outcomes(file, rules):
             counts["lines"] += 1
             if isinstance(found, str):
                 counts["malformed"] += 1
@@ -392,7 +392,17 @@ def dataset(
     low, high = rules.rating_range
     stars = [] if rules.labelled else range(low, high + 1)
     long = [len(text) for text in kept.values() if text]
-    names = ("lines", "malformed", "empty", "texts", "train", "test", "positive_train", "positive_test")
+    names = (
+        "lines",
+        "malformed",
+        "damaged_files",
+        "empty",
+        "texts",
+        "train",
+        "test",
+        "positive_train",
+        "positive_test",
+    )
     return (
         arrays,
         vocabulary,

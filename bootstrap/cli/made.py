@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tabulate import tabulate
 
 from bootstrap.cli.figures import histogram
+from bootstrap.cli.named import plural
 from bootstrap.cli.output import percent
 from corpus.settings import Settings
 
@@ -29,9 +30,9 @@ def warnings(made: "Merged", settings: Settings) -> list[str]:
     if not counts["test"]:
         noticed.append("no text is in the test set; give more input, a larger --test-share, or --test-input")
     noticed += [
-        f"{place['file']} is damaged: what follows its line {place['line'] - 1} is lost; download it again"
-        for place in made.malformed
-        if place["reason"] == "broken_archive"
+        f"{damage['file']} is damaged: {plural(damage['lines'], 'line')} of it, {damage['bytes']:,} bytes, "
+        "could be read; what else it held is lost"
+        for damage in made.damaged
     ]
     return noticed
 

@@ -11,7 +11,7 @@ from bootstrap.cli.reading import add_reading, read_inputs
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
-from jobs.choose import add_max_malformed
+from jobs.choose import add_limits
 from jobs.settings import add_settings, read_settings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "input); with --deployment: streaming (the default) or spark",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what is understood and estimated; write nothing")
-    add_max_malformed(parser)
+    add_limits(parser)
     add_settings(parser.add_argument)
     add_json(parser)
     return parser
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     made = _here(args, inputs, settings) if args.local else _there(args, inputs, settings)
     noticed = warnings(made, settings)
     said = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
-    show(args, {**said, "warnings": noticed}, result(made))
+    show(args, {**said, "damaged": made.damaged, "warnings": noticed}, result(made))
     if not args.json:
         for each in noticed:
             say(f"warning: {each}")
@@ -113,7 +113,13 @@ def _here(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "
 
     with Bars() as bars:
         return preprocess(
-            inputs, args.output, settings=settings, runner=args.runner, max_malformed=args.max_malformed, progress=bars
+            inputs,
+            args.output,
+            settings=settings,
+            runner=args.runner,
+            max_malformed=args.max_malformed,
+            allow_damaged=args.allow_damaged,
+            progress=bars,
         )
 
 
@@ -127,6 +133,7 @@ def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> 
             inputs,
             settings=settings,
             max_malformed=args.max_malformed,
+            allow_damaged=args.allow_damaged,
             runner=args.runner,
             bars=bars,
             say=say,

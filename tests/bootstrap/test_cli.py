@@ -136,7 +136,7 @@ def no_model(folder: Path) -> list[str]:
     [
         (absent, 1, "absent.json: no such file"),
         (empty, 1, "empty.json is empty"),
-        (truncated, 1, "1 of 4 lines are malformed (1 broken_archive)"),
+        (truncated, 1, "is damaged, and nobody knows what is lost"),
         (noise, 1, "noise.json is no text in UTF-8"),
         (no_dataset, 1, "data.h5 is no HDF5 file"),
         (no_model, 1, "model.pt: no such file"),

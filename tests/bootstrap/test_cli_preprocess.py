@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import boto3
@@ -334,10 +335,11 @@ def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
     assert "no text is in the test set" in said(test=0)
 
 
-def test_a_damaged_archive_is_a_warning_with_its_place() -> None:
-    place: dict[str, object] = {"reason": "broken_archive", "file": "/x.gz", "line": 7, "begins": ""}
-    said = warnings(merged([place]), Settings())
-    assert said == ["/x.gz is damaged: what follows its line 6 is lost; download it again"]
+def test_a_damaged_archive_is_a_warning_with_what_was_read() -> None:
+    made = replace(merged(), damaged=[{"file": "/x.gz", "lines": 6, "bytes": 1_234}])
+    assert warnings(made, Settings()) == [
+        "/x.gz is damaged: 6 lines of it, 1,234 bytes, could be read; what else it held is lost"
+    ]
 
 
 def test_figures_are_round() -> None:

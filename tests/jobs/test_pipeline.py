@@ -272,18 +272,33 @@ def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, make,
 
 
 @pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
-def test_a_truncated_archive_among_others_is_read_as_far_as_it_goes(tmp_path: Path, runner: str) -> None:
-    whole = reviews(*((f"{n} packed {chr(97 + n % 26)} lamps", 1 + n % 5) for n in range(400)))
-    packed = gzip.compress(whole)[:-400]
-    unpacked = zlib.decompressobj(31).decompress(packed)
-    (tmp_path / "cut.json.gz").write_bytes(packed)
+def test_damaged_archives_are_all_named_and_read_as_far_as_they_go_where_that_is_allowed(
+    tmp_path: Path, runner: str
+) -> None:
+    kept = []
+    for name, cut in (("a", 400), ("b", 900)):
+        packed = gzip.compress(reviews(*((f"{n} packed {chr(97 + n % 26)} {name}", 1 + n % 5) for n in range(400))))
+        (tmp_path / f"{name}.json.gz").write_bytes(packed[:-cut])
+        unpacked = zlib.decompressobj(31).decompress(packed[:-cut])
+        kept.append(unpacked[: unpacked.rindex(b"\n") + 1])
     (tmp_path / "sound.json").write_bytes(PLAIN)
-    merged = preprocess([tmp_path / "cut.json.gz", tmp_path / "sound.json"], tmp_path / "out", runner=runner)
-    kept = unpacked[: unpacked.rindex(b"\n") + 1]
-    assert_equals_oracle(tmp_path / "out", [oracle.File(kept, broken=True), PLAIN])
-    (place,) = merged.malformed
-    assert (place["reason"], place["line"]) == ("broken_archive", kept.count(b"\n") + 1)
-    assert place["file"].endswith("cut.json.gz")
+    paths = [tmp_path / name for name in ("a.json.gz", "b.json.gz", "sound.json")]
+    with pytest.raises(DataError) as refused:
+        preprocess(paths, tmp_path / "out", runner=runner)
+    said = [
+        f"{path} (lines that can be read: {lines.count(chr(10).encode()):,}; bytes of them: {len(lines):,})"
+        for path, lines in zip(paths, kept, strict=False)
+    ]
+    assert f"2 files are damaged, and nobody knows what is lost: {said[0]}, {said[1]};" in str(refused.value)
+    assert "--allow-damaged; what is finished stays" in str(refused.value)
+    stages = Stages()
+    merged = preprocess(paths, tmp_path / "out", runner=runner, progress=stages, allow_damaged=True)
+    assert stages.seen == ["choose vocabulary", "encode", "merge"]
+    assert_equals_oracle(tmp_path / "out", [*(oracle.File(lines, broken=True) for lines in kept), PLAIN])
+    assert (merged.counts["damaged_files"], merged.malformed) == (2, [])
+    assert [(each["file"], each["bytes"]) for each in merged.damaged] == [
+        (str(path), len(lines)) for path, lines in zip(paths, kept, strict=False)
+    ]
 
 
 def test_lines_that_no_memory_should_hold_are_counted_and_passed_over(tmp_path: Path) -> None:
