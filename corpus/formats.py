@@ -15,8 +15,8 @@ from corpus.settings import Settings
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 << 20
 
-LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2")
-LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6))
+LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2", "negative", "positive")
+LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (7, 8))
 """The codes, which are places in LABELS, that stand for two classes: the negative first."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")

@@ -29,11 +29,17 @@ RATINGS = ("overall", "rating", "star_rating", "stars")
 LABEL_FIELDS = ("label", "sentiment")
 """Fields that are taken for the label."""
 
+# SNAP's own field, beside which some files of other makers have a `text` of another kind.
+_FIRST = ("reviewText",)
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
 _POLARITY_HEADER = {"label", "title", "text"}
 _MOST = 0.95
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
+
+
+class OneValueError(DataError):
+    """Only one value was seen of a column, which may be a rating or a label; the rest of the file may tell."""
 
 
 class Choice(NamedTuple):
@@ -128,11 +134,16 @@ def shown(fields: Mapping[str, str]) -> str:
 
 
 def _known_text(fields: Collection[str]) -> tuple[str, ...] | None:
-    """The one known text among the fields; of two that overlap the longer. None where there is none, or several."""
+    """The one known text among the fields; of two that overlap the longer, and of `reviewText` and `text` the former.
+
+    None where there is none, or several.
+    """
     if set(fields) == _POLARITY_HEADER:
         return ("title", "text")
     there = [text for text in TEXTS if all(field in fields for field in text)]
     widest = [text for text in there if not any(set(text) < set(other) for other in there)]
+    if set(widest) == {_FIRST, ("text",)}:
+        return _FIRST
     return widest[0] if len(widest) == 1 else None
 
 
@@ -168,7 +179,7 @@ def _says_labels(name: str, values: set[str], column: str) -> bool:
     """Whether a column without a name holds labels: just the two of a known pair. One value alone may be both."""
     known = [value for value in values if value in LABELS]
     if len(values) == 1 and known in (["1"], ["2"]):
-        raise DataError(
+        raise OneValueError(
             f"column {column} of {name} may be ratings or labels: only '{known[0]}' was seen; say which by "
             f"--rating-field {column} or --label-field {column}"
         )

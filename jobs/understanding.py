@@ -7,7 +7,7 @@ are read for the sample. What the whole input holds the jobs find out.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Literal, NamedTuple
@@ -18,8 +18,8 @@ from corpus.settings import Settings
 from jobs import sources
 from jobs.compression import DamagedArchiveError, compression, unpack
 from jobs.detect import PARQUET, Settled, settle, settle_parquet
-from jobs.fields import check_labels
-from jobs.foreign import BEGINNING_BYTES, check_beginning
+from jobs.fields import OneValueError, check_labels
+from jobs.foreign import BEGINNING_BYTES, BinaryFileError, check_beginning
 from jobs.sample import POSITIVE_NAME, Sample, take_sample
 from jobs.sources import Found, Inputs, Source, Wanted
 from jobs.storage import is_s3, open_range
@@ -38,7 +38,13 @@ Of generated reviews it was 0.97, of short texts of few words 1.64: what a text 
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
-_HOLLOW: Literal["hollow"] = "hollow"
+# Of a file that is looked at in several places, so many of which all count.
+_SPREAD_LINES = 900
+_Left = Literal["hollow", "binary"]
+_LEFT_OUT: Mapping[object, str] = {
+    "hollow": "holds no lines and is left out",
+    "binary": "is a picture or another binary file and is left out",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +199,8 @@ def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Set
     for each, known in seen.items():
         if isinstance(known, Settled):
             settled[each] = known
-        elif known == _HOLLOW:
-            notes.append(f"{each.address} holds no lines and is left out")
+        elif known in _LEFT_OUT:
+            notes.append(f"{each.address} {_LEFT_OUT[known]}")
         else:
             settled[each] = Settled(clear[0].format, clear[0].labelled, Counter())
             notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
@@ -203,13 +209,43 @@ def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Set
     return settled, notes
 
 
-def _settle(found: Found, wanted: Wanted) -> Settled | Literal["hollow"] | None:
+def _settle(found: Found, wanted: Wanted) -> Settled | _Left | None:
     head = _head(found)
     if head.data.startswith(PARQUET):
         with closing(open_range(found.address, 0, 0)) as file:
             return settle_parquet(found.address, file, wanted, found.code)
     ends = head.whole and not head.broken
-    return settle(found.address, head.data, ends, wanted, found.code) or (_HOLLOW if ends else None)
+    try:
+        return settle(found.address, head.data, ends, wanted, found.code) or ("hollow" if ends else None)
+    except BinaryFileError:
+        if found.named:
+            raise
+        return "binary"
+    except OneValueError:
+        if head.whole:
+            raise
+        # A file that is sorted by its values tells them apart in its middle or at its end.
+        return settle(found.address, _spread(found, head.data), True, wanted, found.code)
+
+
+def _spread(found: Found, head: bytes) -> bytes:
+    """Whole lines of a file's beginning, its middle and its end; of a packed one, which has to be unpacked for that,
+    of places ever twice as far from its beginning, and of its end."""
+    if not found.compression:
+        parts = [head]
+        for start in (found.size // 2, found.size - _HEAD_BYTES):
+            with closing(open_range(found.address, start, _HEAD_BYTES)) as file:
+                parts.append(file.read(_HEAD_BYTES).partition(b"\n")[2])
+    else:
+        parts, last = [head], b""
+        with suppress(DamagedArchiveError), closing(open_range(found.address)) as file:
+            for number, block in enumerate(unpack(file, found.compression), 1):
+                last = block
+                if number & (number - 1) == 0:
+                    parts.append(block.partition(b"\n")[2])
+        parts.append(last.partition(b"\n")[2])
+    each = _SPREAD_LINES // len(parts)
+    return b"".join(b"\n".join([*part.split(b"\n")[:-1][:each], b""]) for part in parts)
 
 
 def _is_labelled(settled: Mapping[Found, Settled], wanted: Wanted) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 EXTRA_STOPWORDS = {"product", "would", "get"}
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
-PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2")]
+PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2"), ("negative", "positive")]
 
 
 @dataclass

@@ -36,7 +36,7 @@ Examples:
   shoal preprocess --local --input train.csv --test-input test.csv --output results/data
       a test set of its own; columns label, title and text, with or without a header
   shoal preprocess --local --input imdb.jsonl.gz --label-field label --text-field text --output results/data
-      fields of other names; labels 0/1, 1/2, neg/pos are understood, others need --positive-label
+      fields of other names; labels 0/1, 1/2, neg/pos and negative/positive are understood, others need --positive-label
   shoal preprocess --local --input polarity.dat --separator '$LABEL$' --output results/data
       any text between the columns: here the text, then the label
   shoal preprocess --local --positive-input pos.txt --negative-input neg.txt --output results/data

@@ -23,6 +23,15 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         ("negative-input", "texts of the negative class"),
     ):
         files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
+    files.add_argument(
+        "--exclude",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATTERN",
+        help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of files or "
+        "folders; in quotes",
+    )
     reading = parser.add_argument_group(
         "how it is read", "found out from the first lines of each file; --dry-run shows it, these options say it"
     )
@@ -46,8 +55,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--positive-label",
         metavar="LABEL",
-        help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos and "
-        "__label__1/__label__2)",
+        help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
+        "negative/positive and __label__1/__label__2)",
     )
 
 
@@ -58,6 +67,7 @@ def read_inputs(args: argparse.Namespace, rating_range: tuple[int, int]) -> Inpu
         test=tuple(args.test_input),
         positive=tuple(args.positive_input),
         negative=tuple(args.negative_input),
+        exclude=tuple(args.exclude),
         wanted=Wanted(
             kind=args.format,
             separator="\t" if args.separator == r"\t" else args.separator,

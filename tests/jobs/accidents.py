@@ -28,7 +28,9 @@ def listed(text: str) -> tuple[str, ...]:
 
 
 RATINGS = listed(r'1 5.0 "3" 4e0 5 "\t2" 4.0 50E-1 3.0000000000000000000001 2 1.0 0 6 2.5 true null "5x" -0')
-LABEL_VALUES = listed('0 1 "1" "pos" "neg" 2 1.0 "__label__1" "__label__2" true null "" [1] 1e300')
+LABEL_VALUES = listed(
+    '0 1 "1" "pos" "neg" 2 1.0 "__label__1" "__label__2" "negative" "positive" true null "" [1] 1e300'
+)
 LETTERS = listed(
     "\u0085 \u00a0 \u2028 \u2019 \u0130 \u212a \u017f \ufb01 \u1e9e e\u0301 \U0010ffff "
     "\x00 \r \n \r\n \t \x0b \x0c \x1c \x7f \ufeff "
