@@ -52,9 +52,11 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
     """
     tally = Tally()
     best = heapq.nsmallest(settings.vocabulary_size, _candidates(words, tally), key=lambda item: (-item[1], item[0]))
-    if not allow_damaged:
-        _check_damage(tally)
-    _check_input(tally, max_malformed)
+    check_input(tally, max_malformed, allow_damaged=allow_damaged)
+    if not tally.counts["texts"]:
+        raise FinalError(
+            f"none of the {tally.counts['lines']} lines holds a text with a word; there is nothing to learn from"
+        )
     positive_from = _positive_from(tally.counts, settings)
     if not best:
         raise FinalError(
@@ -76,17 +78,18 @@ def _candidates(folder: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
                 yield key, int(value)
 
 
-def _check_damage(tally: Tally) -> None:
-    if damages := tally.damages():
+def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
+    """Refuse input that is damaged, or malformed beyond what is allowed.
+
+    Raises DataError, and FinalError where there are no lines.
+    """
+    if not allow_damaged and (damages := tally.damages()):
         which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
         listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
         raise DataError(
             f"{which} damaged, and nobody knows what is lost{listed}; download again, or take what can be read "
             "by --allow-damaged"
         )
-
-
-def _check_input(tally: Tally, max_malformed: float) -> None:
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
@@ -98,8 +101,6 @@ def _check_input(tally: Tally, max_malformed: float) -> None:
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
             "look at how the input was understood by --dry-run, or raise --max-malformed"
         )
-    if not counts["texts"]:
-        raise FinalError(f"none of the {lines} lines holds a text with a word; there is nothing to learn from")
 
 
 def _places(tally: Tally) -> str:

@@ -6,10 +6,12 @@ where exactly one is possible; everywhere else the error shows the fields, and t
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, NoReturn
 
 from corpus.errors import DataError
-from corpus.formats import LABEL_PAIRS, LABELS
+from corpus.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError
+from corpus.settings import Settings
 from jobs.shown import printable
 from jobs.sources import Wanted
 
@@ -36,6 +38,18 @@ _POLARITY_HEADER = {"label", "title", "text"}
 _MOST = 0.95
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
+
+
+def reading_settings(labelled: bool, wanted: Wanted) -> Settings:
+    """Settings that read the values as wanted; how they are split into classes is no matter here."""
+    return Settings(
+        labelled=labelled,
+        positive_label=wanted.positive_label if labelled else None,
+        rating_range=wanted.rating_range,
+        rating_steps=wanted.rating_steps,
+        rating_fraction=wanted.rating_fraction,
+        positive_from=wanted.rating_range[1],
+    )
 
 
 class OneValueError(DataError):
@@ -170,9 +184,20 @@ def _share(cells: Sequence[str], wanted: Wanted) -> float:
 
 
 def _is_value(cell: str, wanted: Wanted) -> bool:
-    low, high = wanted.rating_range
-    number = cell.removesuffix(".0")
-    return cell in LABELS or (number.isdecimal() and len(number) <= len(str(high)) and low <= int(number) <= high)
+    return cell in LABELS or _is_rating(cell, reading_settings(False, wanted))
+
+
+@cache
+def _codes(settings: Settings) -> Codes:
+    return Codes(settings)
+
+
+def _is_rating(cell: str, settings: Settings) -> bool:
+    try:
+        _codes(settings).of(cell)
+    except MalformedLineError:
+        return False
+    return True
 
 
 def _says_labels(name: str, values: set[str], column: str) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 from corpus.counts import published
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.errors import full_disk_said
-from corpus.layout import SPLITS
+from corpus.layout import LEAST_TRAINING_ROWS, SPLITS
 from jobs.choose import Choice, read_choice
 from jobs.errors import FinalError
 from jobs.records import read_records
@@ -132,7 +132,9 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:
-        raise FinalError("no text is left to train on; give more input")
+        raise FinalError(
+            f"no text is left to train on, and training needs at least {LEAST_TRAINING_ROWS} rows; give more input"
+        )
 
 
 def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:

@@ -91,6 +91,7 @@ def preprocess(
     check_writable(output)
     understanding = understand(inputs, leave_out=output)
     settings = understanding.settings(settings or Settings())
+    understanding.check_ratings(settings, max_malformed)
     stopwords = read_stopwords(settings.stopwords)
     if settings.stopwords not in ("nltk", "none") and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))

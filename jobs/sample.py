@@ -178,7 +178,7 @@ def _expansion(source: Source, limit: int) -> float:
 def _value(code: int, source: Source, settings: Settings) -> str:
     """What a code says, as a person wrote it."""
     if not settings.labelled:
-        return str(code)
+        return settings.in_units(code)
     if source.code is not None or settings.positive_label is not None:
         return POSITIVE_NAME if code else "negative"
     return LABELS[code]

@@ -48,7 +48,10 @@ class Wanted:
     positive_label: str | None = None
     """The label of the positive class, all others being negative."""
     rating_range: tuple[int, int] = (1, 5)
-    """The smallest and the largest rating."""
+    """The smallest and the largest rating, in steps."""
+    rating_steps: int = 1
+    """See corpus.settings.Settings, as for the following."""
+    rating_fraction: bool = False
 
     def __post_init__(self) -> None:
         fields = self.fields

@@ -18,9 +18,10 @@ from corpus.settings import Settings
 from jobs import sources
 from jobs.compression import DamagedArchiveError, compression, unpack
 from jobs.detect import PARQUET, Settled, settle, settle_parquet
-from jobs.fields import OneValueError, check_labels
+from jobs.fields import OneValueError, check_labels, reading_settings
 from jobs.foreign import BEGINNING_BYTES, BinaryFileError, check_beginning
 from jobs.sample import POSITIVE_NAME, Sample, take_sample
+from jobs.scales import check_scale
 from jobs.sources import Found, Inputs, Source, Wanted
 from jobs.storage import is_s3, open_range
 
@@ -59,6 +60,8 @@ class Understanding:
     """Whether files of their own are the test set."""
     warnings: tuple[str, ...]
     sample: Sample
+    values: Counter[str]
+    """The ratings or labels that the beginnings of the files show, as they are written, by how often."""
     plain_bytes: int
     """About the size of all of it, unpacked."""
     rows: int
@@ -67,6 +70,11 @@ class Understanding:
     def settings(self, chosen: Settings) -> Settings:
         """The settings, with what the input says."""
         return replace(chosen, labelled=self.labelled, positive_label=self.positive_label, test_input=self.test_input)
+
+    def check_ratings(self, settings: Settings, max_malformed: float) -> None:
+        """Refuse ratings on another scale than the settings say. Raises ScaleError, with the options that read them."""
+        if not self.labelled:
+            check_scale(self.values, settings, max_malformed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +105,11 @@ def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
     listing = sources.find(inputs, leave_out)
     settled, notes = _settle_all(listing.found, inputs.wanted)
     labelled = _is_labelled(settled, inputs.wanted)
+    values = sum((each.values for each in settled.values()), Counter[str]())
     if labelled:
-        check_labels(sum((each.values for each in settled.values()), Counter()), inputs.wanted)
+        check_labels(values, inputs.wanted)
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
-    sample = take_sample(tuple(understood), _settings(labelled, inputs.wanted))
+    sample = take_sample(tuple(understood), reading_settings(labelled, inputs.wanted))
     positive = inputs.wanted.positive_label
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
         notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
@@ -112,6 +121,7 @@ def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),
         sample=sample,
+        values=values,
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),
     )
@@ -129,16 +139,6 @@ def _extent(source: Source, known: Settled, sample: Sample) -> tuple[float, floa
     alike = [sample.files[address].expansion for address in sample.files if compression(address) == source.compression]
     size = source.size * sum(alike) / len(alike) if alike else source.plain_size
     return size, size / sample.line_bytes
-
-
-def _settings(labelled: bool, wanted: Wanted) -> Settings:
-    """Settings that read the values as wanted; how they are split into classes is no matter here."""
-    return Settings(
-        labelled=labelled,
-        positive_label=wanted.positive_label,
-        rating_range=wanted.rating_range,
-        positive_from=wanted.rating_range[1],
-    )
 
 
 class _Head(NamedTuple):

@@ -37,6 +37,9 @@ class Rules:
     """The settings of corpus.settings.Settings that bear on reading."""
 
     rating_range: tuple = (1, 5)
+    """In steps, as what comes of a rating."""
+    steps: int = 1
+    fraction: bool = False
     labelled: bool = False
     positive_label: str | None = None
 
@@ -87,14 +90,21 @@ def strict_json(line: bytes):
 
 def rating_of(value, rules: Rules) -> int:
     if isinstance(value, str):
+        parts = value.strip(" \t\r\n").split("/") if rules.fraction else [value.strip(" \t\r\n")]
         try:
-            value = json.loads(value.strip(" \t\r\n"))
+            if any(part.strip(" ") != part.strip() for part in parts):
+                raise ValueError("white space of another kind")
+            value, *out_of = (json.loads(part.strip(" ")) for part in parts)
         except (ValueError, RecursionError):
             raise Malformed("bad_rating") from None
+        if out_of and (len(out_of) > 1 or type(out_of[0]) not in (int, float)):
+            raise Malformed("bad_rating")
+        if out_of and out_of[0] * rules.steps != rules.rating_range[1]:
+            raise Malformed("bad_rating")
     low, high = rules.rating_range
-    if type(value) not in (int, float) or value not in range(low, high + 1):
+    if type(value) not in (int, float) or value * rules.steps not in range(low, high + 1):
         raise Malformed("bad_rating")
-    return int(value)
+    return int(value * rules.steps)
 
 
 def label_of(value, rules: Rules) -> str:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from corpus.dataset import ARRAYS, SPLITS, Dataset, Split, open_dataset
 from corpus.dataset import Rows as Block
+from corpus.layout import LEAST_ROWS
 from corpus.text import FIRST_WORD
 from trainer.errors import TrainingError
 from trainer.losses import Scale
@@ -136,7 +137,7 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
     """
     with open_dataset(path) as dataset:
         for split in (dataset.train, dataset.test):
-            if len(split) < 2:
+            if len(split) < LEAST_ROWS:
                 raise TrainingError(
                     f"{path}: /{split.name} has {len(split)} rows, too few to learn from or judge by; "
                     "preprocess more texts"

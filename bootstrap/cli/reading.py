@@ -60,8 +60,10 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_inputs(args: argparse.Namespace, rating_range: tuple[int, int]) -> Inputs:
-    """What was given by them. Raises DataError for what contradicts itself."""
+def read_inputs(
+    args: argparse.Namespace, rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+) -> Inputs:
+    """What was given by them, with what settings say of ratings. Raises DataError for what contradicts itself."""
     return Inputs(
         files=tuple(args.input),
         test=tuple(args.test_input),
@@ -76,5 +78,7 @@ def read_inputs(args: argparse.Namespace, rating_range: tuple[int, int]) -> Inpu
             label=args.label_field,
             positive_label=args.positive_label,
             rating_range=rating_range,
+            rating_steps=rating_steps,
+            rating_fraction=rating_fraction,
         ),
     )

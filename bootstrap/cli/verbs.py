@@ -77,7 +77,9 @@ on this machine, for nothing:
 
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
     """Run the command line's verb, with `interrupt` for all signals that end it; returns the exit status."""
-    args = _parser().parse_args(arguments)
+    typed = sys.argv[1:] if arguments is None else list(arguments)
+    args = _parser().parse_args(typed)
+    args.typed = typed
     before = _children()
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)

@@ -93,7 +93,13 @@ def kind(
     **said: object,
 ) -> Kind:
     settings = Settings(**said)  # type: ignore[arg-type]
-    rules = oracle.Rules(labelled=settings.labelled, positive_label=settings.positive_label)
+    rules = oracle.Rules(
+        rating_range=settings.rating_range,
+        steps=settings.rating_steps,
+        fraction=settings.rating_fraction,
+        labelled=settings.labelled,
+        positive_label=settings.positive_label,
+    )
     shown = {name: getattr(form, name) for name in ("kind", "text", "value", "header", "separator")}
     file = oracle.File(b"", **shown, label=None if label is None else str(label))
     return Kind(form=form, file=file, rules=rules, settings=settings, lines=lines, first=first, code=label)
@@ -109,6 +115,14 @@ def columns(kind: str, separator: str, *, text: str, value: str, header: str = "
 SNAP = Format(kind="json", text=("reviewText",), value="overall")
 KINDS = {
     "snap": kind(SNAP, json_line(("reviewText",), "overall", RATINGS)),
+    "half stars": kind(
+        SNAP,
+        json_line(("reviewText",), "overall", (*RATINGS, "3.5", '"4.5/5"', '"4 / 5"', '"8/10"', "0.5", '"/5"')),
+        rating_steps=2,
+        rating_range=(1, 10),
+        rating_fraction=True,
+        positive_from=7,
+    ),
     "title and text": kind(
         Format(kind="json", text=("title", "text"), value="rating"), json_line(("title", "text"), "rating", RATINGS)
     ),

@@ -183,6 +183,28 @@ def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, w
     assert_equals_oracle(tmp_path / "out", [oracle.File(content, **as_file)], rules=rules)
 
 
+def test_half_stars_written_as_fractions_make_the_oracles_dataset(tmp_path: Path) -> None:
+    content = reviews(*((f"this lamp number word{chr(97 + n)} shines", f"{(1 + n % 10) / 2:g}/5") for n in range(20)))
+    (tmp_path / "a.json").write_bytes(content + reviews(("eight of ten", "8/10")))
+    chosen = Settings(rating_steps=2, rating_range=(1, 10), rating_fraction=True, positive_from=7)
+    wanted = Wanted(rating_steps=2, rating_range=(1, 10), rating_fraction=True)
+    inputs = Inputs(files=(str(tmp_path / "a.json"),), wanted=wanted)
+    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner="local")
+    rules = oracle.Rules(rating_range=(1, 10), steps=2, fraction=True)
+    assert_equals_oracle(tmp_path / "out", [(tmp_path / "a.json").read_bytes()], rules=rules, positive_from=7)
+    assert merged.counts["malformed_by_reason"]["bad_rating"] == 1
+
+
+def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(reviews(*((f"lamp {n}", n) for n in range(1, 11))))
+    stages = Stages()
+    with pytest.raises(DataError, match=r"such as '6' \(1\).*--rating-range 1 10 --positive-from 7"):
+        preprocess([tmp_path / "a.json"], tmp_path / "out", progress=stages)
+    assert stages.seen == []
+    assert not (tmp_path / "out").exists()
+    assert preprocess([tmp_path / "a.json"], tmp_path / "out", max_malformed=0.5).counts["malformed"] == 5
+
+
 def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     contents = [pieces("{text}\n", [pair for pair in LABELLED if pair[1] == value]) for value in (0, 1)]
     for name, content in zip(("bad", "good"), contents, strict=True):
