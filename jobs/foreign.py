@@ -107,7 +107,7 @@ def refuse_unreadable(name: str, lines: Sequence[bytes]) -> None:
     """Text that is in no readable form, by most of its lines."""
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 and any(b"\0" in line for line in lines):
-        raise BinaryFileError(f"{name} is no text, but a picture or another binary file; leave it out")
+        raise BinaryFileError(f"{name} is no text in UTF-8, but a picture or another binary file; leave it out")
     if broken > len(lines) / 2:
         raise DataError(
             f"{name} is no text in UTF-8: {broken} of its first {len(lines)} lines are not; if it is text, convert it, "
