@@ -25,7 +25,6 @@ from jobs.understanding import Understanding, understand
 from trainer.metrics import Confusion
 from trainer.predict import Prediction
 
-_BROKEN = "malformed_by_reason.broken_archive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +100,8 @@ def read(given: Given, tally: Tally) -> Iterator[Batch]:
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, codes, tally)
-        if tally.counts[_BROKEN]:
-            raise DataError(f"{source.address} is damaged: what follows its last text here is lost; download it again")
+        if tally.damages():
+            raise _damaged(source)
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
@@ -134,5 +133,9 @@ def _plain(source: Source, tally: Tally) -> Iterator[Batch]:
     try:
         for texts in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
             yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, texts)))
-    except DamagedArchiveError:
-        tally.malformed("broken_archive", source.address, 0, tally.counts["lines"] + 1, b"")
+    except DamagedArchiveError as error:
+        raise _damaged(source) from error
+
+
+def _damaged(source: Source) -> DataError:
+    return DataError(f"{source.address} is damaged: what follows its last text here is lost; download it again")

@@ -54,6 +54,7 @@ def preprocess(
     *,
     settings: Settings,
     max_malformed: float,
+    allow_damaged: bool = False,
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
     runner: str = "streaming",
@@ -72,8 +73,9 @@ def preprocess(
     cluster = Cluster(deployment)
     having = cluster.workers()
     understanding = understand(inputs)
-    sources = _bring(deployment, understanding.sources, bars)
     settings = understanding.settings(settings)
+    understanding.check_ratings(settings, max_malformed)
+    sources = _bring(deployment, understanding.sources, bars)
     stopwords = read_stopwords(settings.stopwords)
     run = fingerprint(sources, settings, stopwords)
     folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
@@ -85,6 +87,7 @@ def preprocess(
         output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
         settings=settings,
         max_malformed=max_malformed,
+        allow_damaged=allow_damaged,
         input_bytes=understanding.plain_bytes,
     )
     work = Work(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)

@@ -37,6 +37,7 @@ def published(
         "lines": count["lines"],
         "malformed": count["malformed"],
         "malformed_by_reason": {reason: count[f"malformed_by_reason.{reason}"] for reason in MALFORMED_REASONS},
+        "damaged_files": count["damaged_files"],
         "empty": count["empty"],
         "texts": count["texts"],
         "distinct": count["distinct"],

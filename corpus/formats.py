@@ -15,15 +15,14 @@ from corpus.settings import Settings
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_LINE_BYTES = 4 << 20
 
-LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2")
-LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6))
+LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2", "negative", "positive")
+LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (7, 8))
 """The codes, which are places in LABELS, that stand for two classes: the negative first."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
 
 MALFORMED_REASONS = (
     "too_long",
-    "broken_archive",
     "not_csv",
     "not_utf8",
     "not_json",
@@ -39,7 +38,7 @@ MALFORMED_REASONS = (
 )
 """Why a record is malformed, in the order in which it is looked at: the first fault is the one that counts."""
 
-_JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 class MalformedLineError(ValueError):
@@ -130,9 +129,11 @@ class Codes:
             low, high = settings.rating_range
             self.of: Callable[[object], int] = self._rating
             self._range = (low, high)
-            written = {form: n for n in range(low, high + 1) for form in (str(n), f"{n}.0")}
-            self.known = {n: n for n in range(low, high + 1)}
-            self.known.update(written)
+            self._steps = settings.rating_steps
+            self._out_of = high / self._steps if settings.rating_fraction else None
+            # In Python 3 and 3.0 are one key.
+            self.known = {n / self._steps: n for n in range(low, high + 1)}
+            self.known.update({form: n for n in range(low, high + 1) for form in _written(n / self._steps)})
         elif settings.positive_label is None:
             self.of = self._label
             self.known = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
@@ -143,14 +144,23 @@ class Codes:
 
     def _rating(self, value: object) -> int:
         """The integer that a number, or a string that holds one, stands for, if it is within the range."""
-        if isinstance(value, str) and _JSON_NUMBER.fullmatch(stripped := value.strip(" \t\r\n")):
-            value = float(stripped)
+        if isinstance(value, str):
+            value = self._read(value.strip(" \t\r\n"))
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise MalformedLineError("bad_rating")
         low, high = self._range
-        if not low <= value <= high or value != int(value):
+        steps = value * self._steps
+        if not low <= steps <= high or steps != int(steps):
             raise MalformedLineError("bad_rating")
-        return int(value)
+        return int(steps)
+
+    def _read(self, text: str) -> float | None:
+        """The number that a string holds, or that it says is out of the largest rating."""
+        if self._out_of is not None and "/" in text:
+            text, _, out_of = (part.strip(" ") for part in text.partition("/"))
+            if not JSON_NUMBER.fullmatch(out_of) or float(out_of) != self._out_of:
+                return None
+        return float(text) if JSON_NUMBER.fullmatch(text) else None
 
     def _label(self, value: object) -> int:
         if isinstance(value, bool) or (label := label_text(value)) not in LABELS:
@@ -159,6 +169,11 @@ class Codes:
 
     def _is_positive(self, value: object) -> int:
         return int(label_text(value) == self._positive)
+
+
+def _written(rating: float) -> tuple[str, ...]:
+    """The usual ways to write a rating."""
+    return (str(int(rating)), f"{int(rating)}.0") if rating.is_integer() else (str(rating),)
 
 
 def label_text(value: object) -> str:

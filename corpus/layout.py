@@ -16,6 +16,8 @@ from corpus.settings import Settings
 
 LAYOUT_VERSION = 2
 SPLITS = ("train", "test")
+LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
+"""Rows of a split that training cannot do without; of those to learn from one is held out for validation."""
 ARRAYS = ("tokens", "lengths", "labels", "ratings")
 
 _CHUNK_BYTES = 1 << 20

@@ -22,8 +22,13 @@ class Settings:
     """Words of a row at most; longer texts are cut at the end."""
     vocabulary_size: int = 10_000
     """Words with an id of their own at most; all others are unknown."""
+    rating_steps: int = 1
+    """How many steps a star has: 1, or 2 where there are half stars. A rating is kept as its number of steps, and range
+    and threshold are such numbers, too."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, both included."""
+    rating_fraction: bool = False
+    """Whether a rating may also be written as a fraction of the largest, such as 4/5."""
     positive_from: int = 4
     """The smallest rating that makes a text positive."""
     labelled: bool = False
@@ -42,10 +47,16 @@ class Settings:
         rules = (
             (1 <= self.row_length <= 65_535, f"the row length is {self.row_length}, but must be from 1 to 65535"),
             (self.vocabulary_size >= 1, f"the vocabulary size is {self.vocabulary_size}, but must be at least 1"),
-            (0 <= low < high <= 255, f"the rating range is {low} to {high}, but must rise, within 0 to 255"),
+            (self.rating_steps in (1, 2), f"a rating has {self.rating_steps} steps a unit, but may have 1 or 2"),
+            (
+                0 <= low < high <= 255,
+                f"the rating range is {self.in_units(low)} to {self.in_units(high)}, but must rise, within 0 to "
+                f"{self.in_units(255)}",
+            ),
             (
                 self.labelled or low < self.positive_from <= high,
-                f"positive ratings start at {self.positive_from}, which leaves one class within {low} to {high}",
+                f"positive ratings start at {self.in_units(self.positive_from)}, which leaves one class within "
+                f"{self.in_units(low)} to {self.in_units(high)}",
             ),
             (0 <= self.test_share < 1, f"the test share is {self.test_share}, but must be at least 0 and below 1"),
             (
@@ -56,6 +67,10 @@ class Settings:
         for holds, sentence in rules:
             if not holds:
                 raise DataError(sentence)
+
+    def in_units(self, rating: int) -> str:
+        """A rating as a person writes it."""
+        return f"{rating / self.rating_steps:g}"
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Self:

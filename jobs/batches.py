@@ -37,7 +37,10 @@ _Read = Callable[[list[bytes], int, Malformed], tuple[list[str], list[int]]]
 
 
 def line_batches(part: "Range", codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
-    """The reviews of a range, each batch with the number of lines until then; a batch may be empty, the last is."""
+    """The reviews of a range, each batch with the number of lines until then; a batch may be empty, the last is.
+
+    Raises DamagedArchiveError after all whole lines before the fault.
+    """
     read = _reader(part.format, codes, part.code)
     header = part.format.header and part.start == 0
     done = 0
@@ -59,7 +62,8 @@ def line_batches(part: "Range", codes: Codes, malformed: Malformed) -> Iterator[
                 done += len(some)
                 yield Batch(texts, said, sum(map(len, some)) + len(some)), done
     except DamagedArchiveError:
-        malformed("broken_archive", done + 1, b"")
+        yield Batch([], [], 0), done
+        raise
     yield Batch([], [], 0), done
 
 

@@ -1,9 +1,10 @@
 """The vocabulary, chosen from the reducers' candidates; and the point where bad input ends the work.
 
-    python -m jobs.choose --words FOLDER --output FILE [--max-malformed SHARE] [the settings]
+    python -m jobs.choose --words FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
 
-It is the first moment at which all lines have been counted, and everything dear comes after it: an input
-that is mostly not reviews is refused here, with its counts by reason.
+It is the first moment at which all lines have been counted, and everything dear comes after it: an input that is
+mostly not reviews is refused here, with its counts by reason, and so is one with damaged files, of which nobody knows
+what is lost.
 """
 
 import heapq
@@ -42,15 +43,19 @@ def read_choice(address: str) -> Choice:
     return Choice(**orjson.loads(b"".join(open_lines(address))))
 
 
-def choose(words: str, output: str, settings: Settings, max_malformed: float) -> Choice:
+def choose(words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False) -> Choice:
     """Write what the records in the folder `words` decide to `output`.
 
-    Raises DataError when a larger share of the lines is malformed than `max_malformed`, FinalError when there are no
-    lines, no texts, or labels that nobody explained; nothing is written then.
+    Raises DataError when a larger share of the lines is malformed than `max_malformed`, or a file is damaged and that
+    is not allowed; FinalError when there are no lines, no texts, or labels that nobody explained; nothing is written
+    then.
     """
     tally = Tally()
     best = heapq.nsmallest(settings.vocabulary_size, _candidates(words, tally), key=lambda item: (-item[1], item[0]))
-    _check_input(tally, max_malformed)
+    check_input(tally, max_malformed, allow_damaged=allow_damaged)
+    if not tally.counts["texts"]:
+        lines = plural(tally.counts["lines"], "line")
+        raise FinalError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
     positive_from = first_positive(by_code, settings)
     if not best:
@@ -75,21 +80,28 @@ def _candidates(folder: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
                 yield key, int(value)
 
 
-def _check_input(tally: Tally, max_malformed: float) -> None:
+def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
+    """Refuse input that is damaged, or malformed beyond what is allowed.
+
+    Raises DataError, and FinalError where there are no lines.
+    """
+    if not allow_damaged and (damages := tally.damages()):
+        which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
+        listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
+        raise DataError(
+            f"{which} damaged, and nobody knows what is lost{listed}; download again, or take what can be read "
+            "by --allow-damaged"
+        )
     counts = tally.counts
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise FinalError("the input has no lines; give files of reviews")
-    if malformed > max_malformed * lines:
+    if malformed / lines > max_malformed:  # a product would not be exact: 0.29 * 100 is below 29
         reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
         listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
         raise DataError(
             f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
             "look at how the input was understood by --dry-run, or raise --max-malformed"
-        )
-    if not counts["texts"]:
-        raise FinalError(
-            f"none of the {plural(lines, 'line')} holds a text with a word; there is nothing to learn from"
         )
 
 
@@ -122,11 +134,17 @@ def run(arguments: Sequence[str]) -> Choice:
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from what jobs.vocabulary left.")
     parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
-    add_max_malformed(parser)
+    add_limits(parser)
     add_settings(parser.add_argument)
     add_input_settings(parser.add_argument)
     options = parser.parse_args(arguments)
-    return choose(options.words, options.output, read_job_settings(options), options.max_malformed)
+    return choose(
+        options.words,
+        options.output,
+        read_job_settings(options),
+        options.max_malformed,
+        allow_damaged=options.allow_damaged,
+    )
 
 
 def _share(text: str) -> float:
@@ -139,14 +157,19 @@ def _share(text: str) -> float:
     return share
 
 
-def add_max_malformed(parser: ArgumentParser) -> None:
-    """Declare the option that says how much bad input is too much."""
+def add_limits(parser: ArgumentParser) -> None:
+    """Declare the options that say how much bad input is too much."""
     parser.add_argument(
         "--max-malformed",
         type=_share,
         default=DEFAULT_MAX_MALFORMED,
         metavar="SHARE",
         help="share of malformed lines above which the work ends (%(default)s)",
+    )
+    parser.add_argument(
+        "--allow-damaged",
+        action="store_true",
+        help="of files that are damaged, such as a .gz that ends too early, take what can be read",
     )
 
 

@@ -75,7 +75,10 @@ class _Lines:
 
 
 def record_batches(part: "Range", codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
-    """The reviews of a whole file, each batch with the number of lines until then; a batch may be empty."""
+    """The reviews of a whole file, each batch with the number of lines until then; a batch may be empty.
+
+    Raises DamagedArchiveError after all whole records before the fault.
+    """
     parse = fields_parser(part.format, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
     lines = _Lines(split_lines(without_mark(open_blocks(part.path))))
@@ -100,8 +103,8 @@ def record_batches(part: "Range", codes: Codes, malformed: Malformed) -> Iterato
             if not header and not lines.is_blank:
                 malformed(_reason(error), lines.first, lines.begins)
         except DamagedArchiveError:
-            malformed("broken_archive", lines.first, b"")
-            break
+            yield Batch(texts, said, lines.bytes_read - given), lines.first - 1
+            raise
         header = False
         if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
             yield Batch(texts, said, lines.bytes_read - given), lines.read

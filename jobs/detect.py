@@ -31,6 +31,7 @@ _MOST_LINES = 1000
 _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
+_CSV_SEPARATORS = (",", ";")
 
 
 class Settled(NamedTuple):
@@ -127,9 +128,10 @@ def _kind(name: str, lines: Sequence[bytes], wanted: Wanted, code: int | None) -
     if wanted.kind == "tsv":
         return "separated", "\t"
     if wanted.kind is not None:
-        return wanted.kind, wanted.separator or ","
+        separator = wanted.separator or (wanted.kind == "csv" and _csv_separator(lines, wanted)) or ","
+        return wanted.kind, separator
     if wanted.separator is not None:
-        return ("csv" if wanted.separator in (",", ";") else "separated"), wanted.separator
+        return ("csv" if wanted.separator in _CSV_SEPARATORS else "separated"), wanted.separator
     in_array = lines[0].lstrip().startswith(b"[")
     if not in_array and len(_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
@@ -139,8 +141,9 @@ def _kind(name: str, lines: Sequence[bytes], wanted: Wanted, code: int | None) -
     suffix = _suffix(name)
     if suffix == ".tsv" or (suffix != ".csv" and code is None and _all(b"\t" in line for line in lines)):
         return "separated", "\t"
-    if suffix == ".csv" or (code is None and _all(b"," in line for line in lines) and _is_csv(lines, wanted)):
-        return "csv", ","
+    usual = _csv_separator(lines, wanted) if suffix == ".csv" or code is None else None
+    if suffix == ".csv" or usual:
+        return "csv", usual or ","
     if code is not None:
         return "text", ""
     begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
@@ -200,12 +203,19 @@ def _rows(kind: str, separator: str, lines: Sequence[bytes]) -> list[list[str]]:
     return [row for row in rows if len(row) == width]
 
 
-def _is_csv(lines: Sequence[bytes], wanted: Wanted) -> bool:
-    """Whether these lines are CSV beyond doubt: known names of columns first, or the same few columns in all."""
-    rows = _rows("csv", ",", lines)
+def _csv_separator(lines: Sequence[bytes], wanted: Wanted) -> str | None:
+    """The first of the usual separators with which these lines are CSV beyond doubt."""
+    return next((each for each in _CSV_SEPARATORS if _is_csv(each, lines, wanted)), None)
+
+
+def _is_csv(separator: str, lines: Sequence[bytes], wanted: Wanted) -> bool:
+    """Whether these lines are CSV beyond doubt: wanted or known names first, or the same few columns in all."""
+    if not _all(separator.encode() in line for line in lines):
+        return False
+    rows = _rows("csv", separator, lines)
     if not rows or len(rows[0]) < 2:
         return False
-    if are_named(rows[0], None):
+    if are_named(rows[0], None) or (wanted.fields and set(wanted.fields) <= set(rows[0])):
         return True
     try:
         choose_columns("", rows, wanted, None)

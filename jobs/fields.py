@@ -6,10 +6,12 @@ where exactly one is possible; everywhere else the error shows the fields, and t
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, NoReturn
 
 from corpus.errors import DataError
-from corpus.formats import LABEL_PAIRS, LABELS
+from corpus.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError
+from corpus.settings import Settings
 from jobs.shown import printable
 from jobs.sources import Wanted
 
@@ -29,11 +31,29 @@ RATINGS = ("overall", "rating", "star_rating", "stars")
 LABEL_FIELDS = ("label", "sentiment")
 """Fields that are taken for the label."""
 
+# SNAP's own field, beside which some files of other makers have a `text` of another kind.
+_FIRST = ("reviewText",)
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
 _POLARITY_HEADER = {"label", "title", "text"}
 _MOST = 0.95
 _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
+
+
+def reading_settings(labelled: bool, wanted: Wanted) -> Settings:
+    """Settings that read the values as wanted; how they are split into classes is no matter here."""
+    return Settings(
+        labelled=labelled,
+        positive_label=wanted.positive_label if labelled else None,
+        rating_range=wanted.rating_range,
+        rating_steps=wanted.rating_steps,
+        rating_fraction=wanted.rating_fraction,
+        positive_from=wanted.rating_range[1],
+    )
+
+
+class OneValueError(DataError):
+    """Only one value was seen of a column, which may be a rating or a label; the rest of the file may tell."""
 
 
 class Choice(NamedTuple):
@@ -128,11 +148,16 @@ def shown(fields: Mapping[str, str]) -> str:
 
 
 def _known_text(fields: Collection[str]) -> tuple[str, ...] | None:
-    """The one known text among the fields; of two that overlap the longer. None where there is none, or several."""
+    """The one known text among the fields; of two that overlap the longer, and of `reviewText` and `text` the former.
+
+    None where there is none, or several.
+    """
     if set(fields) == _POLARITY_HEADER:
         return ("title", "text")
     there = [text for text in TEXTS if all(field in fields for field in text)]
     widest = [text for text in there if not any(set(text) < set(other) for other in there)]
+    if set(widest) == {_FIRST, ("text",)}:
+        return _FIRST
     return widest[0] if len(widest) == 1 else None
 
 
@@ -159,16 +184,27 @@ def _share(cells: Sequence[str], wanted: Wanted) -> float:
 
 
 def _is_value(cell: str, wanted: Wanted) -> bool:
-    low, high = wanted.rating_range
-    number = cell.removesuffix(".0")
-    return cell in LABELS or (number.isdecimal() and len(number) <= len(str(high)) and low <= int(number) <= high)
+    return cell in LABELS or _is_rating(cell, reading_settings(False, wanted))
+
+
+@cache
+def _codes(settings: Settings) -> Codes:
+    return Codes(settings)
+
+
+def _is_rating(cell: str, settings: Settings) -> bool:
+    try:
+        _codes(settings).of(cell)
+    except MalformedLineError:
+        return False
+    return True
 
 
 def _says_labels(name: str, values: set[str], column: str) -> bool:
     """Whether a column without a name holds labels: just the two of a known pair. One value alone may be both."""
     known = [value for value in values if value in LABELS]
     if len(values) == 1 and known in (["1"], ["2"]):
-        raise DataError(
+        raise OneValueError(
             f"column {column} of {name} may be ratings or labels: only '{known[0]}' was seen; say which by "
             f"--rating-field {column} or --label-field {column}"
         )

@@ -30,6 +30,7 @@ _ARCHIVES = {
     "compress (.Z)": b"\x1f\x9d",
     "lzip": b"LZIP",
 }
+_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
 _ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|Z|lz4|lzma|br)$")
 _FOREIGN = {
     b"%PDF": "a PDF document",
@@ -44,6 +45,10 @@ _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
 _TAR_MAGIC = slice(257, 262)
 _MOST = 0.9
 _SHOWN_LETTERS = 60
+
+
+class BinaryFileError(DataError):
+    """A file that is no text at all, such as a picture: in a folder it is passed over."""
 
 
 def check_beginning(address: str, beginning: bytes) -> None:
@@ -77,6 +82,8 @@ def refuse_foreign(name: str, data: bytes) -> None:
             raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
     if data[_TAR_MAGIC] == b"ustar":
         raise DataError(f"{name} holds a tar archive; unpack it first")
+    if data.startswith(_PICTURES):
+        raise BinaryFileError(f"{name} is a picture; leave it out")
     if _is_utf16(data):
         raise DataError(f"{name} is in UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
     if _PAGE.match(data):
@@ -99,6 +106,8 @@ def _is_utf16(data: bytes) -> bool:
 def refuse_unreadable(name: str, lines: Sequence[bytes]) -> None:
     """Text that is in no readable form, by most of its lines."""
     broken = sum(not _is_utf8(line) for line in lines)
+    if broken > len(lines) / 2 and any(b"\0" in line for line in lines):
+        raise BinaryFileError(f"{name} is no text in UTF-8, but a picture or another binary file; leave it out")
     if broken > len(lines) / 2:
         raise DataError(
             f"{name} is no text in UTF-8: {broken} of its first {len(lines)} lines are not; if it is text, convert it, "

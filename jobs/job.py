@@ -3,6 +3,8 @@
 Only a progress bar reads the counter. Results never come from it: a retried task counts twice.
 """
 
+from typing import Any
+
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
@@ -27,6 +29,13 @@ class Job(MRJob):
         super().configure_args()
         add_settings(self.add_passthru_arg)
         add_input_settings(self.add_passthru_arg)
+
+    def _runner_class(self) -> Any:
+        if self.options.runner != "local":
+            return super()._runner_class()
+        from jobs.local import LocalRunner  # here: tasks, which import this module, run no job
+
+        return LocalRunner
 
     def settings(self) -> Settings:
         """The settings that the options say."""

@@ -23,7 +23,7 @@ from corpus.counted import plural
 from corpus.counts import published
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.errors import full_disk_said
-from corpus.layout import SPLITS
+from corpus.layout import LEAST_TRAINING_ROWS, SPLITS
 from jobs.choose import Choice, read_choice
 from jobs.errors import FinalError
 from jobs.records import read_records
@@ -46,6 +46,8 @@ class Merged:
     digest: str
     malformed: list[dict[str, Any]]
     """The first malformed lines of each reason: reason, file, line (from 1), and how it begins."""
+    damaged: list[dict[str, Any]] = field(default_factory=list)
+    """The damaged files: file, and the lines and bytes, unpacked, that were read of it."""
     warnings: list[str] = field(default_factory=list)
     """What a person should know of the input; whoever looked at it before adds it."""
 
@@ -76,6 +78,7 @@ def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) ->
         counts=counts,
         digest=digest,
         malformed=[asdict(place) for place in tally.places()],
+        damaged=[asdict(damage) for damage in tally.damages()],
     )
 
 
@@ -101,7 +104,10 @@ def _concatenate(
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
     counts = published(
-        tally.counts, settings=settings, positive_from=choice.positive_from, frequent_words=choice.vocabulary
+        {**tally.counts, "damaged_files": len(tally.damages())},
+        settings=settings,
+        positive_from=choice.positive_from,
+        frequent_words=choice.vocabulary,
     )
     with closing(_fetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):
@@ -127,7 +133,9 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
                 "a part was lost, so run the preprocessing again"
             )
     if not counts["train"]:
-        raise FinalError("no text is left to train on; give more input")
+        raise FinalError(
+            f"no text is left to train on, and training needs at least {LEAST_TRAINING_ROWS} rows; give more input"
+        )
 
 
 def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:

@@ -4,12 +4,13 @@ The easy mistake is to read a row group at once: it can be a gigabyte. Pages are
 is imported only where there is Parquet, because it takes its time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from corpus.formats import Codes, MalformedLineError
-from corpus.parsing import row_parser
+from corpus.parsing import Review, row_parser
 from jobs.batches import BATCH_TEXTS, Batch, Malformed
+from jobs.compression import DamagedArchiveError
 from jobs.storage import open_range
 from jobs.tally import EXCERPT_BYTES
 
@@ -32,32 +33,49 @@ def group_sizes(address: str) -> list[int] | None:
 
 
 def row_batches(part: "Range", codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
-    """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty."""
+    """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty.
+
+    Of a damaged row group the rows before the fault are given, and those of the others whole: so what is read does not
+    depend on how the groups are dealt to tasks. Raises DamagedArchiveError after all of them.
+    """
     import pyarrow
 
     parse = row_parser(part.format, codes, part.code)
     done = 0
+    fault = None
     with open_range(part.path, ahead=0) as file:
         try:
             parquet = _open(file)
-            groups = range(part.start, parquet.num_row_groups if part.end < 0 else part.end)
-            for block in parquet.iter_batches(BATCH_TEXTS, row_groups=groups, columns=list(part.format.fields)):
-                texts: list[str] = []
-                said: list[int] = []
-                columns = [_values(block, name) for name in part.format.fields]
-                for number, values in enumerate(zip(*columns, strict=True), done + 1):
-                    try:
-                        text, code = parse(values)
-                    except MalformedLineError as error:
-                        malformed(error.reason, number, _begins(values))
-                        continue
-                    texts.append(text)
-                    said.append(code)
-                done += block.num_rows
-                yield Batch(texts, said, block.nbytes), done
-        except (pyarrow.ArrowException, OSError):
-            malformed("broken_archive", done + 1, b"")
-    yield Batch([], [], 0), done
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DamagedArchiveError(f"its rows cannot be found: {error}") from error
+        for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
+            try:
+                for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=list(part.format.fields)):
+                    columns = [_values(block, name) for name in part.format.fields]
+                    texts, said = _reviews(columns, parse, done, malformed)
+                    done += block.num_rows
+                    yield Batch(texts, said, block.nbytes), done
+            except (pyarrow.ArrowException, OSError) as error:
+                fault = error
+    if fault is not None:
+        raise DamagedArchiveError(f"some of its rows cannot be read: {fault}") from fault
+
+
+def _reviews(
+    columns: Sequence[Sequence[Any]], parse: Callable[[Sequence[object]], Review], done: int, malformed: Malformed
+) -> tuple[list[str], list[int]]:
+    """The texts and codes of the rows of some columns, of which `done` rows come before."""
+    texts: list[str] = []
+    said: list[int] = []
+    for number, values in enumerate(zip(*columns, strict=True), done + 1):
+        try:
+            text, code = parse(values)
+        except MalformedLineError as error:
+            malformed(error.reason, number, _begins(values))
+            continue
+        texts.append(text)
+        said.append(code)
+    return texts, said
 
 
 def _open(file: BinaryIO) -> Any:

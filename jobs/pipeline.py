@@ -76,6 +76,7 @@ def preprocess(
     settings: Settings | None = None,
     runner: str = "auto",
     max_malformed: float = DEFAULT_MAX_MALFORMED,
+    allow_damaged: bool = False,
     progress: Progress | None = None,
 ) -> Merged:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
@@ -90,6 +91,7 @@ def preprocess(
     check_writable(output)
     understanding = understand(inputs, leave_out=output)
     settings = understanding.settings(settings or Settings())
+    understanding.check_ratings(settings, max_malformed)
     stopwords = read_stopwords(settings.stopwords)
     if settings.stopwords not in ("nltk", "none") and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
@@ -109,6 +111,7 @@ def preprocess(
             output=output,
             settings=settings,
             max_malformed=max_malformed,
+            allow_damaged=allow_damaged,
             input_bytes=understanding.plain_bytes,
         )
         for made in plan.side_folders:
@@ -181,9 +184,6 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
                 raise
             except Exception as error:
                 raise _explained(step, error, tasks) from error
-    except BaseException:
-        _end_tasks(tasks)
-        raise
     finally:
         done.set()
         watcher.join()
@@ -191,7 +191,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
 
 
 def _end_tasks(tasks: Path) -> None:
-    """End what still runs in the tasks' folders: mrjob ends its workers, but not the tasks that these started."""
+    """End what still runs in the tasks' folders."""
     folder = tasks.resolve()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from corpus.errors import DataError
 from corpus.formats import Codes, Format
 from jobs.batches import Batch, line_batches
-from jobs.compression import compression
+from jobs.compression import DamagedArchiveError, compression
 from jobs.csv_records import record_batches
 from jobs.parquet import group_sizes, row_batches
 from jobs.sources import Source
@@ -120,7 +120,8 @@ def read_task(line: bytes) -> list[Range]:
 def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
     """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
 
-    Counts `lines` and malformed ones in `tally`. Of a damaged archive all whole lines before the fault are given.
+    Counts `lines` and malformed ones in `tally`. Of a damaged file all whole lines before the fault are given, and
+    `tally` is told that there may be more.
     Raises DataError when the file cannot be read.
     """
 
@@ -128,14 +129,18 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
         tally.malformed(reason, part.path, part.start, line, begins)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
-    lines = 0
+    lines = size = 0
+    damaged = False
     try:
         for batch, lines in batches(part, codes, malformed):  # noqa: B007
             tally.counts["lines"] += len(batch.texts)
+            size += batch.raw_bytes
             if batch.texts:
                 yield batch
+    except DamagedArchiveError:
+        damaged = True
     except OSError as error:
         raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
     if part.size is not None and size_of(part.path) != part.size:
         raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
-    tally.newlines(part.path, part.start, lines)
+    tally.read(part.path, part.start, lines, size, damaged=damaged)

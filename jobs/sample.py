@@ -1,6 +1,8 @@
-"""What the first megabytes of some files hold: counted by the same code that will read all of them.
+"""What some megabytes of some files hold: counted by the same code that will read all of them.
 
-The easy mistake is to trust that reading ends by itself: of a file in which nothing is a review no batch ever comes.
+They are the first ones and, of files that can be read from anywhere, some of the middle and of the end: files are
+sorted by label. The easy mistake is to trust that reading ends by itself: of a file in which nothing is a review no
+batch ever comes.
 """
 
 from collections import Counter
@@ -123,29 +125,41 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
 
 
 def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, cleaned: int) -> FileSample:
-    """The first `limit` bytes of a file, of which the words of the first `cleaned` texts are counted."""
+    """About `limit` bytes of a file, of which the words of the first `cleaned` texts are counted."""
     cut = not source.compression and source.format.kind not in ("csv", "parquet") and source.size > limit
-    part = Range(source.address, 0, limit if cut else WHOLE, source.format, source.code, source.test)
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     lengths: list[int] = []
     try:
-        for texts, said, raw_bytes in read_batches(part, codes, sample.tally):
-            if not sample.example:
-                sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
-                sample.example_value = _value(said[0], source, settings)
-            sample.values.update(_value(code, source, settings) for code in said)
-            lengths += [len(words(text)) for text in texts[: cleaned - len(lengths)]]
-            of_file.texts += len(texts)
-            of_file.bytes += raw_bytes
-            if of_file.bytes >= limit:
-                of_file.whole = False
-                break
+        for start, end in _edges(source.size, limit) if cut else [(0, WHOLE)]:
+            part = Range(source.address, start, end, source.format, source.code, source.test)
+            # Nobody knows how many lines come before the middle, so none of its lines has a number.
+            tally = _Tally() if start else sample.tally
+            for texts, said, raw_bytes in read_batches(part, codes, tally):
+                if not sample.example:
+                    sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
+                    sample.example_value = _value(said[0], source, settings)
+                sample.values.update(_value(code, source, settings) for code in said)
+                lengths += [len(words(text)) for text in texts[: cleaned - len(lengths)]]
+                of_file.texts += len(texts)
+                of_file.bytes += raw_bytes
+                if end == WHOLE and of_file.bytes >= limit:
+                    of_file.whole = False
+                    break
+            if start:
+                sample.tally.counts.update(tally.counts)
     except _EnoughError:
         of_file.whole = False
     of_file.lines = sample.lines - before
     of_file.words = sum(lengths) / len(lengths) if lengths else 0.0
     return of_file
+
+
+def _edges(size: int, limit: int) -> list[tuple[int, int]]:
+    """The first half of `limit` bytes of a larger file, a quarter at its middle, and one at its end."""
+    quarter = limit // 4
+    middle = max(2 * quarter, size // 2)
+    return [(0, 2 * quarter), (middle, min(middle + quarter, size - quarter)), (size - quarter, size)]
 
 
 def _expansion(source: Source, limit: int) -> float:
@@ -164,7 +178,7 @@ def _expansion(source: Source, limit: int) -> float:
 def _value(code: int, source: Source, settings: Settings) -> str:
     """What a code says, as a person wrote it."""
     if not settings.labelled:
-        return str(code)
+        return settings.in_units(code)
     if source.code is not None or settings.positive_label is not None:
         return POSITIVE_NAME if code else "negative"
     return LABELS[code]

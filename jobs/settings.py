@@ -5,11 +5,13 @@ differently from the command that the user typed.
 """
 
 import json
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
+from corpus.errors import DataError
 from corpus.settings import Settings
 from corpus.text import load_stopwords
 from jobs.storage import readable
@@ -30,20 +32,12 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
         metavar="N",
         help="words with an id of their own (%(default)s)",
     )
-    add_argument(
-        "--rating-range",
-        type=int,
-        nargs=2,
-        default=[low, high],
-        metavar=("LOW", "HIGH"),
-        help=f"smallest and largest rating ({low} {high})",
-    )
-    add_argument(
-        "--positive-from",
-        type=int,
-        default=_DEFAULT.positive_from,
-        metavar="RATING",
-        help="the smallest rating that makes a text positive (%(default)s)",
+    add_rating_scale(
+        add_argument,
+        range_default=[low, high],
+        range_said=f"{low} {high}",
+        positive_default=_DEFAULT.positive_from,
+        positive_said="%(default)s",
     )
     add_argument(
         "--test-share",
@@ -61,6 +55,37 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
     )
 
 
+def add_rating_scale(
+    add_argument: Callable[..., Any], *, range_default: Any, range_said: str, positive_default: Any, positive_said: str
+) -> None:
+    """Declare what ratings there are, and which of them are positive."""
+    add_argument(
+        "--rating-range",
+        type=_rating,
+        nargs=2,
+        default=range_default,
+        metavar=("LOW", "HIGH"),
+        help=f"smallest and largest rating ({range_said})",
+    )
+    add_argument(
+        "--half-stars",
+        action="store_true",
+        help="there are ratings between, such as 3.5; a dataset holds the number of halves",
+    )
+    add_argument(
+        "--rating-fraction",
+        action="store_true",
+        help="ratings may be written as fractions of the largest, such as 4/5",
+    )
+    add_argument(
+        "--positive-from",
+        type=_rating,
+        default=positive_default,
+        metavar="RATING",
+        help=f"the smallest rating that makes a text positive ({positive_said})",
+    )
+
+
 def add_input_settings(add_argument: Callable[..., Any]) -> None:
     """Declare what a job has to know of its input besides; the launcher finds it out and says it."""
     add_argument("--labelled", action="store_true", help="the input says classes instead of ratings")
@@ -70,11 +95,14 @@ def add_input_settings(add_argument: Callable[..., Any]) -> None:
 
 def read_settings(options: Namespace) -> Settings:
     """The settings that parsed options say. Raises corpus.errors.DataError for values that make no sense."""
+    steps = 2 if options.half_stars else 1
     return Settings(
         row_length=options.row_length,
         vocabulary_size=options.vocabulary_size,
-        rating_range=(options.rating_range[0], options.rating_range[1]),
-        positive_from=options.positive_from,
+        rating_steps=steps,
+        rating_range=(in_steps(options.rating_range[0], steps), in_steps(options.rating_range[1], steps)),
+        rating_fraction=options.rating_fraction,
+        positive_from=in_steps(options.positive_from, steps),
         test_share=options.test_share,
         stopwords=options.stopwords,
     )
@@ -96,8 +124,10 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--row-length={settings.row_length}",
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
-        *map(str, settings.rating_range),
-        f"--positive-from={settings.positive_from}",
+        *map(settings.in_units, settings.rating_range),
+        *(["--half-stars"] if settings.rating_steps > 1 else []),
+        *(["--rating-fraction"] if settings.rating_fraction else []),
+        f"--positive-from={settings.in_units(settings.positive_from)}",
         f"--test-share={settings.test_share}",
         *(["--labelled"] if settings.labelled else []),
         *([f"--positive-label={_plain(settings.positive_label)}"] if settings.positive_label is not None else []),
@@ -111,6 +141,22 @@ def read_stopwords(choice: str) -> frozenset[str]:
         return load_stopwords(choice)
     with readable(choice) as path:
         return load_stopwords(str(path))
+
+
+def _rating(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is no rating, such as 4") from None
+
+
+def in_steps(rating: float, steps: int) -> int:
+    if not isfinite(rating) or rating * steps % 1:
+        further = (
+            "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"
+        )
+        raise DataError(f"{rating:g} is no rating of a dataset: {further}")
+    return int(rating * steps)
 
 
 def _plain(label: str) -> str:

@@ -9,7 +9,8 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 
 from corpus.errors import DataError
 from corpus.formats import Format
@@ -49,7 +50,10 @@ class Wanted:
     positive_label: str | None = None
     """The label of the positive class, all others being negative."""
     rating_range: tuple[int, int] = (1, 5)
-    """The smallest and the largest rating."""
+    """The smallest and the largest rating, in steps."""
+    rating_steps: int = 1
+    """See corpus.settings.Settings, as for the following."""
+    rating_fraction: bool = False
 
     def __post_init__(self) -> None:
         fields = self.fields
@@ -94,6 +98,8 @@ class Inputs:
     """Texts of the negative class."""
     unlabelled: tuple[str, ...] = ()
     """Texts alone, of which nobody says the class: not to learn from."""
+    exclude: tuple[str, ...] = ()
+    """Patterns of what is left out of all of them: of names, or of the ends of paths."""
     wanted: Wanted = field(default_factory=Wanted)
 
     def __post_init__(self) -> None:
@@ -138,6 +144,8 @@ class Found:
     """Whether its texts are to test with."""
     code: int | None = None
     """The class of all of its texts, where the option that named it says one."""
+    named: bool = True
+    """Whether a person gave its very address; else a folder or a pattern did."""
 
     @property
     def compression(self) -> str | None:
@@ -174,11 +182,12 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
     """The files that are meant by what a person gave.
 
     Of a folder all files below it, without hidden ones (a name that begins with `.` or `_`) and without those below
-    `leave_out`, the folder of the results. The results of an earlier run, wherever they are, are left out. A pattern is
-    taken only where no file has its very name. Raises DataError for what does not exist, cannot be read, holds nothing,
-    or is given twice.
+    `leave_out`, the folder of the results. The results of an earlier run, wherever they are, are left out, and so is
+    what `exclude` fits. A pattern is taken only where no file has its very name. Raises DataError for what does not
+    exist, cannot be read, holds nothing, or is given twice.
     """
     found: list[Found] = []
+    used: set[str] = set()
     for addresses, test, code in (
         (inputs.files, False, None),
         (inputs.test, True, None),
@@ -188,10 +197,15 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
     ):
         for address in addresses:
             listed = find_objects(address, leave_out) if is_s3(address) else _files(address, leave_out)
-            found += [
-                Found(address=name, size=size, identity=identity, test=test, code=code)
-                for name, size, identity in listed
-            ]
+            whole = address if is_s3(address) else str(Path(address).resolve())
+            for name, size, identity in listed:
+                if fitting := _fitting(name, whole, inputs.exclude):
+                    used.update(fitting)
+                    continue
+                named = name == whole
+                found.append(Found(address=name, size=size, identity=identity, test=test, code=code, named=named))
+    if not found:
+        raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_twice(found)
     found, results = _without_results(found)
     if not found:
@@ -204,8 +218,17 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
         warnings=(
             *(f"{folder} holds the results of an earlier run, which are left out" for folder in results),
             *(f"{each.address} is empty and left out" for each in found if not each.size),
+            *(f"--exclude {each} fits no file" for each in inputs.exclude if each not in used),
         ),
     )
+
+
+def _fitting(address: str, given: str, patterns: Sequence[str]) -> list[str]:
+    """The patterns that fit a file, or a folder that it is in below what a person gave."""
+    path = PurePosixPath(address)
+    root = PurePosixPath(*takewhile(lambda part: not PATTERN.search(part), PurePosixPath(given).parts))
+    inside = [path, *(folder for folder in path.parents if root in folder.parents)]
+    return [each for each in patterns if any(place.match(each) for place in inside)]
 
 
 def _without_results(found: Sequence[Found]) -> tuple[list[Found], list[str]]:

@@ -73,6 +73,8 @@ class Plan:
     """The folder of the dataset."""
     settings: Settings = field(default_factory=Settings)
     max_malformed: float = DEFAULT_MAX_MALFORMED
+    allow_damaged: bool = False
+    """Whether damaged files are read as far as they go."""
     input_bytes: int
     """Size of the raw input, unpacked; it decides how many parts there are."""
 
@@ -145,6 +147,7 @@ class Plan:
                     f"--words={words}",
                     f"--output={choice}",
                     f"--max-malformed={self.max_malformed}",
+                    *(["--allow-damaged"] if self.allow_damaged else []),
                     *arguments,
                 ),
                 made=choice,
@@ -196,7 +199,8 @@ class Plan:
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
     """A name, 12 hexadecimal digits, for the work on these files, as they are now, with these settings and this code.
 
-    How much malformed input is allowed is not part of it: that decides whether the work goes on, never what it is.
+    How much malformed or damaged input is allowed is not part of it: that decides whether the work goes on, never what
+    it is.
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, each.format.to_json()] for each in sources]
     said = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])

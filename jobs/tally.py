@@ -16,7 +16,8 @@ from jobs.shown import printable
 COUNTS_KEY = b"#counts"
 PLACES_KEY = b"#places"
 LINES_KEY = b"#lines"
-KEYS = (COUNTS_KEY, PLACES_KEY, LINES_KEY)
+DAMAGE_KEY = b"#damage"
+KEYS = (COUNTS_KEY, PLACES_KEY, LINES_KEY, DAMAGE_KEY)
 
 PLACES_KEPT = 3
 EXCERPT_CHARACTERS = 80
@@ -39,14 +40,27 @@ class Place:
     begins: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """A file whose end, or a part of it, cannot be read: its address, and the lines and bytes, unpacked, that can."""
+
+    file: str
+    lines: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.file} (lines that can be read: {self.lines:,}; bytes of them: {self.bytes:,})"
+
+
 class Tally:
-    """Counts, the first malformed lines of each reason, and the number of lines in each range that was read."""
+    """Counts, the first malformed lines of each reason, the size of each range that was read, and what is damaged."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         """By flat names, such as `malformed_by_reason.not_json`."""
         self._found: dict[str, list[_Found]] = {}
-        self._lines: dict[str, dict[int, int]] = {}
+        self._sizes: dict[str, dict[int, tuple[int, int]]] = {}
+        self._damaged: set[str] = set()
 
     def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         """Count a malformed line: the `line`-th, from 1, of the range of `address` at `start`; it begins as `excerpt`.
@@ -60,16 +74,22 @@ class Tally:
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
 
-    def newlines(self, address: str, start: int, lines: int) -> None:
-        """Say how many lines, blank ones too, begin in the range of `address` at `start`."""
-        self._lines.setdefault(address, {})[start] = lines
+    def read(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
+        """Say how many lines, blank ones too, could be read of the range of `address` at `start`, and their bytes.
+
+        `damaged` says that there may be more.
+        """
+        self._sizes.setdefault(address, {})[start] = (lines, size)
+        if damaged:
+            self._damaged.add(address)
 
     def records(self) -> list[tuple[bytes, bytes]]:
         """All of it as records: ASCII, without tabs and newlines."""
         parts = (
             (COUNTS_KEY, +self.counts),
             (PLACES_KEY, self._found),
-            (LINES_KEY, {address: sorted(ranges.items()) for address, ranges in self._lines.items()}),
+            (LINES_KEY, {address: sorted(ranges.items()) for address, ranges in self._sizes.items()}),
+            (DAMAGE_KEY, sorted(self._damaged)),
         )
         return [(key, json.dumps(value, sort_keys=True).encode("ascii")) for key, value in parts if value]
 
@@ -82,9 +102,11 @@ class Tally:
             elif key == PLACES_KEY:
                 for reason, found in said.items():
                     self._keep(reason, [(address, start, line, begins) for address, start, line, begins in found])
+            elif key == DAMAGE_KEY:
+                self._damaged.update(said)
             else:
                 for address, ranges in said.items():
-                    self._lines.setdefault(address, {}).update(ranges)
+                    self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
 
     def places(self) -> list[Place]:
         """The first malformed lines: three of each reason at most, in the order of reasons, files and lines."""
@@ -94,11 +116,19 @@ class Tally:
             for address, start, line, begins in self._found[reason]
         ]
 
+    def damages(self) -> list[Damage]:
+        """The damaged files, in the order of their addresses."""
+        sizes = {address: list(self._sizes[address].values()) for address in sorted(self._damaged)}
+        return [
+            Damage(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
+            for address, read in sizes.items()
+        ]
+
     def _keep(self, reason: str, found: list[_Found]) -> None:
         self._found[reason] = sorted({*self._found.get(reason, ()), *found})[:PLACES_KEPT]
 
     def _lines_before(self, address: str, start: int) -> int:
-        return sum(lines for at, lines in self._lines.get(address, {}).items() if at < start)
+        return sum(lines for at, (lines, _) in self._sizes.get(address, {}).items() if at < start)
 
 
 def is_tally(key: bytes) -> bool:

@@ -7,7 +7,7 @@ are read for the sample. What the whole input holds the jobs find out.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Literal, NamedTuple
@@ -18,9 +18,10 @@ from corpus.settings import Settings
 from jobs import sources
 from jobs.compression import DamagedArchiveError, compression, unpack
 from jobs.detect import PARQUET, Settled, settle, settle_parquet
-from jobs.fields import check_labels
-from jobs.foreign import BEGINNING_BYTES, check_beginning
+from jobs.fields import OneValueError, check_labels, reading_settings
+from jobs.foreign import BEGINNING_BYTES, BinaryFileError, check_beginning
 from jobs.sample import POSITIVE_NAME, Sample, take_sample
+from jobs.scales import check_scale
 from jobs.sources import Found, Inputs, Source, Wanted
 from jobs.storage import is_s3, open_range
 
@@ -38,7 +39,13 @@ Of generated reviews it was 0.97, of short texts of few words 1.64: what a text 
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
-_HOLLOW: Literal["hollow"] = "hollow"
+# Of a file that is looked at in several places, so many of which all count.
+_SPREAD_LINES = 900
+_Left = Literal["hollow", "binary"]
+_LEFT_OUT: Mapping[object, str] = {
+    "hollow": "holds no lines and is left out",
+    "binary": "is a picture or another binary file and is left out",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,8 @@ class Understanding:
     """Whether files of their own are the test set."""
     warnings: tuple[str, ...]
     sample: Sample
+    values: Counter[str]
+    """The ratings or labels that the beginnings of the files show, as they are written, by how often."""
     plain_bytes: int
     """About the size of all of it, unpacked."""
     rows: int
@@ -61,6 +70,11 @@ class Understanding:
     def settings(self, chosen: Settings) -> Settings:
         """The settings, with what the input says."""
         return replace(chosen, labelled=self.labelled, positive_label=self.positive_label, test_input=self.test_input)
+
+    def check_ratings(self, settings: Settings, max_malformed: float) -> None:
+        """Refuse ratings on another scale than the settings say. Raises ScaleError, with the options that read them."""
+        if not self.labelled:
+            check_scale(self.values, settings, max_malformed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +105,11 @@ def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
     listing = sources.find(inputs, leave_out)
     settled, notes = _settle_all(listing.found, inputs.wanted)
     labelled = _is_labelled(settled, inputs.wanted)
+    values = sum((each.values for each in settled.values()), Counter[str]())
     if labelled:
-        check_labels(sum((each.values for each in settled.values()), Counter()), inputs.wanted)
+        check_labels(values, inputs.wanted)
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
-    sample = take_sample(tuple(understood), _settings(labelled, inputs.wanted))
+    sample = take_sample(tuple(understood), reading_settings(labelled, inputs.wanted))
     positive = inputs.wanted.positive_label
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
         notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
@@ -106,6 +121,7 @@ def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
         test_input=bool(inputs.test),
         warnings=(*listing.warnings, *notes),
         sample=sample,
+        values=values,
         plain_bytes=round(sum(size for size, _ in extents)),
         rows=round(sum(rows for _, rows in extents)),
     )
@@ -123,16 +139,6 @@ def _extent(source: Source, known: Settled, sample: Sample) -> tuple[float, floa
     alike = [sample.files[address].expansion for address in sample.files if compression(address) == source.compression]
     size = source.size * sum(alike) / len(alike) if alike else source.plain_size
     return size, size / sample.line_bytes
-
-
-def _settings(labelled: bool, wanted: Wanted) -> Settings:
-    """Settings that read the values as wanted; how they are split into classes is no matter here."""
-    return Settings(
-        labelled=labelled,
-        positive_label=wanted.positive_label,
-        rating_range=wanted.rating_range,
-        positive_from=wanted.rating_range[1],
-    )
 
 
 class _Head(NamedTuple):
@@ -180,32 +186,66 @@ def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Set
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
         seen = dict(zip(found, threads.map(lambda each: _settle(each, wanted), found), strict=True))
     clear = [known for known in seen.values() if isinstance(known, Settled)]
+    unclear = [each.address for each, known in seen.items() if known is None]
+    if unclear and len({like.format for like in clear}) != 1:
+        which = f"{unclear[0]} shows" if len(unclear) == 1 else f"{len(unclear)} files show"
+        listed = "" if len(unclear) == 1 else f" ({', '.join(unclear)})"
+        it = "it" if len(unclear) == 1 else "they"
+        raise DataError(
+            f"{which} no whole line, so {it} may be damaged{listed}; download again, or leave out by --exclude"
+        )
     settled: dict[Found, Settled] = {}
     notes = []
     for each, known in seen.items():
         if isinstance(known, Settled):
             settled[each] = known
-        elif known == _HOLLOW:
-            notes.append(f"{each.address} holds no lines and is left out")
-        elif len({like.format for like in clear}) == 1:
+        elif known in _LEFT_OUT:
+            notes.append(f"{each.address} {_LEFT_OUT[known]}")
+        else:
             settled[each] = Settled(clear[0].format, clear[0].labelled, Counter())
             notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
-        else:
-            raise DataError(
-                f"{each.address} shows no whole line, so it may be damaged; download it again, or leave it out"
-            )
     if not settled:
         raise DataError("the input has no lines; give files of reviews")
     return settled, notes
 
 
-def _settle(found: Found, wanted: Wanted) -> Settled | Literal["hollow"] | None:
+def _settle(found: Found, wanted: Wanted) -> Settled | _Left | None:
     head = _head(found)
     if head.data.startswith(PARQUET):
         with closing(open_range(found.address, 0, 0)) as file:
             return settle_parquet(found.address, file, wanted, found.code)
     ends = head.whole and not head.broken
-    return settle(found.address, head.data, ends, wanted, found.code) or (_HOLLOW if ends else None)
+    try:
+        return settle(found.address, head.data, ends, wanted, found.code) or ("hollow" if ends else None)
+    except BinaryFileError:
+        if found.named:
+            raise
+        return "binary"
+    except OneValueError:
+        if head.whole:
+            raise
+        # A file that is sorted by its values tells them apart in its middle or at its end.
+        return settle(found.address, _spread(found, head.data), True, wanted, found.code)
+
+
+def _spread(found: Found, head: bytes) -> bytes:
+    """Whole lines of a file's beginning, its middle and its end; of a packed one, which has to be unpacked for that,
+    of places ever twice as far from its beginning, and of its end."""
+    if not found.compression:
+        parts = [head]
+        for start in (found.size // 2, found.size - _HEAD_BYTES):
+            with closing(open_range(found.address, start, _HEAD_BYTES)) as file:
+                parts.append(file.read(_HEAD_BYTES).partition(b"\n")[2])
+    else:
+        parts, last = [head], b""
+        with suppress(DamagedArchiveError), closing(open_range(found.address)) as file:
+            for number, block in enumerate(unpack(file, found.compression), 1):
+                last = block
+                if number & (number - 1) == 0:
+                    parts.append(block.partition(b"\n")[2])
+        parts.append(last.partition(b"\n")[2])
+    each = _SPREAD_LINES // len(parts)
+    return b"".join(b"\n".join([*part.split(b"\n")[:-1][:each], b""]) for part in parts)
 
 
 def _is_labelled(settled: Mapping[Found, Settled], wanted: Wanted) -> bool:

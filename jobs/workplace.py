@@ -4,12 +4,10 @@ The easy mistake is a half-removed folder that looks like finished work. So a fo
 and its name says which input, settings and code it belongs to.
 """
 
-import ctypes
 import fcntl
 import os
 import re
 import shutil
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,11 +16,6 @@ from uuid import uuid4
 from corpus.errors import DataError
 from corpus.private import private_folder
 from jobs.errors import FinalError, JobError
-
-# Locks that this process holds. A forked child, such as a worker of mrjob's, shares them until it closes them.
-_held: set[int] = set()
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 _OURS = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
 
@@ -115,22 +108,9 @@ def _claimed(folder: Path) -> Iterator[bool]:
         if not lock.exists() or not os.path.samestat(os.fstat(handle), lock.stat()):
             yield False
             return
-        _held.add(handle)
         try:
             yield True
         finally:
-            _held.remove(handle)
             lock.unlink(missing_ok=True)
     finally:
         os.close(handle)
-
-
-def _as_child() -> None:
-    """What is forked while a run holds its folder ends with that run, also when it is killed, and holds nothing."""
-    if _held:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    while _held:
-        os.close(_held.pop())
-
-
-os.register_at_fork(after_in_child=_as_child)

@@ -12,7 +12,7 @@ import numpy as np
 EXTRA_STOPWORDS = {"product", "would", "get"}
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BLANK = b" \t\r\n"
-PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2")]
+PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2"), ("negative", "positive")]
 
 
 @dataclass
@@ -37,6 +37,9 @@ class Rules:
     """The settings of corpus.settings.Settings that bear on reading."""
 
     rating_range: tuple = (1, 5)
+    """In steps, as what comes of a rating."""
+    steps: int = 1
+    fraction: bool = False
     labelled: bool = False
     positive_label: str | None = None
 
@@ -87,14 +90,21 @@ def strict_json(line: bytes):
 
 def rating_of(value, rules: Rules) -> int:
     if isinstance(value, str):
+        parts = value.strip(" \t\r\n").split("/") if rules.fraction else [value.strip(" \t\r\n")]
         try:
-            value = json.loads(value.strip(" \t\r\n"))
+            if any(part.strip(" ") != part.strip() for part in parts):
+                raise ValueError("white space of another kind")
+            value, *out_of = (json.loads(part.strip(" ")) for part in parts)
         except (ValueError, RecursionError):
             raise Malformed("bad_rating") from None
+        if out_of and (len(out_of) > 1 or type(out_of[0]) not in (int, float)):
+            raise Malformed("bad_rating")
+        if out_of and out_of[0] * rules.steps != rules.rating_range[1]:
+            raise Malformed("bad_rating")
     low, high = rules.rating_range
-    if type(value) not in (int, float) or value not in range(low, high + 1):
+    if type(value) not in (int, float) or value * rules.steps not in range(low, high + 1):
         raise Malformed("bad_rating")
-    return int(value)
+    return int(value * rules.steps)
 
 
 def label_of(value, rules: Rules) -> str:
@@ -344,8 +354,8 @@ def dataset(
     in_test_files = set()
     for file in files:
         file = file if isinstance(file, File) else File(file)
-        found_in_file = [found for _, found in outcomes(file, rules)]
-        for found in [*found_in_file, "broken_archive"] if file.broken else found_in_file:
+        counts["damaged_files"] += file.broken
+        for _, found in outcomes(file, rules):
             counts["lines"] += 1
             if isinstance(found, str):
                 counts["malformed"] += 1
@@ -392,7 +402,17 @@ def dataset(
     low, high = rules.rating_range
     stars = [] if rules.labelled else range(low, high + 1)
     long = [len(text) for text in kept.values() if text]
-    names = ("lines", "malformed", "empty", "texts", "train", "test", "positive_train", "positive_test")
+    names = (
+        "lines",
+        "malformed",
+        "damaged_files",
+        "empty",
+        "texts",
+        "train",
+        "test",
+        "positive_train",
+        "positive_test",
+    )
     return (
         arrays,
         vocabulary,

@@ -20,6 +20,7 @@ from torch import Tensor
 from corpus.counted import plural
 from corpus.dataset import ARRAYS, SPLITS, Dataset, Split, open_dataset
 from corpus.dataset import Rows as Block
+from corpus.layout import LEAST_ROWS
 from corpus.private import private_folder
 from corpus.text import FIRST_WORD
 from trainer.errors import TrainingError
@@ -138,7 +139,7 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
     """
     with open_dataset(path) as dataset:
         for split in (dataset.train, dataset.test):
-            if len(split) < 2:
+            if len(split) < LEAST_ROWS:
                 raise TrainingError(
                     f"{path}: /{split.name} has {plural(len(split), 'row')}, too few to learn from or judge by; "
                     "preprocess more texts"

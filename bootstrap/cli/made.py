@@ -4,10 +4,13 @@ The easy mistake is to show a dataset that teaches nothing as if all were well: 
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
+from corpus.counted import plural
+from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS
 from corpus.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,20 +27,39 @@ def warnings(made: "Merged", settings: Settings) -> list[str]:
     if len(classes) == 1:
         name = "positive" if "1" in classes else "negative"
         noticed.append(f"all texts are {name}: a model can learn nothing from one class")
-    if not counts["test"]:
-        noticed.append("no text is in the test set; give more input, a larger --test-share, or --test-input")
+    noticed += too_few(counts["train"], counts["test"], settings)
     noticed += [
-        f"{place['file']} is damaged: what follows its line {place['line'] - 1} is lost; download it again"
-        for place in made.malformed
-        if place["reason"] == "broken_archive"
+        f"{damage['file']} is damaged: {plural(damage['lines'], 'line')} of it, {damage['bytes']:,} bytes, "
+        "could be read; what else it held is lost"
+        for damage in made.damaged
     ]
     return noticed
 
 
+def too_few(train: int, test: int, settings: Settings) -> list[str]:
+    """A warning where there are fewer rows than training needs."""
+    if train >= LEAST_TRAINING_ROWS and test >= LEAST_ROWS:
+        return []
+    return [
+        f"training needs at least {LEAST_TRAINING_ROWS} rows to learn from and {LEAST_ROWS} to test, and has "
+        f"{train:,} and {test:,}; {_more(settings)}"
+    ]
+
+
+def _more(settings: Settings) -> str:
+    """What makes the rows enough."""
+    if settings.test_input:
+        return "give more texts by --input or --test-input"
+    if not settings.test_share:
+        return "give a --test-share, or --test-input"
+    texts = max(ceil(LEAST_ROWS / settings.test_share), ceil(LEAST_TRAINING_ROWS / (1 - settings.test_share)))
+    return f"give about {2 * texts:,} distinct texts or more, another --test-share, or --test-input"
+
+
 def threshold(settings: Settings) -> list[str]:
     """A warning where ratings of another range are told apart as those of the usual one are."""
-    (low, high), usual = settings.rating_range, Settings()
-    if high == usual.rating_range[1] or settings.positive_from != usual.positive_from:
+    (low, high), usual = map(settings.in_units, settings.rating_range), Settings()
+    if high == str(usual.rating_range[1]) or settings.in_units(settings.positive_from) != str(usual.positive_from):
         return []
     return [
         f"ratings go from {low} to {high}, but count as positive from {usual.positive_from} as those up to "

@@ -18,6 +18,7 @@ from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
+from jobs.settings import add_rating_scale, in_steps
 
 if TYPE_CHECKING:
     from corpus.settings import Settings
@@ -75,18 +76,9 @@ counted there.
         help="call a text positive above this probability (default: %(default)s)",
     )
     add_reading(parser)
-    parser.add_argument(
-        "--rating-range",
-        type=int,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="smallest and largest rating (default: as the model was trained)",
-    )
-    parser.add_argument(
-        "--positive-from",
-        type=int,
-        metavar="RATING",
-        help="the smallest rating that makes a text positive (default: as the model was trained)",
+    trained = "default: as the model was trained"
+    add_rating_scale(
+        parser.add_argument, range_default=None, range_said=trained, positive_default=None, positive_said=trained
     )
     parser.add_argument(
         "--json", action="store_true", help="print a JSON object a line; the last one on standard error has the scores"
@@ -118,9 +110,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_plain(args: argparse.Namespace) -> None:
     """Standard input is plain text, and nothing says what is right."""
-    named = ("format", "separator", "text_field", "rating_field", "label_field", "positive_label", "rating_range")
-    for name in (*named, "positive_from"):
-        if getattr(args, name) not in (None, []):
+    named = ("format", "separator", "text_field", "rating_field", "label_field", "positive_label")
+    for name in (*named, "rating_range", "half_stars", "rating_fraction", "positive_from"):
+        if getattr(args, name) not in (None, [], False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files; of standard input each line is a text")
 
 
@@ -168,18 +160,28 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
 
 
 def _how(args: argparse.Namespace, scale: "Scale") -> tuple["Settings", "Wanted"]:
-    """What ratings mean, as far as that was not said as it was in training; and how files are to be read."""
+    """What ratings mean, as far as that was not said as it was in training; and how files are to be read.
+
+    The scale of a model that learnt half stars is in halves already.
+    """
     from corpus.settings import Settings
 
-    usual = Settings()
     rated = (scale.low, scale.high) != (0, 1)  # what a model of labels has
-    low, high = args.rating_range or ((scale.low, scale.high) if rated else usual.rating_range)
+    usual, steps = Settings(), 2 if args.half_stars else 1
+    low, high = (scale.low, scale.high) if rated else usual.rating_range
     positive_from = scale.positive_from if rated else usual.positive_from
-    if args.positive_from is not None:
-        positive_from = args.positive_from
     try:
-        settings = Settings(rating_range=(low, high), positive_from=positive_from)
-        return settings, read_wanted(args, (low, high))
+        if args.rating_range is not None:
+            low, high = (in_steps(rating, steps) for rating in args.rating_range)
+        if args.positive_from is not None:
+            positive_from = in_steps(args.positive_from, steps)
+        settings = Settings(
+            rating_steps=steps,
+            rating_range=(low, high),
+            rating_fraction=args.rating_fraction,
+            positive_from=positive_from,
+        )
+        return settings, read_wanted(args, (low, high), steps, rating_fraction=args.rating_fraction)
     except DataError as error:
         raise UsageError(str(error)) from error
 

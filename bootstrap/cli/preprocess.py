@@ -2,6 +2,9 @@
 
 import argparse
 import os
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.made import result, warnings
@@ -11,10 +14,11 @@ from bootstrap.cli.reading import add_inputs, add_reading, read_inputs
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
-from jobs.choose import add_max_malformed
+from jobs.choose import add_limits
 from jobs.settings import add_settings, read_settings
 
 if TYPE_CHECKING:
+    from bootstrap.cli.preview import Preview
     from corpus.settings import Settings
     from jobs.merge import Merged
     from jobs.sources import Inputs
@@ -42,11 +46,17 @@ Examples:
       header
   shoal preprocess --local --input imdb.jsonl.gz --label-field label \\
       --text-field text --output results/data
-      fields of other names; labels 0/1, 1/2, neg/pos are understood, others
-      need --positive-label
+      fields of other names; labels 0/1, 1/2, neg/pos and negative/positive are
+      understood, others need --positive-label
   shoal preprocess --local --input polarity.dat --separator '$LABEL$' \\
       --output results/data
       any text between the columns: here the text, then the label
+  shoal preprocess --local --input tens.csv --rating-range 1 10 \\
+      --positive-from 7 --output results/data
+      ratings on another scale; --half-stars reads 3.5, --rating-fraction 4/5
+  shoal preprocess --local --input pile --exclude '*.png' old \\
+      --output results/data
+      a folder without some of its files and folders
   shoal preprocess --local --positive-input pos.txt --negative-input neg.txt \\
       --output results/data
       plain texts, a line each, by their class
@@ -76,7 +86,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "input); with --deployment: streaming (the default) or spark",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what is understood and estimated; write nothing")
-    add_max_malformed(parser)
+    add_limits(parser)
     add_settings(parser.add_argument)
     add_json(parser)
     return parser
@@ -86,17 +96,20 @@ def run(args: argparse.Namespace) -> int:
     """Do it."""
     try:
         settings = read_settings(args)
-        inputs = read_inputs(args, settings.rating_range)
+        inputs = read_inputs(
+            args, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+        )
     except DataError as error:
         raise UsageError(str(error)) from error
     _check(args)
-    if args.dry_run:
-        _preview(args, inputs, settings)
-        return 0
-    made = _here(args, inputs, settings) if args.local else _there(args, inputs, settings)
+    with _whole_command(args.typed):
+        if args.dry_run:
+            _preview(args, inputs, settings)
+            return 0
+        made = _here(args, inputs, settings) if args.local else _there(args, inputs, settings)
     noticed = warnings(made, settings)
     said = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
-    show(args, {**said, "warnings": noticed}, result(made))
+    show(args, {**said, "damaged": made.damaged, "warnings": noticed}, result(made))
     if not args.json:
         for each in noticed:
             say(f"warning: {each}")
@@ -117,12 +130,32 @@ def _check(args: argparse.Namespace) -> None:
     args.runner = args.runner or _RUNNERS[where][0]
 
 
+@contextmanager
+def _whole_command(typed: Sequence[str]) -> Iterator[None]:
+    """Where ratings are on another scale, show the whole command that reads them."""
+    from jobs.scales import ScaleError
+
+    try:
+        yield
+    except ScaleError as error:
+        if not error.options:
+            raise
+        again = [*(word for word in typed if word != "--dry-run"), *error.options]
+        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(again)}") from error
+
+
 def _here(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "Merged":
     from jobs.pipeline import preprocess
 
     with Bars() as bars:
         return preprocess(
-            inputs, args.output, settings=settings, runner=args.runner, max_malformed=args.max_malformed, progress=bars
+            inputs,
+            args.output,
+            settings=settings,
+            runner=args.runner,
+            max_malformed=args.max_malformed,
+            allow_damaged=args.allow_damaged,
+            progress=bars,
         )
 
 
@@ -136,6 +169,7 @@ def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> 
             inputs,
             settings=settings,
             max_malformed=args.max_malformed,
+            allow_damaged=args.allow_damaged,
             runner=args.runner,
             bars=bars,
             say=say,
@@ -177,3 +211,16 @@ def _preview(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -
         uploads_to=uploads_to,
     )
     show(args, content(preview), text(preview))
+    _refuse(args, preview)
+
+
+def _refuse(args: argparse.Namespace, preview: "Preview") -> None:
+    """End as the run would, by what the sample shows of its input. Raises DataError."""
+    from jobs.choose import check_input
+
+    understanding = preview.understanding
+    understanding.check_ratings(preview.settings, args.max_malformed)
+    try:
+        check_input(understanding.sample.tally, args.max_malformed, allow_damaged=args.allow_damaged)
+    except DataError as error:
+        raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error

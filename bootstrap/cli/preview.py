@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bootstrap.cli.figures import duration, histogram, size
-from bootstrap.cli.made import threshold
+from bootstrap.cli.made import threshold, too_few
 from bootstrap.cli.output import percent, table
 from corpus.counted import plural
 from corpus.formats import Format
@@ -38,7 +38,17 @@ class Preview:
     @property
     def warnings(self) -> list[str]:
         """What a person should know."""
-        return [*self.understanding.warnings, *([] if self.settings.labelled else threshold(self.settings))]
+        return [
+            *self.understanding.warnings,
+            *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damages()),
+            *([] if self.settings.labelled else threshold(self.settings)),
+            *([] if self.settings.test_input else self._too_few()),
+        ]
+
+    def _too_few(self) -> list[str]:
+        """A warning where the rows would be too few, even if all texts were distinct."""
+        test = round(self.understanding.rows * self.settings.test_share)
+        return too_few(self.understanding.rows - test, test, self.settings)
 
     @property
     def uploaded(self) -> list[Source]:
@@ -191,10 +201,15 @@ def _settings(settings: Settings) -> str:
         if settings.positive_label is not None
         else "classes by label"
         if settings.labelled
-        else f"positive from {settings.positive_from} of {settings.rating_range[0]} to {settings.rating_range[1]}"
+        else _threshold(settings)
     )
     test = "own files to test" if settings.test_input else f"{percent(settings.test_share)} to test"
     return (
         f"rows of {settings.row_length} words, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
         f"stopwords: {settings.stopwords}"
     )
+
+
+def _threshold(settings: Settings) -> str:
+    low, high, positive = map(settings.in_units, (*settings.rating_range, settings.positive_from))
+    return f"positive from {positive} of {low} to {high}" + (", in halves" if settings.rating_steps > 1 else "")

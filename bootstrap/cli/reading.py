@@ -23,6 +23,15 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         ("negative-input", "texts of the negative class"),
     ):
         files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
+    files.add_argument(
+        "--exclude",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATTERN",
+        help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of files or "
+        "folders; in quotes",
+    )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -50,23 +59,28 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--positive-label",
         metavar="LABEL",
-        help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos and "
-        "__label__1/__label__2)",
+        help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
+        "negative/positive and __label__1/__label__2)",
     )
 
 
-def read_inputs(args: argparse.Namespace, rating_range: tuple[int, int]) -> Inputs:
-    """What was given by them. Raises DataError for what contradicts itself."""
+def read_inputs(
+    args: argparse.Namespace, rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+) -> Inputs:
+    """What was given by them, with what settings say of ratings. Raises DataError for what contradicts itself."""
     return Inputs(
         files=tuple(args.input),
         test=tuple(args.test_input),
         positive=tuple(args.positive_input),
         negative=tuple(args.negative_input),
-        wanted=read_wanted(args, rating_range),
+        exclude=tuple(args.exclude),
+        wanted=read_wanted(args, rating_range, rating_steps, rating_fraction=rating_fraction),
     )
 
 
-def read_wanted(args: argparse.Namespace, rating_range: tuple[int, int]) -> Wanted:
+def read_wanted(
+    args: argparse.Namespace, rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+) -> Wanted:
     """How files are to be read, as far as that was said. Raises DataError for what contradicts itself."""
     return Wanted(
         kind=args.format,
@@ -76,4 +90,6 @@ def read_wanted(args: argparse.Namespace, rating_range: tuple[int, int]) -> Want
         label=args.label_field,
         positive_label=args.positive_label,
         rating_range=rating_range,
+        rating_steps=rating_steps,
+        rating_fraction=rating_fraction,
     )

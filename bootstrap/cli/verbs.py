@@ -82,7 +82,9 @@ Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
 
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
     """Run the command line's verb, with `interrupt` for all signals that end it; returns the exit status."""
-    args = _parser().parse_args(arguments)
+    typed = sys.argv[1:] if arguments is None else list(arguments)
+    args = _parser().parse_args(typed)
+    args.typed = typed
     before = _children()
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)

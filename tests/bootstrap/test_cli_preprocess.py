@@ -3,9 +3,11 @@
 import gzip
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import boto3
@@ -214,6 +216,40 @@ def test_what_is_wrong_is_said_in_a_sentence(
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("how", [("--dry-run",), ("--output", "an out", "--runner", "inline")])
+def test_ratings_on_another_scale_are_shown_with_the_whole_command_that_reads_them(
+    folder: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
+) -> None:
+    rated = (json.dumps({"reviewText": f"lamp {chr(97 + n)}", "overall": 1 + n % 10}) for n in range(26))
+    (folder / "tens.json").write_text("\n".join(rated))
+    assert main(["preprocess", "--local", "--input", "tens.json", *how]) == 1
+    said = capsys.readouterr()
+    assert "of the first 26 ratings are none from 1 to 5, such as '6' (3)" in said.err
+    output = "" if how == ("--dry-run",) else " --output 'an out' --runner inline"
+    command = f"shoal preprocess --local --input tens.json{output} --rating-range 1 10 --positive-from 7"
+    assert said.err.rstrip().endswith(f"type: {command}")
+    assert ("read as" in said.out) == (how == ("--dry-run",))
+    again = shlex.split(command)[1:]
+    assert main([*again, *(how if how == ("--dry-run",) else ())]) == 0
+
+
+def test_a_dry_run_ends_as_the_run_would(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "noisy.json").write_bytes(REVIEWS + b"{\n" * 2)
+    (folder / "cut.json.gz").write_bytes(gzip.compress(REVIEWS)[:-30])
+    for name, allowed, sentence in (
+        ("noisy.json", ("--max-malformed", "0.1"), "2 of 22 lines are malformed (2 not_json), more than 5%"),
+        ("cut.json.gz", ("--allow-damaged",), "cut.json.gz (lines that can be read: "),
+    ):
+        for how in (("--dry-run",), ("--output", "out", "--runner", "inline")):
+            command = ["preprocess", "--local", "--input", name, *how]
+            assert main(command) == 1
+            said = capsys.readouterr()
+            assert sentence in said.err
+            assert bool(said.out) == (how == ("--dry-run",))
+            assert main([*command, *allowed]) == 0
+            capsys.readouterr()
+
+
 def test_fields_of_two_kinds_of_value_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["preprocess", "--local", "--input", "a", "--rating-field", "b", "--label-field", "c"])
@@ -300,6 +336,7 @@ COUNTS = {
     "labels": {"before": {"0": 10, "1": 30}, "after": {"0": 5, "1": 20}},
     "lengths": {"1": 0, "2": 3, "4": 0, "8": 22, "16": 0, "32": 0},
     "frequent_words": [["lamp", 9], ["fine", 8]],
+    "train": 9,
     "test": 3,
 }
 
@@ -331,13 +368,25 @@ def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
     assert said() == ""
     assert "all texts are positive" in said(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
     assert "all texts are negative" in said(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
-    assert "no text is in the test set" in said(test=0)
+    assert "training needs at least 3 rows to learn from and 2 to test, and has 9 and 1; give about 40" in said(test=1)
+    assert "has 2 and 3;" in said(train=2)
 
 
-def test_a_damaged_archive_is_a_warning_with_its_place() -> None:
-    place: dict[str, object] = {"reason": "broken_archive", "file": "/x.gz", "line": 7, "begins": ""}
-    said = warnings(merged([place]), Settings())
-    assert said == ["/x.gz is damaged: what follows its line 6 is lost; download it again"]
+def test_a_damaged_archive_is_a_warning_with_what_was_read() -> None:
+    made = replace(merged(), damaged=[{"file": "/x.gz", "lines": 6, "bytes": 1_234}])
+    assert warnings(made, Settings()) == [
+        "/x.gz is damaged: 6 lines of it, 1,234 bytes, could be read; what else it held is lost"
+    ]
+
+
+def test_a_dry_run_says_how_many_rows_are_needed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "few.json").write_bytes(b"".join(REVIEWS.splitlines(keepends=True)[:9]))
+    said = preview(capsys, "--input", "few.json")
+    assert said["warnings"] == [
+        "training needs at least 3 rows to learn from and 2 to test, and has 8 and 1; give about 40 distinct texts or "
+        "more, another --test-share, or --test-input"
+    ]
+    assert preview(capsys, "--input", "few.json", "--test-share", "0.3")["warnings"] == []
 
 
 def test_figures_are_round() -> None:

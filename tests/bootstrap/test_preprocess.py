@@ -1,5 +1,6 @@
 """Preprocessing on a cluster of the embedded AWS: followed again, gone on with, cancelled, and done over a bad S3."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -83,6 +84,7 @@ class There:
 
     def preprocess(self, path: Path, *, bars: Bars | None = None, **settings: Any) -> Merged:
         limit = settings.pop("max_malformed", 0.2)
+        allow_damaged = settings.pop("allow_damaged", False)
         self.said: list[str] = []
         with bars or Bars() as shown:
             return preprocess(
@@ -90,6 +92,7 @@ class There:
                 Inputs(files=(str(path),)),
                 settings=Settings(**settings),
                 max_malformed=limit,
+                allow_damaged=allow_damaged,
                 bars=shown,
                 say=self.said.append,
             )
@@ -209,16 +212,18 @@ def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a
     assert there.work() == kept
 
 
-def test_what_a_failed_run_finished_is_not_done_again(there, reviews) -> None:
+def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there, reviews) -> None:
     before = len(there.steps())
-    reviews.write_bytes(b"no review\n" + reviews.read_bytes())
-    with pytest.raises(DataError, match=r"lines are malformed .*; what is finished stays for a day, and the same "):
-        there.preprocess(reviews, max_malformed=0)
+    packed = reviews.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(reviews.read_bytes())[:-2_000])
+    with pytest.raises(DataError, match=r"\.json\.gz \(lines .*--allow-damaged; what is finished stays for a day, and"):
+        there.preprocess(packed)
     assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
     assert there.work()
-    made = there.preprocess(reviews)
+    made = there.preprocess(packed, allow_damaged=True)
     assert there.names()[before + 5 :] == STEPS[2:]
-    assert made.counts["malformed"] >= 1
+    assert made.counts["damaged_files"] == 1
+    assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
 
 
 @pytest.mark.slow

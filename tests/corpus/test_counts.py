@@ -45,7 +45,8 @@ def counts(settings: Settings = SETTINGS, positive_from: int = 4, **changed: int
 
 def test_counts_are_published_in_one_order_with_zeros() -> None:
     found = counts()
-    assert list(found)[:7] == ["lines", "malformed", "malformed_by_reason", "empty", "texts", "distinct", "conflicting"]
+    assert list(found)[:5] == ["lines", "malformed", "malformed_by_reason", "damaged_files", "empty"]
+    assert list(found)[5:8] == ["texts", "distinct", "conflicting"]
     assert found["malformed_by_reason"]["bad_rating"] == 0
     assert found["ratings"] == {
         "before": {"1": 4, "2": 0, "3": 0, "4": 0, "5": 5},

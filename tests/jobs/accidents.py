@@ -28,7 +28,9 @@ def listed(text: str) -> tuple[str, ...]:
 
 
 RATINGS = listed(r'1 5.0 "3" 4e0 5 "\t2" 4.0 50E-1 3.0000000000000000000001 2 1.0 0 6 2.5 true null "5x" -0')
-LABEL_VALUES = listed('0 1 "1" "pos" "neg" 2 1.0 "__label__1" "__label__2" true null "" [1] 1e300')
+LABEL_VALUES = listed(
+    '0 1 "1" "pos" "neg" 2 1.0 "__label__1" "__label__2" "negative" "positive" true null "" [1] 1e300'
+)
 LETTERS = listed(
     "\u0085 \u00a0 \u2028 \u2019 \u0130 \u212a \u017f \ufb01 \u1e9e e\u0301 \U0010ffff "
     "\x00 \r \n \r\n \t \x0b \x0c \x1c \x7f \ufeff "
@@ -91,7 +93,13 @@ def kind(
     **said: object,
 ) -> Kind:
     settings = Settings(**said)  # type: ignore[arg-type]
-    rules = oracle.Rules(labelled=settings.labelled, positive_label=settings.positive_label)
+    rules = oracle.Rules(
+        rating_range=settings.rating_range,
+        steps=settings.rating_steps,
+        fraction=settings.rating_fraction,
+        labelled=settings.labelled,
+        positive_label=settings.positive_label,
+    )
     shown = {name: getattr(form, name) for name in ("kind", "text", "value", "header", "separator")}
     file = oracle.File(b"", **shown, label=None if label is None else str(label))
     return Kind(form=form, file=file, rules=rules, settings=settings, lines=lines, first=first, code=label)
@@ -107,6 +115,14 @@ def columns(kind: str, separator: str, *, text: str, value: str, header: str = "
 SNAP = Format(kind="json", text=("reviewText",), value="overall")
 KINDS = {
     "snap": kind(SNAP, json_line(("reviewText",), "overall", RATINGS)),
+    "half stars": kind(
+        SNAP,
+        json_line(("reviewText",), "overall", (*RATINGS, "3.5", '"4.5/5"', '"4 / 5"', '"8/10"', "0.5", '"/5"')),
+        rating_steps=2,
+        rating_range=(1, 10),
+        rating_fraction=True,
+        positive_from=7,
+    ),
     "title and text": kind(
         Format(kind="json", text=("title", "text"), value="rating"), json_line(("title", "text"), "rating", RATINGS)
     ),

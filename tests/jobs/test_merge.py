@@ -21,6 +21,7 @@ from embedded.aws import EmbeddedAws
 from jobs.choose import Choice
 from jobs.merge import Merged, merge, read_merged, run
 from jobs.tally import Tally
+from tests.users import another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
 CHOICE = Choice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
@@ -220,6 +221,19 @@ def test_a_killed_merge_leaves_no_result_and_the_next_makes_it(
     assert merged.digest == work.digest()
     assert sorted(path.name for path in output.iterdir()) == ["counts.json", "dataset.h5"]
     assert list(work.folder.glob("shoal-merging-*")) == []
+
+
+def test_the_folder_of_another_users_merge_stays_while_that_runs() -> None:
+    with open_folder() as folder:
+        work = Work(folder, [(300, 40)])
+        running, ended = (folder / f"shoal-merging-{process}-x" for process in (another_users_process(), 2**22 + 1))
+        running.mkdir()
+        ended.mkdir(mode=0o777)
+        for path in folder.rglob("*"):
+            path.chmod(0o777)
+        assert as_another(lambda: bool(work.merge(folder / "out").digest == work.digest()))
+        assert running.exists()
+        assert not ended.exists()
 
 
 def test_two_merges_at_once_make_one_result(work: Work, tmp_path: Path) -> None:

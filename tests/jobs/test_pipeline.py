@@ -183,6 +183,28 @@ def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, w
     assert_equals_oracle(tmp_path / "out", [oracle.File(content, **as_file)], rules=rules)
 
 
+def test_half_stars_written_as_fractions_make_the_oracles_dataset(tmp_path: Path) -> None:
+    content = reviews(*((f"this lamp number word{chr(97 + n)} shines", f"{(1 + n % 10) / 2:g}/5") for n in range(20)))
+    (tmp_path / "a.json").write_bytes(content + reviews(("eight of ten", "8/10")))
+    chosen = Settings(rating_steps=2, rating_range=(1, 10), rating_fraction=True, positive_from=7)
+    wanted = Wanted(rating_steps=2, rating_range=(1, 10), rating_fraction=True)
+    inputs = Inputs(files=(str(tmp_path / "a.json"),), wanted=wanted)
+    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner="local")
+    rules = oracle.Rules(rating_range=(1, 10), steps=2, fraction=True)
+    assert_equals_oracle(tmp_path / "out", [(tmp_path / "a.json").read_bytes()], rules=rules, positive_from=7)
+    assert merged.counts["malformed_by_reason"]["bad_rating"] == 1
+
+
+def test_ratings_on_another_scale_end_the_work_before_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(reviews(*((f"lamp {n}", n) for n in range(1, 11))))
+    stages = Stages()
+    with pytest.raises(DataError, match=r"such as '6' \(1\).*--rating-range 1 10 --positive-from 7"):
+        preprocess([tmp_path / "a.json"], tmp_path / "out", progress=stages)
+    assert stages.seen == []
+    assert not (tmp_path / "out").exists()
+    assert preprocess([tmp_path / "a.json"], tmp_path / "out", max_malformed=0.5).counts["malformed"] == 5
+
+
 def test_files_of_one_class_make_the_oracles_dataset(tmp_path: Path) -> None:
     contents = [pieces("{text}\n", [pair for pair in LABELLED if pair[1] == value]) for value in (0, 1)]
     for name, content in zip(("bad", "good"), contents, strict=True):
@@ -272,18 +294,33 @@ def test_bad_input_ends_with_its_reason_and_leaves_nothing(tmp_path: Path, make,
 
 
 @pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
-def test_a_truncated_archive_among_others_is_read_as_far_as_it_goes(tmp_path: Path, runner: str) -> None:
-    whole = reviews(*((f"{n} packed {chr(97 + n % 26)} lamps", 1 + n % 5) for n in range(400)))
-    packed = gzip.compress(whole)[:-400]
-    unpacked = zlib.decompressobj(31).decompress(packed)
-    (tmp_path / "cut.json.gz").write_bytes(packed)
+def test_damaged_archives_are_all_named_and_read_as_far_as_they_go_where_that_is_allowed(
+    tmp_path: Path, runner: str
+) -> None:
+    kept = []
+    for name, cut in (("a", 400), ("b", 900)):
+        packed = gzip.compress(reviews(*((f"{n} packed {chr(97 + n % 26)} {name}", 1 + n % 5) for n in range(400))))
+        (tmp_path / f"{name}.json.gz").write_bytes(packed[:-cut])
+        unpacked = zlib.decompressobj(31).decompress(packed[:-cut])
+        kept.append(unpacked[: unpacked.rindex(b"\n") + 1])
     (tmp_path / "sound.json").write_bytes(PLAIN)
-    merged = preprocess([tmp_path / "cut.json.gz", tmp_path / "sound.json"], tmp_path / "out", runner=runner)
-    kept = unpacked[: unpacked.rindex(b"\n") + 1]
-    assert_equals_oracle(tmp_path / "out", [oracle.File(kept, broken=True), PLAIN])
-    (place,) = merged.malformed
-    assert (place["reason"], place["line"]) == ("broken_archive", kept.count(b"\n") + 1)
-    assert place["file"].endswith("cut.json.gz")
+    paths = [tmp_path / name for name in ("a.json.gz", "b.json.gz", "sound.json")]
+    with pytest.raises(DataError) as refused:
+        preprocess(paths, tmp_path / "out", runner=runner)
+    said = [
+        f"{path} (lines that can be read: {lines.count(chr(10).encode()):,}; bytes of them: {len(lines):,})"
+        for path, lines in zip(paths, kept, strict=False)
+    ]
+    assert f"2 files are damaged, and nobody knows what is lost: {said[0]}, {said[1]};" in str(refused.value)
+    assert "--allow-damaged; what is finished stays" in str(refused.value)
+    stages = Stages()
+    merged = preprocess(paths, tmp_path / "out", runner=runner, progress=stages, allow_damaged=True)
+    assert stages.seen == ["choose vocabulary", "encode", "merge"]
+    assert_equals_oracle(tmp_path / "out", [*(oracle.File(lines, broken=True) for lines in kept), PLAIN])
+    assert (merged.counts["damaged_files"], merged.malformed) == (2, [])
+    assert [(each["file"], each["bytes"]) for each in merged.damaged] == [
+        (str(path), len(lines)) for path, lines in zip(paths, kept, strict=False)
+    ]
 
 
 def test_lines_that_no_memory_should_hold_are_counted_and_passed_over(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from corpus.formats import LABELS, MAX_LINE_BYTES, Codes, Format
 from corpus.settings import Settings
 from jobs.ranges import WHOLE, Range, cut, read_batches, read_task, task_line
 from jobs.sources import Source
-from jobs.tally import Tally
+from jobs.tally import Damage, Tally
 from tests import oracle
 
 SNAP = Format(kind="json", text=("reviewText",), value="overall")
@@ -70,8 +70,6 @@ def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Setting
     """What the ranges of one file hold is what the contract says, with every malformed line in its place."""
     rules = oracle.Rules(labelled=chosen.labelled, positive_label=chosen.positive_label)
     outcomes = list(oracle.outcomes(file, rules))
-    if file.broken:
-        outcomes.append((-1, "broken_archive"))
     sound = [each for _, each in outcomes if not isinstance(each, str)]
     malformed = [(each, number) for number, each in outcomes if isinstance(each, str)]
     found, tally = read(ranges, chosen)
@@ -81,8 +79,8 @@ def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Setting
     for reason in {reason for reason, _ in malformed}:
         lines = [number for each, number in malformed if each == reason]
         assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
-        if reason != "broken_archive":
-            assert [place.line for place in tally.places() if place.reason == reason] == lines[:3]
+        assert [place.line for place in tally.places() if place.reason == reason] == lines[:3]
+    assert [damage.file for damage in tally.damages()] == [part.path for part in ranges if file.broken]
 
 
 JSON_LINES = st.one_of(
@@ -293,7 +291,8 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
     path.write_bytes(PACKERS[suffix](reviews(("first", 1))) + b"no archive at all")
     found, tally = read([Range(str(path), 0, WHOLE, SNAP, None, False)])
     assert found == [("first", 1)]
-    assert [(place.reason, place.file, place.line) for place in tally.places()] == [("broken_archive", str(path), 2)]
+    assert tally.counts == {"lines": 1}
+    assert tally.damages() == [Damage(file=str(path), lines=1, bytes=len(reviews(("first", 1))))]
 
 
 @pytest.mark.parametrize("suffix", DECODERS)
@@ -424,13 +423,36 @@ def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
     (ranges,) = cut([source], 1)
     path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
     found, tally = read(ranges)
-    assert tally.counts["malformed_by_reason.broken_archive"] == 1
+    assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
+    assert [(damage.file, damage.lines) for damage in tally.damages()] == [(str(path), len(found))]
     assert len(found) < 900
     path.write_bytes(content[: len(content) // 2])
     ((whole,),) = cut([replace(source, size=len(content) // 2)], 1)
     assert whole.end == WHOLE
     _, tally = read([whole])
-    assert tally.counts == {"lines": 1, "malformed": 1, "malformed_by_reason.broken_archive": 1}
+    assert tally.counts == {}
+    assert tally.damages() == [Damage(file=str(path), lines=0, bytes=0)]
+
+
+def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_path: Path) -> None:
+    texts = [f"{number} {number * number} text" for number in range(3_000)]
+    table = pa.table({"title": texts, "text": texts, "rating": [5] * len(texts)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=1_000, compression="gzip")
+    content = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(1).column(1)
+    place = column.dictionary_page_offset + column.total_compressed_size // 2
+    content[place : place + 40] = b"\xff" * 40
+    path.write_bytes(content)
+    form = Format(kind="parquet", text=("title", "text"), value="rating")
+    at_once, by_group = (
+        read([Range(str(path), *pair, form, None, False) for pair in pairs])
+        for pairs in ([(0, 3)], [(0, 1), (1, 2), (2, 3)])
+    )
+    assert at_once[0] == by_group[0]
+    assert [text.partition(" ")[0] for text, _ in at_once[0]][-1_000:] == [str(n) for n in range(2_000, 3_000)]
+    assert at_once[1].damages() == by_group[1].damages()
+    assert at_once[1].damages()[0].lines == len(at_once[0]) < 3_000
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.formats import MALFORMED_REASONS
-from jobs.tally import Place, Tally, excerpt_of, is_tally
+from jobs.tally import Damage, Place, Tally, excerpt_of, is_tally
 
 # What one task says: of the range of a file at a start, its lines, and which of them are malformed for what reason.
 RANGES = st.dictionaries(
@@ -24,7 +24,7 @@ def told(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
                 tally.counts["lines"] += 1
             else:
                 tally.malformed(reason, address, start, number, f"line {number}\t\u00e9\xff".encode("latin-1"))
-        tally.newlines(address, start, len(lines))
+        tally.read(address, start, len(lines), 10 * len(lines), damaged="not_csv" in lines)
     return tally
 
 
@@ -55,6 +55,7 @@ def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random
     for whole in (absorbed(halves), absorbed([told(task) for task in reversed(tasks)])):
         assert whole.counts == at_once.counts
         assert whole.places() == at_once.places()
+        assert whole.damages() == at_once.damages()
         assert sorted(whole.records()) == sorted(at_once.records())
 
 
@@ -71,6 +72,16 @@ def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> No
     assert [(place.reason, place.file, place.line) for place in found] == [
         (reason, *place) for reason in MALFORMED_REASONS for place in expected.get(reason, [])[:3]
     ]
+
+
+def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
+    tally = Tally()
+    tally.read("/b", 0, 7, 70)
+    tally.read("/a", 0, 3, 30)
+    tally.read("/a", 4, 2, 20, damaged=True)
+    tally.read("/a", 8, 0, 0, damaged=True)
+    assert tally.damages() == [Damage(file="/a", lines=5, bytes=50)]
+    assert str(tally.damages()[0]) == "/a (lines that can be read: 5; bytes of them: 50)"
 
 
 def test_a_malformed_line_counts_among_the_lines() -> None:
@@ -102,7 +113,7 @@ def test_a_task_that_counted_nothing_says_nothing() -> None:
     assert Tally().records() == []
 
 
-@pytest.mark.parametrize("key", [b"#counts", b"#places", b"#lines"])
+@pytest.mark.parametrize("key", [b"#counts", b"#places", b"#lines", b"#damage"])
 def test_a_tallys_keys_are_no_words_and_no_digests(key: bytes) -> None:
     assert is_tally(key)
     assert not is_tally(b"counts")

@@ -102,13 +102,18 @@ def test_a_damaged_archive_among_others_is_read_as_they_are(tmp_path: Path) -> N
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     content = gzip.compress(lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
-    assert found.sample.malformed_by_reason == {"broken_archive": 1}
+    assert found.sample.malformed == 0
+    assert [damage.file for damage in found.sample.tally.damages()] == [str(tmp_path / "a.json.gz")]
     assert found.sample.values["5"] > 500
 
 
-def test_a_damaged_archive_alone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="shows no whole line, so it may be damaged; download it again"):
-        understood(tmp_path, "b.json.gz", gzip.compress(os.urandom(3_000).hex().encode())[:500])
+def test_damaged_archives_alone_are_refused_and_all_named(tmp_path: Path) -> None:
+    nothing = gzip.compress(os.urandom(3_000).hex().encode())[:500]
+    with pytest.raises(DataError, match=r"b\.json\.gz shows no whole line, so it may be damaged; download again"):
+        understood(tmp_path, "b.json.gz", nothing)
+    written(tmp_path, "c.json.gz", nothing)
+    with pytest.raises(DataError, match=r"2 files show no whole line.*b\.json\.gz, .*c\.json\.gz\)"):
+        understand(Inputs(files=(str(tmp_path),)))
 
 
 def test_the_sample_says_what_was_read(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from corpus.errors import DataError
 from jobs.workplace import work_folder
+from tests.users import as_another, open_folder
 
 NAME = "0123456789ab"
 
@@ -15,6 +16,25 @@ def test_an_error_of_the_work_is_not_taken_for_one_of_its_folder(tmp_path: Path)
     with pytest.raises(FileNotFoundError, match="a file of the work"), work_folder(home, NAME, lambda _: False):
         raise FileNotFoundError("a file of the work")
     assert not home.exists()
+
+
+def test_the_folder_of_a_run_that_goes_on_stays_and_that_of_one_that_ended_goes(tmp_path: Path) -> None:
+    ended = tmp_path / ".shoal-work-aaaaaaaaaaaa"
+    ended.mkdir()
+    with work_folder(tmp_path, NAME, bool) as running, work_folder(tmp_path, "b" * 12, bool) as other:
+        assert running.exists()
+        assert other.exists()
+        assert not ended.exists()
+
+
+def test_the_folder_of_another_users_run_stays() -> None:
+    def runs_beside(home: Path, theirs: Path) -> bool:
+        with work_folder(home, "b" * 12, bool) as own:
+            return own.exists() and theirs.exists()
+
+    with open_folder() as home, work_folder(home, NAME, bool) as theirs:
+        assert as_another(lambda: runs_beside(home, theirs))
+        assert theirs.exists()
 
 
 def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""mrjob's local runner, whose tasks are processes of this one: a thread waits for each, and all can be ended at once.
+
+mrjob itself has them started by workers of a `multiprocessing.Pool`. The easy mistake is to keep it: an idle worker
+waits for work with the pool's lock in its hand, and when Ctrl-C, which the whole terminal gets, ends that worker, the
+lock is gone with it, and the pool waits for it for ever.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from functools import partial
+from subprocess import Popen
+from threading import Lock
+from typing import BinaryIO
+
+from mrjob.local import LocalMRJobRunner
+from mrjob.step import StepFailedException
+
+
+class LocalRunner(LocalMRJobRunner):
+    """Runs a job's tasks as processes, as many at once as `num_cores` says, and ends them all when one fails."""
+
+    def _invoke_task_func(self, task_type: str, step_num: int, task_num: int) -> Callable[..., None]:
+        return partial(self._run_task, self._substep_args(step_num, task_type), f"{task_type} {task_num}")
+
+    def _run_multiple(self, funcs: Iterable[Callable[[], None]], num_processes: int | None = None) -> None:  # noqa: ARG002
+        with ThreadPoolExecutor(self._opts["num_cores"], "task") as threads, closing(_Tasks()) as self._tasks:
+            for ended in as_completed([threads.submit(run) for run in funcs]):
+                ended.result()
+
+    def _run_task(
+        self,
+        command: list[str],
+        name: str,
+        stdin: BinaryIO,
+        stdout: BinaryIO,
+        stderr: BinaryIO,
+        folder: str,
+        environment: Mapping[str, str],
+    ) -> None:
+        status = self._tasks.run(
+            lambda: Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder, env=environment)
+        )
+        if status:
+            raise StepFailedException(step_desc=name, reason=f"it ended with status {status}")
+
+
+class _Tasks:
+    """Processes that run at once; after `close` there are none, and none begins any more."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ended = False
+        self._running: set[Popen[bytes]] = set()
+
+    def run(self, start: Callable[[], "Popen[bytes]"]) -> int:
+        """Start a process and wait for it; returns its exit status."""
+        with self._lock:
+            if self._ended:
+                raise StepFailedException(reason="the job ended before this task began")
+            process = start()
+            self._running.add(process)
+        try:
+            return process.wait()
+        finally:
+            with self._lock:
+                self._running.remove(process)
+
+    def close(self) -> None:
+        """Kill what runs."""
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                process.kill()

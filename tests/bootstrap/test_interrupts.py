@@ -1,0 +1,105 @@
+"""Ctrl-C while `shoal preprocess` works: to it alone, as `kill` sends it, or to all of the terminal, at any moment."""
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+COMMAND = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", "--runner", "local"]
+# So many bytes are worth two tasks at once, of which one large gzip makes one.
+PLAIN_BYTES = 80 << 20
+# What appears one after the other in the folder of the work, which goes on for a while after the last of it.
+MOMENTS = ("", "to-read", "tasks", "tasks/**/mapper", "tasks/**/stderr", "tasks/**/reducer", "counted/_SUCCESS")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One large gzip of reviews."""
+    path = tmp_path_factory.mktemp("reviews") / "reviews.json.gz"
+    letters = str.maketrans("0123456789", "abcdefghij")
+    texts = (f"lamp {str(number).translate(letters)} {'bright ' * 50}" for number in range(3_000))
+    block = b"".join(
+        json.dumps({"reviewText": text, "overall": 1 + number % 5}).encode() + b"\n"
+        for number, text in enumerate(texts)
+    )
+    with gzip.open(path, "wb", 1) as file:
+        for _ in range(PLAIN_BYTES // len(block)):
+            file.write(block)
+    return path
+
+
+class Run:
+    """`shoal preprocess` of a file, in a session of its own."""
+
+    def __init__(self, packed: Path, output: Path) -> None:
+        self.output = output
+        self.process = subprocess.Popen(
+            [*COMMAND, "--input", str(packed), "--output", str(output)],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def until_there_is(self, pattern: str) -> None:
+        deadline = time.monotonic() + 60
+        while not list(self.output.glob(pattern)):
+            assert time.monotonic() < deadline, f"there is never a {pattern}"
+            time.sleep(0.02)
+
+    def interrupt(self, to_all: bool) -> None:
+        (os.killpg if to_all else os.kill)(self.process.pid, signal.SIGINT)
+
+    def assert_is_gone(self) -> None:
+        """It ended as one that was interrupted, with all that it started, and left nothing."""
+        try:
+            said = self.process.communicate(timeout=60)[1].decode()
+        finally:
+            left = list(self._processes())
+            for process in left:
+                process.kill()
+        assert (self.process.returncode, left) == (130, [])
+        assert said.splitlines()[-1] == "shoal: interrupted"
+        assert "Traceback" not in said
+        assert not self.output.exists()
+
+    def _processes(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            try:
+                if os.getsid(process.pid) == self.process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    yield process
+            except (ProcessLookupError, psutil.Error):
+                continue
+
+
+@pytest.mark.parametrize("to_all", [True, False])
+def test_an_interrupt_while_one_large_gzip_is_read_ends_all_of_it(packed: Path, tmp_path: Path, to_all: bool) -> None:
+    for wait in (0.0, random.Random(1).uniform(0.2, 1)):
+        run = Run(packed, tmp_path / "out")
+        run.until_there_is(".shoal-work-*/tasks/**/stderr")
+        time.sleep(wait)
+        run.interrupt(to_all)
+        run.assert_is_gone()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("to_all", [True, False])
+def test_an_interrupt_at_any_moment_ends_all_of_it_and_the_next_run_is_as_any(
+    packed: Path, tmp_path: Path, to_all: bool
+) -> None:
+    chance = random.Random(2)
+    for moment in MOMENTS:
+        run = Run(packed, tmp_path / "out")
+        run.until_there_is(f".shoal-work-*/{moment}")
+        time.sleep(chance.uniform(0, 0.2))
+        run.interrupt(to_all)
+        run.assert_is_gone()
+    assert Run(packed, tmp_path / "out").process.wait(120) == 0

@@ -1,0 +1,43 @@
+"""The end of bad input, to the line; and the vocabulary's, to the word."""
+
+from pathlib import Path
+
+import pytest
+
+from corpus.errors import DataError
+from corpus.settings import Settings
+from jobs.choose import Choice, choose, read_choice
+from jobs.tally import Tally
+
+WORDS = {"lamp": 5, "bulb": 3, "a": 3, "strap": 3, "z": 1}
+
+
+def chosen(folder: Path, *, lines: int = 20, malformed: int = 0, limit: float = 0.05, size: int = 10) -> Choice:
+    tally = Tally()
+    tally.counts.update(lines=lines - malformed, texts=lines - malformed)
+    for number in range(malformed):
+        tally.malformed("not_json", "reviews.json", 0, number + 1, b"{")
+    records = [(word.encode(), str(count).encode()) for word, count in WORDS.items()] + tally.records()
+    (folder / "part-00000").write_bytes(b"".join(b"%s\t%s\n" % record for record in records))
+    return choose(str(folder), str(folder / "choice.json"), Settings(vocabulary_size=size), limit)
+
+
+# Of the last two a product of the share and the lines is not the number of lines.
+@pytest.mark.parametrize(
+    ("malformed", "lines", "limit"), [(1, 20, 0.05), (0, 20, 0.0), (29, 100, 0.29), (57, 100, 0.57)]
+)
+def test_as_many_malformed_lines_as_are_allowed_pass_and_one_more_ends_the_work(
+    tmp_path: Path, malformed: int, lines: int, limit: float
+) -> None:
+    chosen(tmp_path, lines=lines, malformed=malformed, limit=limit)
+    (tmp_path / "choice.json").unlink()
+    with pytest.raises(DataError, match=f"{malformed + 1} of {lines} lines are malformed"):
+        chosen(tmp_path, lines=lines, malformed=malformed + 1, limit=limit)
+    assert not (tmp_path / "choice.json").exists()
+
+
+@pytest.mark.parametrize("size", range(1, 7))
+def test_the_vocabulary_ends_amid_words_that_are_equally_frequent_by_their_letters(tmp_path: Path, size: int) -> None:
+    expected = [("lamp", 5), ("a", 3), ("bulb", 3), ("strap", 3), ("z", 1)][:size]
+    assert chosen(tmp_path, size=size).vocabulary == expected
+    assert [tuple(each) for each in read_choice(str(tmp_path / "choice.json")).vocabulary] == expected

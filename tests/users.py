@@ -1,0 +1,37 @@
+"""What another user of this machine sees: code of a test in a process that is not the one who owns its files."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NOBODY = 65_534
+
+
+def another_users_process() -> int:
+    """A process that runs, and that who calls this `as_another` may not signal."""
+    return os.getpid() if os.geteuid() == 0 else 1
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that all users may write to."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+def as_another(check: Callable[[], bool]) -> bool:
+    """What `check` says in a process of another user than root, where the tests run as root."""
+    child = os.fork()
+    if not child:
+        status = 2
+        try:
+            if os.geteuid() == 0:
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            status = 0 if check() else 1
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
