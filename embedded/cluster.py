@@ -44,7 +44,7 @@ class Cluster:
         machine: where it runs.
         unruly: asked before each job what Hadoop does to its tasks.
         idle_seconds: it terminates itself after so long without a step; None never.
-        obstacle: why EC2 has no nodes for it; empty when it has.
+        obstacle: why EMR does not start it; empty when it does.
 
     `history` tells since when (seconds) it has been in which state.
     """

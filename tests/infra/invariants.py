@@ -51,6 +51,7 @@ def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
         *metadata_without_token(resources),
         *unguarded(resources),
         *left_behind(resources),
+        *clusters_out_of_reach(resources),
     ]
 
 
@@ -183,6 +184,22 @@ def left_behind(resources: Resources) -> list[str]:
     return found
 
 
+def clusters_out_of_reach(resources: Resources) -> list[str]:
+    """Clusters that lack, or may start before, a rule that EMR demands and does not add itself."""
+    found = []
+    for name, cluster in of_type(resources, "AWS::EMR::Cluster").items():
+        primary, core, service = (
+            next(references(cluster["Instances"][key]))
+            for key in ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
+        )
+        before = needs(resources, name)
+        for direction, port, other in (("Ingress", 9443, primary), ("Egress", 8443, primary), ("Egress", 8443, core)):
+            rules = of_type(resources, f"AWS::EC2::SecurityGroup{direction}")
+            if not any(rule in before and _passes(rules[rule], service, port, other) for rule in rules):
+                found.append(f"{name} lacks the rule for {direction.lower()} on {port} between {service} and {other}")
+    return found
+
+
 # Reading a template
 
 
@@ -226,6 +243,13 @@ def needs(resources: Resources, name: str) -> set[str]:
 def as_list(value: Any) -> list[Any]:
     """CloudFormation writes one of a list without the list."""
     return value if isinstance(value, list) else [value]
+
+
+def _passes(rule: Mapping[str, Any], group: str, port: int, other: str) -> bool:
+    """Whether a rule of this group lets TCP pass on this port alone, from or to the other group."""
+    others = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
+    ports = rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")
+    return (*references(rule["GroupId"]), *references(others), ports) == (group, other, ("tcp", port, port))
 
 
 def _refuses_plain(policy: Mapping[str, Any]) -> bool:

@@ -79,6 +79,7 @@ def test_gpu_nodes_reach_each_other_the_share_and_aws_alone(resources: Resources
     outward = {
         (rule["IpProtocol"], rule.get("FromPort"), rule["DestinationSecurityGroupId"]["Fn::GetAtt"][0])
         for rule in of_type(resources, "AWS::EC2::SecurityGroupEgress").values()
+        if nodes in references(rule["GroupId"])
     }
     assert outward == {("-1", None, nodes), ("tcp", 2049, share)}
     assert [rule["FromPort"] for rule in group["SecurityGroupEgress"]] == [443]
