@@ -137,5 +137,5 @@ class Network(Construct):
 
 
 def _zones(region: str) -> Sequence[str]:
-    """The region's first zones, as many as every account has there, at most three."""
-    return [Fn.select(number, Fn.get_azs()) for number in range(2 if region == "us-west-1" else 3)]
+    """The region's first zones, by CloudFormation's own account of them; `bootstrap/rules/capacity.py` foretells it."""
+    return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]

@@ -125,6 +125,55 @@ def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: Embedde
     ]
 
 
+@pytest.mark.parametrize("part", ["primary", "core", "task"])
+def test_a_first_zone_without_a_type_of_emrs_is_refused_for_emr_goes_nowhere_else(
+    part: str, aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 1}, "task": {**PRIMARY, "count": 1}}
+    cluster[part] = {**cluster[part], "instance_type": "m7i.xlarge"}
+    wanted = {"preprocessing": cluster, "training": [GPU], "share": "efs"}
+    with aws.faults.during(NotOffered(instance_type="m7i.xlarge", zone="us-east-1a")):
+        free, elsewhere = findings(asking, of(**wanted)), findings(asking, of(zone="us-east-1b", **wanted))
+    assert free == [
+        (
+            "error",
+            "TypeNotOffered",
+            "zone: us-east-1a, where EMR would run, does not offer m7i.xlarge; write `zone: us-east-1b`, which offers "
+            "all.",
+        )
+    ]
+    assert elsewhere == []
+
+
+def test_a_later_zone_without_a_type_of_emrs_is_nobodys_concern(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="us-east-1b")):
+        assert findings(asking, of(preprocessing={"primary": PRIMARY}, training=[GPU], share="efs")) == []
+
+
+def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    elsewhere = preflight.session("eu-west-1")  # whose default subnets no other test needs
+    wanted = of(region="eu-west-1", preprocessing={"primary": PRIMARY})
+    ec2 = elsewhere.client("ec2")
+
+    def after_deleting(*letters: str) -> list[tuple[str, str, str]]:
+        zones = [f"eu-west-1{letter}" for letter in letters]
+        subnets = ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]
+        for subnet in subnets:
+            if subnet["AvailabilityZone"] in zones:
+                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+        with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="eu-west-1b")):
+            return findings(elsewhere, wanted)
+
+    assert after_deleting() == []
+    few = after_deleting("a")
+    assert [(level, rule) for level, rule, _ in few] == [("error", "TooFewZones"), ("error", "TypeNotOffered")]
+    assert "CloudFormation names only eu-west-1b and eu-west-1c" in few[0][2]
+    assert few[1][2].startswith("zone: eu-west-1b, where EMR would run, does not offer m5.xlarge")
+    assert (
+        after_deleting("b", "c") == []
+    )  # without any default subnet all zones are named, and EMR's is the first again
+
+
 def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: boto3.Session) -> None:
     faults = [NotOffered(instance_type="g5.xlarge", zone=f"us-east-1{zone}") for zone in "ab"]
     wanted = of(training=[GPU, {"instance_type": "g6.xlarge", "count": 1}], share="efs")

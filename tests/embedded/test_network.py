@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
+
+from tests.embedded.conftest import Stacks
 
 GROUP: dict[str, Any] = {
     "Type": "AWS::EC2::SecurityGroup",
@@ -161,3 +164,24 @@ def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, clie
         ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
         ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
     assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
+
+
+def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws, eventually):
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
+    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint), eventually)
+    ec2 = stacks.client("ec2")
+
+    def third_after_deleting(*letters: str) -> str:
+        for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
+            if subnet["AvailabilityZone"][-1] in letters:
+                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+        third = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::Select": [2, {"Fn::GetAZs": ""}]}}}
+        name = f"zones-without-{''.join(letters)}"
+        if stacks.create(name, {"Topic": third}) != "CREATE_COMPLETE":
+            return stacks.reasons(name)
+        topic = stacks.client("sns").get_topic_attributes(TopicArn=stacks.physical(name, "Topic"))
+        return str(topic["Attributes"]["DisplayName"])
+
+    assert third_after_deleting() == "eu-west-1c"
+    assert "cannot select nonexistent value at index 2" in third_after_deleting("a")
+    assert third_after_deleting("b", "c") == "eu-west-1c"
