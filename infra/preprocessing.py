@@ -15,9 +15,11 @@ from constructs import Construct
 from infra import parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, accept_policy, node_role
+from infra.roles import accept, accept_policy, for_own_resources, node_role
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
+# Not the VPC: with the tag EMR's policy lets it make security groups there, which CloudFormation would not know, and
+# the VPC could not be deleted.
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 
@@ -128,9 +130,8 @@ class Preprocessing(Construct):
         role = iam.Role(
             self,
             "ServiceRole",
-            assumed_by=iam.ServicePrincipal(
-                "elasticmapreduce.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            assumed_by=for_own_resources(
+                Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
             ),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
         )

@@ -52,6 +52,8 @@ def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
         *unguarded(resources),
         *left_behind(resources),
         *clusters_out_of_reach(resources),
+        *networks_open_to_emr(resources),
+        *roles_for_anybodys_sake(resources),
     ]
 
 
@@ -197,6 +199,30 @@ def clusters_out_of_reach(resources: Resources) -> list[str]:
             rules = of_type(resources, f"AWS::EC2::SecurityGroup{direction}")
             if not any(rule in before and _passes(rules[rule], service, port, other) for rule in rules):
                 found.append(f"{name} lacks the rule for {direction.lower()} on {port} between {service} and {other}")
+    return found
+
+
+def networks_open_to_emr(resources: Resources) -> list[str]:
+    """VPCs with the tag by which EMR's policy may make groups in them, which nobody would delete before the VPC."""
+    return [
+        f"{name} lets EMR make security groups of its own"
+        for name, each in of_type(resources, "AWS::EC2::VPC").items()
+        if any(tag["Key"] == "for-use-with-amazon-emr-managed-policies" for tag in each.get("Tags", ()))
+    ]
+
+
+def roles_for_anybodys_sake(resources: Resources) -> list[str]:
+    """Roles that a service may take without saying that it acts for a resource of this account, where it could say so.
+
+    EC2 and Lambda are not documented to say it; only an account's own users give its roles to them.
+    """
+    found = []
+    for name, each in of_type(resources, "AWS::IAM::Role").items():
+        for statement in each["AssumeRolePolicyDocument"]["Statement"]:
+            said = {key for keys in statement.get("Condition", {}).values() for key in keys}
+            silent = statement["Principal"].get("Service") in ("ec2.amazonaws.com", "lambda.amazonaws.com")
+            if not silent and not {"aws:SourceAccount", "aws:SourceArn"} <= said:
+                found.append(f"{name} may be taken for anybody's sake")
     return found
 
 

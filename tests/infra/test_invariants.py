@@ -102,6 +102,21 @@ FAULTS: list[tuple[str, Fault]] = [
         "BucketsRaw.* outlives",
         lambda found: found[the(found, "AWS::S3::Bucket", "Raw")[0]].update(DeletionPolicy="Retain"),
     ),
+    (
+        "NetworkVpc.* groups of its own",
+        lambda found: properties(found, "EC2::VPC")["Tags"].append(
+            {"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}
+        ),
+    ),
+    *(
+        (
+            f"{part}.* anybody's sake",
+            lambda found, part=part: properties(found, "IAM::Role", part)["AssumeRolePolicyDocument"]["Statement"][0][
+                "Condition"
+            ].pop("ArnLike"),
+        )
+        for part in ("PreprocessingServiceRole", "NetworkFlowsRole")
+    ),
     *(
         (f"PreprocessingCluster.* {direction.lower()} on {port}", fault)
         for direction, port in (("Ingress", 9443), ("Egress", 8443))

@@ -131,6 +131,27 @@ def test_emr_nodes_only_read_the_raw_bucket(resources: Resources) -> None:
     assert actions == {"s3:GetObject", "s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"}
 
 
+@pytest.mark.parametrize("part", ["Preprocessing", "Training"])
+def test_nodes_read_their_payload_also_where_the_account_encrypts_it_with_a_key_of_its_own(
+    part: str, resources: Resources
+) -> None:
+    found = statements(resources, f"{part}NodeRole")
+    (decrypting,) = (each for each in found if "kms:Decrypt" in as_list(each["Action"]))
+    assert as_list(decrypting["Action"]) == ["kms:Decrypt"]
+    assert json.dumps(decrypting["Condition"]["StringEquals"]["kms:ViaService"]).startswith(
+        '{"Fn::Join": ["", ["s3.us-east-1."'
+    )
+    read = {
+        json.dumps(place["Fn::Join"][1][:-1])
+        for each in found
+        if as_list(each["Action"]) == ["s3:GetObject"]
+        for place in as_list(each["Resource"])
+        if "cdk-" in json.dumps(place)
+    }
+    bucket, objects = decrypting["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"]
+    assert {json.dumps(bucket["Fn::Join"][1]), json.dumps(objects["Fn::Join"][1][:-1])} == read
+
+
 def test_emr_may_hand_over_one_role_to_one_service(resources: Resources) -> None:
     role, _ = the(resources, "AWS::IAM::Role", "PreprocessingNodeRole")
     (passing,) = statements(resources, "PreprocessingServiceRole")
