@@ -14,7 +14,7 @@ from bootstrap.rules import Question, Rule
 from bootstrap.rules.capacity import FirstZoneLacksType, MayNotStart, TooFewZones, TypeNotOffered
 from bootstrap.rules.names import BucketUnusable, NameTaken, NoSuchRelease, NotPrepared, OldAccount
 from bootstrap.rules.network import NoSuchSubnet, NotForEmr, NoWayOut
-from bootstrap.rules.quotas import QuotaTooLow
+from bootstrap.rules.quotas import QuotaKeepsFromScaling, QuotaTooLow
 from infra.rules import Finding
 from infra.topology import Topology
 
@@ -23,6 +23,7 @@ _RULES: Sequence[Rule] = (
     TooFewZones(),
     TypeNotOffered(),
     QuotaTooLow(),
+    QuotaKeepsFromScaling(),
     MayNotStart(),
     NoSuchRelease(),
     BucketUnusable(),

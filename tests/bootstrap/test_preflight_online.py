@@ -98,6 +98,39 @@ def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
     ]
 
 
+def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warning(
+    aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
+    wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
+    with aws.faults.during(Quota(code="L-34B43A08", value=23)):
+        found = findings(asking, wanted)
+    assert found == [
+        (
+            "warning",
+            "QuotaKeepsFromScaling",
+            "vCPU quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' of us-east-1 is 23, and with "
+            "all nodes that managed scaling may add this topology needs 24; EMR will add fewer, unless you ask for "
+            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 "
+            "--desired-value 24 --region us-east-1",
+        )
+    ]
+    with aws.faults.during(Quota(code="L-34B43A08", value=3)):
+        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "QuotaTooLow")]
+    with aws.faults.during(Quota(code="L-34B43A08", value=24)):
+        assert findings(asking, wanted) == []
+
+
+@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
+def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core: int, task: int, more: int) -> None:
+    kinds = {"core": {"instance_type": "m5.2xlarge", "count": core}}
+    if task:
+        kinds["task"] = {"instance_type": "m5.xlarge", "count": task}
+    wanted = of(preprocessing={"primary": PRIMARY, **kinds, "scaling": {"maximum": core + task + more}})
+    (vcpus,) = needs(wanted, scaled=True).values()
+    assert vcpus == sum(needs(wanted).values()) + more * (4 if task else 8)
+
+
 def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Quota(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []

@@ -228,11 +228,7 @@ def test_nodes_and_disks_are_found_by_their_group(resources: Resources) -> None:
     }
 
 
-def test_groups_start_in_one_zone_close_together(resources: Resources) -> None:
-    place, group = the(resources, "AWS::EC2::PlacementGroup")
-    assert group["Strategy"] == "cluster"
-    for each in of_type(resources, "AWS::EC2::LaunchTemplate").values():
-        assert set(references(each["LaunchTemplateData"]["Placement"])) == {place}
+def test_groups_start_in_the_clusters_zone(resources: Resources) -> None:
     zones = [each["VPCZoneIdentifier"] for each in of_type(resources, "AWS::AutoScaling::AutoScalingGroup").values()]
     (cluster,) = of_type(resources, "AWS::EMR::Cluster").values()
     assert zones == [[cluster["Instances"]["Ec2SubnetId"]]] * 2
