@@ -56,7 +56,7 @@ clean: ## remove what setup and the tests made
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 # `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
-.venv/.ready: Makefile .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip
+.venv/.ready: Makefile .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip build/wheels/here/.ready
 	@echo "setup: the libraries (requirements.txt); a few minutes the first time"
 	@"$(BIN)/pip" install --quiet -r requirements.txt
 	@echo "setup: the command shoal"
@@ -84,28 +84,33 @@ clean: ## remove what setup and the tests made
 	@.venv/checkov/bin/pip install --quiet -r requirements-checkov.txt
 	@touch $@
 
-# The nodes of a cluster reach no package index: what they install travels with the deployment. The last download is
-# for the Python of this machine, which plays the nodes in the demo. Wheels are compressed already, so the zip is not.
+# The nodes of a cluster reach no package index: what they install travels with the deployment. Wheels are compressed
+# already, so the zip is not.
 PACK := "$(BIN)/python" -c 'import pathlib, sys, zipfile; \
 	out = zipfile.ZipFile(sys.argv[1], "w"); \
 	[out.write(path, path.name) for path in sorted(pathlib.Path(sys.argv[2]).iterdir())]; out.close()'
 
 build/wheels/emr-x86_64.zip: MACHINE := x86_64
 build/wheels/emr-arm64.zip: MACHINE := aarch64
-$(EMR): bootstrap/emr/requirements.txt .venv/bin/python
+$(EMR): bootstrap/emr/requirements.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of EMR's nodes, $(MACHINE)"
-	@rm -rf $(basename $@) && mkdir -p $(basename $@)
+	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $<
-	@$(DOWNLOAD) --dest $(basename $@) -r $<
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
 build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of GPU nodes"
-	@rm -rf $(basename $@) && mkdir -p $(basename $@)
+	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@for version in $(GPU_PYTHONS); do \
 		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) -r $< || exit 1; \
 	done
-	@$(DOWNLOAD) --no-deps --dest $(basename $@) -r $<
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
+
+# This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.
+build/wheels/here/.ready: bootstrap/emr/requirements.txt bootstrap/gpu/requirements.txt .venv/bin/python
+	@echo "setup: the libraries of nodes that this machine plays"
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@$(DOWNLOAD) --dest $(@D) $(foreach list,$(filter %.txt,$^),-r $(list))
+	@touch $@

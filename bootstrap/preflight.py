@@ -12,17 +12,19 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap import loopback
 from bootstrap.account import Account, connect
 from bootstrap.rules import Question, Rule
-from bootstrap.rules.capacity import FirstZoneLacksType, MayNotStart, TypeNotOffered
+from bootstrap.rules.capacity import FirstZoneLacksType, MayNotStart, TooFewZones, TypeNotOffered
 from bootstrap.rules.names import BucketUnusable, NameTaken, NoSuchRelease, NotPrepared, OldAccount
 from bootstrap.rules.network import NoSuchSubnet, NotForEmr, NoWayOut
-from bootstrap.rules.quotas import QuotaTooLow
+from bootstrap.rules.quotas import QuotaKeepsFromScaling, QuotaTooLow
 from infra.rules import Finding
 from infra.topology import Topology
 
 _RULES: Sequence[Rule] = (
     NameTaken(),
+    TooFewZones(),
     TypeNotOffered(),
     QuotaTooLow(),
+    QuotaKeepsFromScaling(),
     MayNotStart(),
     NoSuchRelease(),
     BucketUnusable(),

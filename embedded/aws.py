@@ -25,6 +25,9 @@ REGION = "us-east-1"
 _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _LOG_LINES = 12
+_REPOSITORY = Path(__file__).resolve().parent.parent
+# Nodes are played by this interpreter. What is deployed is for those of AWS, and this for it.
+_WHEELS = _REPOSITORY / "build" / "wheels" / "here"
 _HARMLESS = {
     "AWS_PROFILE": "default",
     "AWS_DEFAULT_PROFILE": "default",
@@ -130,7 +133,8 @@ class EmbeddedAws:
             "SFTP_ENABLED": "0",
             "DOCKER_HOST": f"unix://{self.folder}/no-docker.sock",
             "TMPDIR": str(self.folder / "tmp"),
-            "PYTHONPATH": str(Path(__file__).resolve().parent.parent),
+            "PYTHONPATH": str(_REPOSITORY),
+            "PIP_FIND_LINKS": _WHEELS.as_uri(),  # pip would split a path at its spaces
             "PYTHONUNBUFFERED": "1",
         }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from ministack.services import ec2, s3
-from ministack.services.cloudformation import provisioners, stacks
+from ministack.services.cloudformation import engine, provisioners, stacks
 
 from embedded.faults import CreateFails, DeleteFails, Faults
 from embedded.resource_type import TAGS, Created, ResourceType
@@ -45,7 +45,22 @@ def install(faults: Faults) -> None:
 
     provisioners._replacing_change = stacks._replacing_change = replaces
     _make_others_stricter()
+    _name_zones()
     _let_fail(faults)
+
+
+def _name_zones() -> None:
+    """Let `Fn::GetAZs` name the zones with a default subnet; where no zone has one, all."""
+    resolve = engine._resolve_refs
+
+    def resolved(value: Any, *rest: Any) -> Any:
+        answer = resolve(value, *rest)
+        if not isinstance(value, dict) or "Fn::GetAZs" not in value:
+            return answer
+        zones = {subnet["AvailabilityZone"] for subnet in ec2._subnets.values() if subnet.get("DefaultForAz")}
+        return [zone for zone in answer if zone in zones] or answer
+
+    engine._resolve_refs = resolved
 
 
 def _let_fail(faults: Faults) -> None:

@@ -32,6 +32,8 @@ TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
 _GRACE_SECONDS = 5.0
 _STREAMING = (sys.executable, "-m", "embedded.streaming")
+_BUSY = "emr/metricscollector/isbusy"
+_IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
 _PACKAGES = str(Path(__file__).resolve().parent.parent)
 
 
@@ -43,8 +45,9 @@ class Cluster:
         steps: what ListSteps shows, in the order of their submission.
         machine: where it runs.
         unruly: asked before each job what Hadoop does to its tasks.
-        idle_seconds: it terminates itself after so long without a step; None never.
-        obstacle: why EC2 has no nodes for it; empty when it has.
+        idle_seconds: it terminates itself after so long without work; None never. A step that is no application of
+            YARN counts as work only while somebody touches EMR's file for that, on the primary node.
+        obstacle: why EMR does not start it; empty when it does.
 
     `history` tells since when (seconds) it has been in which state.
     """
@@ -131,6 +134,7 @@ class Cluster:
             allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
             self._set_state("BOOTSTRAPPING")
             if self._bootstrap():
+                (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)
                 self._work()
         finally:
             self._end()
@@ -170,7 +174,7 @@ class Cluster:
                     if self.record["AutoTerminate"]:
                         self._ending = ("ALL_STEPS_COMPLETED", "Steps completed")
                     elif self.idle_seconds is not None and time.monotonic() - idle_since > self.idle_seconds:
-                        self._ending = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
+                        self._ending = _IDLE
                     else:
                         self._changed.wait(timeout=1)
                     continue
@@ -279,7 +283,11 @@ class Cluster:
         return code
 
     def _watch(self, process: "subprocess.Popen[bytes]", mark: str, step: Record | None) -> int:
+        began = time.time()
+        on_yarn = step is None or step["Config"]["Args"][:1] == ["hadoop-streaming"]
         while process.poll() is None:
+            if not on_yarn and self._ending is None and self._seems_idle(began):
+                self._ending = _IDLE
             stopping = step is not None and step["Status"]["State"] == "CANCEL_PENDING"
             if stopping or self._ending is not None:
                 with suppress(ProcessLookupError):
@@ -290,6 +298,12 @@ class Cluster:
             time.sleep(0.05)
         end(_MARK, mark)
         return process.wait()
+
+    def _seems_idle(self, since: float) -> bool:
+        """Whether EMR saw nothing of a plain process for too long."""
+        touched = self.machine.root / _BUSY
+        seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
+        return self.idle_seconds is not None and time.time() - seen > self.idle_seconds
 
 
 def _finish(step: Record, state: str, *, message: str, log: str | None = None) -> None:

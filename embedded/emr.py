@@ -13,6 +13,7 @@ from embedded import capacity, releases, scaling_policies, security_configuratio
 from embedded.cluster import TERMINATED, Cluster
 from embedded.faults import Faults, NoCapacity, NotOffered, Unruly
 from embedded.machine import Machine, Machines
+from embedded.network import refusal_of_groups
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
@@ -84,7 +85,10 @@ def install(machines: Machines, faults: Faults) -> None:
 
 
 def _obstacle(record: Record, faults: Faults) -> str:
-    """Why EC2 has no nodes for a cluster, empty when it has; a task group that gets none does without, as on EMR."""
+    """Why a cluster does not start, empty when it does; a task group that gets no nodes does without, as on EMR."""
+    refused = refusal_of_groups(record["Ec2InstanceAttributes"])
+    if refused:
+        return refused
     zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
     for group in record["InstanceGroups"]:
         kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND

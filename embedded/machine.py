@@ -1,8 +1,9 @@
 """The machines that are played: each a folder that stands for its root, and an environment that leads there.
 
 A machine's scripts write below `$NODE_ROOT` and find the commands of Amazon Linux that they use on their PATH. The
-environment is made here from nothing but PATH and the variables that lead to the emulator: what the user's shell
-holds beside that (a virtual environment, a PYTHONPATH) must not make a script work here that fails on a real node.
+environment is made here from nothing but PATH, the variables that lead to the emulator, and where the emulator has the
+libraries for its own interpreter: what the user's shell holds beside that (a virtual environment, a PYTHONPATH) must
+not make a script work here that fails on a real node.
 """
 
 import os
@@ -22,7 +23,7 @@ from embedded.commands import write_commands, write_program
 from embedded.keeper import MARK
 from embedded.processes import end
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", MARK)
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
 _ROOT = "NODE_ROOT"
 
 

@@ -2,7 +2,8 @@
 
 A rule has one source, whatever a request put together, so that what DescribeSecurityGroups tells can be revoked as it
 stands. EMR adds rules that nobody declared, by which its groups refer to each other: whoever deletes them must revoke
-those first.
+those first. It adds none to the group by which its service reaches a cluster in a private subnet: there it looks for
+what it needs, and starts no cluster without.
 """
 
 from collections.abc import Mapping
@@ -47,8 +48,59 @@ def _identity(rule: Record) -> tuple[Any, ...]:
     return str(rule["IpProtocol"]), rule.get("FromPort"), rule.get("ToPort"), sources
 
 
+def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
+    """Why EMR does not start a cluster with these security groups; empty when it does.
+
+    That a rule for traffic inwards is missing, or the whole group, it says in these words; of traffic outwards EMR's
+    documentation only says that it is required, and the sentence is built in the same way.
+
+    Args:
+        attributes: the cluster's Ec2InstanceAttributes.
+    """
+    primary, core = attributes.get("EmrManagedMasterSecurityGroup"), attributes.get("EmrManagedSlaveSecurityGroup")
+    service = attributes.get("ServiceAccessSecurityGroup")
+    if not primary or not core:
+        return ""
+    if not service:
+        if not _is_private(attributes.get("Ec2SubnetId")):
+            return ""
+        return (
+            "You must also specify a ServiceAccessSecurityGroup if you use custom security groups when creating a "
+            "cluster in a private subnet."
+        )
+    group = ec2._security_groups[service]
+    if not _passes(group["IpPermissions"], 9443, primary):
+        return "ServiceAccessSecurityGroup is missing ingress rule from EmrManagedMasterSecurityGroup on port 9443"
+    for name, other in (("EmrManagedMasterSecurityGroup", primary), ("EmrManagedSlaveSecurityGroup", core)):
+        if not _passes(group["IpPermissionsEgress"], 8443, other):
+            return f"ServiceAccessSecurityGroup is missing egress rule to {name} on port 8443"
+    return ""
+
+
+def _passes(rules: list[Record], port: int, group: str) -> bool:
+    """Whether one of the rules lets TCP pass on a port, from or to the members of a group."""
+    return any(
+        any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs") or [])
+        or any(source.get("CidrIp") == "0.0.0.0/0" for source in rule.get("IpRanges") or [])
+        for rule in rules
+        if str(rule["IpProtocol"]) == "-1"
+        or (rule["IpProtocol"] == "tcp" and int(rule["FromPort"]) <= port <= int(rule["ToPort"]))
+    )
+
+
+def _is_private(subnet: str | None) -> bool:
+    """Whether no route leads from a subnet to an internet gateway; a cluster that names none is in a default subnet."""
+    record = ec2._subnets.get(subnet)
+    if record is None:
+        return False
+    tables = [table for table in ec2._route_tables.values() if table["VpcId"] == record["VpcId"]]
+    own = [table for table in tables if any(each.get("SubnetId") == subnet for each in table["Associations"])]
+    main = [table for table in tables if any(each.get("Main") for each in table["Associations"])]
+    return not any(str(route.get("GatewayId")).startswith("igw-") for table in own or main for route in table["Routes"])
+
+
 def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
-    """Add the rules that EMR adds to the groups it manages, and to the one by which its service reaches them.
+    """Add the rules that EMR adds to the groups of a cluster's nodes: all of them let something in.
 
     Args:
         attributes: the cluster's Ec2InstanceAttributes.
@@ -59,16 +111,13 @@ def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
         return
     everything = (("tcp", 0, 65535), ("udp", 0, 65535), ("icmp", -1, -1))
     for group in {primary, core}:
-        _permit("ingress", group, [_rule(*ports, source) for ports in everything for source in {primary, core}])
-    if service:
-        for group in {primary, core}:
-            _permit("ingress", group, [_rule("tcp", 8443, 8443, service)])
-            _permit("egress", service, [_rule("tcp", 8443, 8443, group)])
-        _permit("ingress", service, [_rule("tcp", 9443, 9443, primary)])
+        _let_in(group, [_rule(*ports, source) for ports in everything for source in {primary, core}])
+        if service:
+            _let_in(group, [_rule("tcp", 8443, 8443, service)])
 
 
-def _permit(direction: str, group: str, permissions: list[Record]) -> None:
-    getattr(client("ec2"), f"authorize_security_group_{direction}")(GroupId=group, IpPermissions=permissions)
+def _let_in(group: str, permissions: list[Record]) -> None:
+    client("ec2").authorize_security_group_ingress(GroupId=group, IpPermissions=permissions)
 
 
 def _rule(protocol: str, first: int, last: int, group: str) -> Record:

@@ -76,13 +76,13 @@ def standing(topology: Topology) -> float:
 
 
 def scaled(topology: Topology) -> float:
-    """Dollars an hour while everything works and managed scaling has added all nodes that it may, the dearer kind."""
+    """Dollars an hour while everything works and managed scaling has added all nodes that it may."""
     wanted = topology.preprocessing
-    if wanted is None or wanted.scaling is None:
+    if wanted is None:
         return hourly(topology)
     prices = catalog.prices(topology.region)
-    more = wanted.scaling.maximum - sum(group.count for _, group in wanted.workers)
-    return hourly(topology) + more * max(_emr_node(group, prices) for _, group in wanted.workers)
+    added = ((group, count - group.count) for group, count in wanted.scaled)
+    return hourly(topology) + sum(more * _emr_node(group, prices) for group, more in added)
 
 
 def by_use(topology: Topology) -> list[ByUse]:

@@ -13,6 +13,7 @@ from constructs import Construct, IConstruct
 
 from infra import parts, sizing, topology
 from infra.functions import log_group
+from infra.roles import for_own_resources
 
 _EXIT = "10.0.255.0/28"
 
@@ -30,9 +31,18 @@ class Network(Construct):
     paths: list[IConstruct]
     hourly: list[IConstruct]
 
-    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.Network, zone: str | None) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        wanted: parts.Network,
+        zone: str | None,
+        through: Sequence[iam.PolicyStatement],
+    ) -> None:
         """Build it in this zone (such as us-east-1b), or in the first ones of the region.
 
+        `through` is what S3's gateway lets through; without any it lets through everything.
         In another zone a subnet is another one, and two cannot have the same addresses: the zone of a deployment stays.
         """
         super().__init__(scope, construct_id)
@@ -41,7 +51,7 @@ class Network(Construct):
         if wanted.vpc:
             self.vpc, self.subnets = self._given(wanted, zone)
         else:
-            self.vpc, self.subnets = self._own(zone)
+            self.vpc, self.subnets = self._own(zone, through)
             self._record_flows(self.vpc)
             self.hourly = [self._exit()] if wanted.egress == "nat" else self._endpoints()
             self.paths += [*self.subnets, *self.hourly]
@@ -68,7 +78,7 @@ class Network(Construct):
         )
         return vpc, vpc.isolated_subnets
 
-    def _own(self, zone: str | None) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
+    def _own(self, zone: str | None, through: Sequence[iam.PolicyStatement]) -> tuple[ec2.Vpc, list[ec2.ISubnet]]:
         vpc = ec2.Vpc(
             self,
             "Vpc",
@@ -83,7 +93,10 @@ class Network(Construct):
         )
         for subnet in vpc.isolated_subnets:
             Tags.of(subnet).add(topology.TAG_NODES, "true", include_resource_types=["AWS::EC2::Subnet"])
-        self.paths.append(vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3))
+        gateway = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        for statement in through:
+            gateway.add_to_policy(statement)
+        self.paths.append(gateway)
         return vpc, vpc.isolated_subnets
 
     def _endpoints(self) -> list[IConstruct]:
@@ -132,10 +145,13 @@ class Network(Construct):
         and would fill the bucket, or bring the group back, after the stack has emptied and deleted it.
         """
         group = log_group(self, "Flows")
-        role = iam.Role(self, "FlowsRole", assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"))
+        taken_by = for_own_resources(
+            Stack.of(self), "vpc-flow-logs.amazonaws.com", service="ec2", name="vpc-flow-log/*"
+        )
+        role = iam.Role(self, "FlowsRole", assumed_by=taken_by)
         vpc.add_flow_log("FlowLog", destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role))
 
 
 def _zones(region: str) -> Sequence[str]:
-    """The region's first zones, as many as every account has there, at most three."""
-    return [Fn.select(number, Fn.get_azs()) for number in range(2 if region == "us-west-1" else 3)]
+    """The region's first zones, by CloudFormation's own account of them; `bootstrap/rules/capacity.py` foretells it."""
+    return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]

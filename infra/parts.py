@@ -122,6 +122,13 @@ class Preprocessing(Part):
         return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
 
     @property
+    def scaled(self) -> tuple[tuple[Workers, int], ...]:
+        """The groups with as many nodes as managed scaling may give them: task nodes come, or else core nodes."""
+        more = self.scaling.maximum - sum(group.count for _, group in self.workers) if self.scaling else 0
+        growing = self.task or self.core
+        return tuple((group, group.count + (more if group is growing else 0)) for _, group in self.workers)
+
+    @property
     def instance_types(self) -> tuple[str, ...]:
         """The primary node's type, then the workers'."""
         return (self.primary.instance_type, *(group.instance_type for _, group in self.workers))

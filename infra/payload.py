@@ -7,10 +7,12 @@ replace the EMR cluster whenever it changes.
 from collections.abc import Sequence
 from pathlib import Path
 
-from aws_cdk import Annotations, IgnoreMode
+from aws_cdk import Annotations, IgnoreMode, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
+
+from infra.roles import accept
 
 _JUNK = ("__pycache__", "*.pyc", ".*")
 
@@ -43,12 +45,32 @@ class Payload(Construct):
         self.code, self.wheels, self.script = (asset.s3_object_url for asset in self._assets)
 
     def allow_download(self, role: iam.Role) -> None:
-        """Let the role read these objects and no other asset of the account."""
+        """Let the role read these objects and no other asset of the account.
+
+        The account may have been prepared with a key of its own for them (`cdk bootstrap --bootstrap-kms-key-id`), and
+        no template can know which: S3 may use whichever it is, for the bucket of the assets alone.
+        """
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["s3:GetObject"],
                 resources=[asset.bucket.arn_for_objects(asset.s3_object_key) for asset in self._assets],
             )
+        )
+        stack, bucket = Stack.of(self), self._assets[0].bucket.bucket_arn
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt"],
+                resources=[stack.format_arn(service="kms", resource="key", resource_name="*")],
+                conditions={
+                    "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
+                    "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
+                },
+            )
+        )
+        accept(
+            role.node.find_child("DefaultPolicy"),
+            f"IAM5[Resource::arn:<AWS::Partition>:kms:{stack.region}:<AWS::AccountId>:key/*]",
+            "The key of the account's assets is not known; S3 uses it, and for their bucket alone.",
         )
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:

@@ -1,6 +1,6 @@
 """The EMR cluster that turns raw reviews into a dataset.
 
-Easy to get wrong: EMR adds rules to its three security groups that CloudFormation does not know, and puts them back
+Easy to get wrong: EMR adds rules to its nodes' security groups that CloudFormation does not know, and puts them back
 while the cluster lives; the stack makes the cluster depend on the `Cleanup` that removes them. And EMR's service policy
 works only on what carries the tag below.
 """
@@ -15,9 +15,11 @@ from constructs import Construct
 from infra import parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, accept_policy, node_role
+from infra.roles import accept, accept_policy, for_own_resources, node_role
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
+# Not the VPC: with the tag EMR's policy lets it make security groups there, which CloudFormation would not know, and
+# the VPC could not be deleted.
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 
@@ -85,8 +87,9 @@ class Preprocessing(Construct):
             instances=self._instances(wanted, network),
             managed_scaling_policy=_scaling(wanted),
         )
-        # Roles with their policies, and the way to S3, must be there before the nodes and outlive them.
-        self.cluster.node.add_dependency(self.role, profile, service, *network.paths)
+        # Roles with their policies, the rules of EMR's own group, and the way to S3, must be there before the nodes and
+        # outlive them.
+        self.cluster.node.add_dependency(self.role, profile, service, self._access, *network.paths)
         for part in (self, network.subnet):
             Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
         self._accept_findings()
@@ -127,9 +130,8 @@ class Preprocessing(Construct):
         role = iam.Role(
             self,
             "ServiceRole",
-            assumed_by=iam.ServicePrincipal(
-                "elasticmapreduce.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            assumed_by=for_own_resources(
+                Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
             ),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
         )
@@ -181,8 +183,10 @@ class Preprocessing(Construct):
         access = ec2.SecurityGroup(
             self, "ServiceAccess", vpc=network.vpc, allow_all_outbound=False, description="EMR service access"
         )
-        # The one rule that EMR demands beforehand in a private subnet.
+        # In a private subnet EMR adds rules to the nodes' groups, none to this one: it refuses a cluster without them.
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
+        for nodes in (primary, workers):
+            access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
         return [primary, workers, access]
 
 

@@ -32,6 +32,21 @@ def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
     accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
 
 
+def for_own_resources(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
+    """A service that may take a role for the sake of this account's resources alone, `name` of its `service`.
+
+    Only for services that say for whose sake they ask, as EMR and flow logs do. EC2 and Lambda are not documented to: a
+    role's own account alone can give it to them, and with these conditions it might not be taken at all.
+    """
+    return iam.ServicePrincipal(
+        principal,
+        conditions={
+            "StringEquals": {"aws:SourceAccount": stack.account},
+            "ArnLike": {"aws:SourceArn": f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{name}"},
+        },
+    )
+
+
 def node_role(scope: Construct, construct_id: str) -> iam.Role:
     """The role of a machine: reachable by Systems Manager, and nothing more yet.
 

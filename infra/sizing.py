@@ -14,3 +14,8 @@ EMR_DATA_GIB = 64
 
 GPU_ROOT_GIB = 150
 """Root volume of a GPU node: the deep-learning image takes about half, datasets and checkpoints the rest."""
+
+
+def zones(region: str) -> int:
+    """In how many of the region's zones a network of the deployment's own has subnets: as many as all accounts see."""
+    return 2 if region == "us-west-1" else 3

@@ -9,7 +9,7 @@ from pathlib import Path
 from aws_cdk import Annotations, CfnOutput, Environment, Stack, Tags
 from constructs import Construct, IConstruct
 
-from infra import parts, preflight, topology
+from infra import gateway, parts, preflight, topology
 from infra.cleanup import Cleanup
 from infra.guard import Guard
 from infra.network import Network
@@ -63,7 +63,9 @@ class ShoalStack(Stack):
             topology.TAG_OWNER: owner,
         }.items():
             Tags.of(self).add(tag, value)
-        self.network = Network(self, "Network", wanted=wanted.network, zone=wanted.zone)
+        self.network = Network(
+            self, "Network", wanted=wanted.network, zone=wanted.zone, through=gateway.statements(self, wanted)
+        )
         self.buckets = Buckets(self, "Buckets", wanted=wanted.data)
         self.share = Share(self, "Share", network=self.network) if wanted.share == "efs" else None
         self.cleanup = Cleanup(self, "Cleanup")

@@ -54,7 +54,8 @@ class Training(Construct):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
         # S3's gateway has no security group to name; no route leads anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        together = sum(each.count for each in wanted) > 1
+        # Of nodes of several types EC2 seldom finds all close together, and a group that lacks one trains nothing.
+        together = sum(each.count for each in wanted) > 1 and len({each.instance_type for each in wanted}) == 1
         self._place = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )

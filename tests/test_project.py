@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,16 @@ def test_links_of_the_documents_lead_somewhere() -> None:
     for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+@pytest.mark.parametrize(
+    ("archive", "machine"), [("emr-x86_64", "x86_64"), ("emr-arm64", "aarch64"), ("gpu", "x86_64")]
+)
+def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: str, machine: str) -> None:
+    with zipfile.ZipFile(ROOT / "build" / "wheels" / f"{archive}.zip") as packed:
+        wheels = [name.removesuffix(".whl") for name in packed.namelist() if name.endswith(".whl")]
+    assert wheels
+    assert not [name for name in wheels if not name.endswith(("-any", f"_{machine}"))]
+    compiled = [name for name in wheels if not name.endswith("-any")]
+    pythons = {name.split("-")[2] for name in compiled}
+    assert pythons == {"cp311"} if archive.startswith("emr") else "cp311" in pythons

@@ -11,6 +11,8 @@ root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo
 [ -z "$root" ] || as_root=
+# A node says no region, and S3 of another one is out of reach.
+export AWS_REGION=$region AWS_DEFAULT_REGION=$region
 
 $as_root mkdir -p "$home" "$root/usr/local/bin"
 [ -z "$root" ] && sudo chown "$(id -un)" "$home"
@@ -27,7 +29,7 @@ python3.11 -m venv "$home/venv"
 
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
-export PYTHONPATH=$home/code\${PYTHONPATH:+:\$PYTHONPATH} AWS_DEFAULT_REGION=$region
+export PYTHONPATH=$home/code\${PYTHONPATH:+:\$PYTHONPATH} AWS_REGION=$region AWS_DEFAULT_REGION=$region
 # What numba keeps is code that others would run: only the user who installed it may change it. A container of YARN, whose
 # user is another, takes a copy along, which goes with it, as numba passes over a folder that it cannot write to.
 export NUMBA_CACHE_DIR=$home/compiled
@@ -39,6 +41,13 @@ export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
 temporary=$root/mnt/tmp
 [ -z "\${CONTAINER_ID:-}" ] || temporary=\$PWD
 [ -n "\${TMPDIR:-}" ] || [ ! -w "\$temporary" ] || export TMPDIR=\$temporary
+# Outside of YARN's containers EMR sees no work, and would end the cluster, if nobody touched this file meanwhile.
+if [ -z "\${CONTAINER_ID:-}" ] && [ -d "$root/emr/metricscollector" ]; then
+    while kill -0 \$\$; do
+        $as_root touch "$root/emr/metricscollector/isbusy"
+        sleep 30
+    done </dev/null >/dev/null 2>&1 &
+fi
 exec $home/venv/bin/python "\$@"
 RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"

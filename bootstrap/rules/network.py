@@ -148,7 +148,5 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
 
 def _nodes(asked: Question) -> int:
     wanted = asked.topology.preprocessing
-    cluster = 1 + sum(group.count for _, group in wanted.workers) if wanted else 0
-    if wanted and wanted.scaling:
-        cluster = 1 + wanted.scaling.maximum
+    cluster = 1 + sum(count for _, count in wanted.scaled) if wanted else 0
     return cluster + asked.topology.gpu_nodes

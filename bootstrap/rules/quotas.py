@@ -1,7 +1,8 @@
 """The rule on vCPU quotas: whether the account may run the whole topology at once.
 
 Easy to get wrong: on-demand and spot machines are counted apart, by family and not by type, EMR's nodes among them; and
-what this deployment runs already is not needed a second time.
+what this deployment runs already is not needed a second time. A cluster starts without the nodes that managed scaling
+may add: that these find no room is no reason to refuse it.
 """
 
 import itertools
@@ -53,17 +54,61 @@ class QuotaTooLow(Rule):
 
     def check(self, asked: Question) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
-        used = _used(asked)
-        for quota, wanted in needs(asked.topology).items():
-            value = _value(asked.account.client("service-quotas"), quota)
-            if used[quota] + wanted > value:
-                in_use = f", of which {used[quota]} are in use" if used[quota] else ""
-                region = asked.topology.region
+        for short in _short(asked, needs(asked.topology)):
+            yield (f"vCPU quota {short.said}, and this topology needs {short.wanted}; ask for more: {short.command}")
+
+
+class QuotaKeepsFromScaling(Rule):
+    """The account may run the cluster as it starts, and not with all nodes that managed scaling may add."""
+
+    level = "warning"
+    about = "Whether the vCPU quotas suffice for managed scaling"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """Each quota that does not suffice, with the command that asks for more."""
+        at_start = needs(asked.topology)
+        if (at_most := needs(asked.topology, scaled=True)) == at_start:
+            return
+        refused = {short.quota for short in _short(asked, at_start)}
+        for short in _short(asked, at_most):
+            if short.quota not in refused:
                 yield (
-                    f"vCPU quota '{quota.name}' of {region} is {value:g}{in_use}, and this topology needs {wanted}; "
-                    "ask for more: aws service-quotas request-service-quota-increase --service-code ec2 "
-                    f"--quota-code {quota.code} --desired-value {used[quota] + wanted} --region {region}"
+                    f"vCPU quota {short.said}, and with all nodes that managed scaling may add this topology needs "
+                    f"{short.wanted}; EMR will add fewer, unless you ask for more: {short.command}"
                 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Short:
+    """A quota that does not suffice, in vCPUs."""
+
+    quota: Quota
+    region: str
+    value: float
+    used: int
+    wanted: int
+
+    @property
+    def said(self) -> str:
+        in_use = f", of which {self.used} are in use" if self.used else ""
+        return f"'{self.quota.name}' of {self.region} is {self.value:g}{in_use}"
+
+    @property
+    def command(self) -> str:
+        return (
+            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code "
+            f"{self.quota.code} --desired-value {self.used + self.wanted} --region {self.region}"
+        )
+
+
+def _short(asked: Question, wanted: Mapping[Quota, int]) -> list[_Short]:
+    """Those of the wanted vCPUs that the account may not run."""
+    used, quotas = _used(asked), asked.account.client("service-quotas")
+    found = [
+        _Short(quota=quota, region=asked.topology.region, value=_value(quotas, quota), used=used[quota], wanted=vcpus)
+        for quota, vcpus in wanted.items()
+    ]
+    return [each for each in found if each.used + each.wanted > each.value]
 
 
 def quota_of(name: str, *, spot: bool) -> Quota | None:
@@ -81,14 +126,17 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
     return (_SPOT if spot else _ON_DEMAND).get(kind)
 
 
-def needs(topology: Topology) -> dict[Quota, int]:
-    """The vCPUs of the whole topology at work, by quota; managed scaling as at its start."""
+def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
+    """The vCPUs of the whole topology at work, by quota; managed scaling as at its start, or with all it may add."""
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot") for group in topology.training
     ]
     if wanted := topology.preprocessing:
         groups.append((wanted.primary.instance_type, 1, wanted.primary.market == "spot"))
-        groups += [(group.instance_type, group.count, group.market == "spot") for _, group in wanted.workers]
+        groups += [
+            (group.instance_type, count, group.market == "spot")
+            for group, count in (wanted.scaled if scaled else [(group, group.count) for _, group in wanted.workers])
+        ]
     found: Counter[Quota] = Counter()
     for name, count, spot in groups:
         if quota := quota_of(name, spot=spot):

@@ -106,6 +106,39 @@ def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: b
     assert "is 11, of which 4 are in use" in found[0][2]
 
 
+def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warning(
+    aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
+    wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
+    with aws.faults.during(Quota(code="L-34B43A08", value=23)):
+        found = findings(asking, wanted)
+    assert found == [
+        (
+            "warning",
+            "QuotaKeepsFromScaling",
+            "vCPU quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' of us-east-1 is 23, and with "
+            "all nodes that managed scaling may add this topology needs 24; EMR will add fewer, unless you ask for "
+            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 "
+            "--desired-value 24 --region us-east-1",
+        )
+    ]
+    with aws.faults.during(Quota(code="L-34B43A08", value=3)):
+        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "QuotaTooLow")]
+    with aws.faults.during(Quota(code="L-34B43A08", value=24)):
+        assert findings(asking, wanted) == []
+
+
+@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
+def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core: int, task: int, more: int) -> None:
+    kinds = {"core": {"instance_type": "m5.2xlarge", "count": core}}
+    if task:
+        kinds["task"] = {"instance_type": "m5.xlarge", "count": task}
+    wanted = of(preprocessing={"primary": PRIMARY, **kinds, "scaling": {"maximum": core + task + more}})
+    (vcpus,) = needs(wanted, scaled=True).values()
+    assert vcpus == sum(needs(wanted).values()) + more * (4 if task else 8)
+
+
 def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Quota(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []
@@ -131,6 +164,55 @@ def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: Embedde
             "zone: us-east-1a, the first, does not offer g5.xlarge; write `zone: us-east-1b`, which does.",
         )
     ]
+
+
+@pytest.mark.parametrize("part", ["primary", "core", "task"])
+def test_a_first_zone_without_a_type_of_emrs_is_refused_for_emr_goes_nowhere_else(
+    part: str, aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 1}, "task": {**PRIMARY, "count": 1}}
+    cluster[part] = {**cluster[part], "instance_type": "m7i.xlarge"}
+    wanted = {"preprocessing": cluster, "training": [GPU], "share": "efs"}
+    with aws.faults.during(NotOffered(instance_type="m7i.xlarge", zone="us-east-1a")):
+        free, elsewhere = findings(asking, of(**wanted)), findings(asking, of(zone="us-east-1b", **wanted))
+    assert free == [
+        (
+            "error",
+            "TypeNotOffered",
+            "zone: us-east-1a, where EMR would run, does not offer m7i.xlarge; write `zone: us-east-1b`, which offers "
+            "all.",
+        )
+    ]
+    assert elsewhere == []
+
+
+def test_a_later_zone_without_a_type_of_emrs_is_nobodys_concern(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="us-east-1b")):
+        assert findings(asking, of(preprocessing={"primary": PRIMARY}, training=[GPU], share="efs")) == []
+
+
+def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    elsewhere = preflight.session("eu-west-1")  # whose default subnets no other test needs
+    wanted = of(region="eu-west-1", preprocessing={"primary": PRIMARY})
+    ec2 = elsewhere.client("ec2")
+
+    def after_deleting(*letters: str) -> list[tuple[str, str, str]]:
+        zones = [f"eu-west-1{letter}" for letter in letters]
+        subnets = ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]
+        for subnet in subnets:
+            if subnet["AvailabilityZone"] in zones:
+                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+        with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="eu-west-1b")):
+            return findings(elsewhere, wanted)
+
+    assert after_deleting() == []
+    few = after_deleting("a")
+    assert [(level, rule) for level, rule, _ in few] == [("error", "TooFewZones"), ("error", "TypeNotOffered")]
+    assert "CloudFormation names only eu-west-1b and eu-west-1c" in few[0][2]
+    assert few[1][2].startswith("zone: eu-west-1b, where EMR would run, does not offer m5.xlarge")
+    assert (
+        after_deleting("b", "c") == []
+    )  # without any default subnet all zones are named, and EMR's is the first again
 
 
 def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: boto3.Session) -> None:

@@ -104,6 +104,14 @@ def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
     assert reports()[identifier]["log"].splitlines() == ["SHARE_KIND is 'nsf', but must be efs, nfs or none"]
 
 
+def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed(boot, reports, code, upload):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(ROOT / "bootstrap" / "gpu" / "requirements.txt", "requirements.txt")
+    identifier, console = boot(CODE_URL=code, WHEELS_URL=upload(BUCKET, "none.zip", packed.getvalue()))
+    assert reports()[identifier]["state"] == "ready", console
+
+
 def test_a_node_says_that_it_works_as_long_as_it_does(boot, reports, code, wheels, client, eventually):
     identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels, HEARTBEAT_SECONDS="0.2")
     assert reports()[identifier]["state"] == "ready"

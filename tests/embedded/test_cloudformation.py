@@ -265,25 +265,6 @@ def test_a_security_group_that_another_ones_rule_names_is_not_deleted(client):
     ec2.delete_security_group(GroupId=used)
 
 
-def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, client):
-    instances = {
-        **CLUSTER["Properties"]["Instances"],
-        "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
-        "EmrManagedSlaveSecurityGroup": {"Ref": "Core"},
-        "ServiceAccessSecurityGroup": {"Ref": "Service"},
-    }
-    cluster = {**CLUSTER, "Properties": {**CLUSTER["Properties"], "Instances": instances}}
-    resources = {"Vpc": VPC, "Primary": GROUP, "Core": GROUP, "Service": GROUP, "Cluster": cluster}
-    assert stacks.create("network", resources) == "CREATE_COMPLETE"
-    groups = [stacks.physical("network", name) for name in ("Primary", "Core", "Service")]
-    assert stacks.delete("network") == "DELETE_FAILED"
-    ec2 = client("ec2")
-    for group in ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]:
-        ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
-        ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
-    assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
-
-
 def test_a_failing_bootstrap_action_fails_the_stack_with_its_reason(stacks, upload):
     script = upload("scripts", "install.sh", "echo no disk >&2; exit 9")
     action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": []}}

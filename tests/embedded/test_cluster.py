@@ -1,6 +1,7 @@
 """A cluster by itself, without an emulator around it."""
 
 import os
+import time
 from typing import Any
 
 import pytest
@@ -52,3 +53,26 @@ def test_a_cluster_without_a_log_address_runs_steps(make):
     cluster.wait_until_terminated()
     assert [step["Status"]["State"] for step in (good, bad)] == ["COMPLETED", "FAILED"]
     assert cluster.record["Status"]["StateChangeReason"]["Code"] == "STEP_FAILURE"
+
+
+@pytest.mark.parametrize(("touched", "seconds", "end"), [(False, 1000, "CANCELLED"), (True, 2, "COMPLETED")])
+def test_a_plain_process_keeps_a_cluster_up_only_while_somebody_touches_emrs_file(
+    touched, seconds, end, make, tmp_path
+):
+    if touched:
+        busy = tmp_path / "emr" / "metricscollector" / "isbusy"
+        busy.parent.mkdir(parents=True)
+        busy.touch()
+        os.utime(busy, (time.time() + 3600,) * 2)
+    step: dict[str, Any] = {
+        "Id": "s-1",
+        "Config": {"Jar": "command-runner.jar", "Args": ["sleep", str(seconds)]},
+        "ActionOnFailure": "CONTINUE",
+        "Status": {"State": "PENDING", "Timeline": {}},
+    }
+    cluster = make(idle_seconds=1)
+    cluster.add([step])
+    cluster.start()
+    cluster.wait_until_terminated()
+    assert step["Status"]["State"] == end
+    assert "auto-termination" in cluster.record["Status"]["StateChangeReason"]["Message"]

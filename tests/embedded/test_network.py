@@ -1,7 +1,17 @@
-"""Filters and security groups, where they are as strict as EC2's."""
+"""Filters and security groups, where they are as strict as EC2's and EMR's."""
 
+from typing import Any
+
+import boto3
 import pytest
 from botocore.exceptions import ClientError
+
+from tests.embedded.conftest import Stacks
+
+GROUP: dict[str, Any] = {
+    "Type": "AWS::EC2::SecurityGroup",
+    "Properties": {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +77,111 @@ def test_a_rule_with_two_sources_is_two_rules_that_can_be_revoked_apart(client):
     ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=[{**ports, "IpRanges": ranges[:1]}])
     left = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
     assert [permission["IpRanges"] for permission in left] == [ranges[1:]]
+
+
+def in_groups(**instances: Any) -> dict[str, Any]:
+    """A cluster whose nodes are in groups of its own, in a network of its own."""
+    managed = {
+        "MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"},
+        "EmrManagedMasterSecurityGroup": {"Ref": "Primary"},
+        "EmrManagedSlaveSecurityGroup": {"Ref": "Core"},
+        **instances,
+    }
+    properties = {
+        "Name": "cluster",
+        "ReleaseLabel": "emr-7.13.0",
+        "JobFlowRole": "nodes",
+        "ServiceRole": "service",
+        "Instances": managed,
+    }
+    return {
+        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+        "Primary": GROUP,
+        "Core": GROUP,
+        "Cluster": {"Type": "AWS::EMR::Cluster", "Properties": properties},
+    }
+
+
+def service_group(*, reported: str = "Primary", managed: tuple[str, ...] = ("Primary", "Core")) -> dict[str, Any]:
+    """The group by which EMR's service reaches a cluster: who may report to it, and whom it may manage."""
+
+    def rule(port: int, **other: Any) -> dict[str, Any]:
+        return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, **other}
+
+    outwards = [rule(8443, DestinationSecurityGroupId={"Ref": name}) for name in managed]
+    properties = {
+        **GROUP["Properties"],
+        "SecurityGroupIngress": [rule(9443, SourceSecurityGroupId={"Ref": reported})],
+        "SecurityGroupEgress": outwards or [{"IpProtocol": "icmp", "CidrIp": "255.255.255.255/32"}],
+    }
+    return {**GROUP, "Properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        (
+            service_group(reported="Core"),
+            "ServiceAccessSecurityGroup is missing ingress rule from EmrManagedMasterSecurityGroup on port 9443",
+        ),
+        (
+            service_group(managed=("Core",)),
+            "ServiceAccessSecurityGroup is missing egress rule to EmrManagedMasterSecurityGroup on port 8443",
+        ),
+        (
+            service_group(managed=("Primary",)),
+            "ServiceAccessSecurityGroup is missing egress rule to EmrManagedSlaveSecurityGroup on port 8443",
+        ),
+        (
+            service_group(managed=()),
+            "ServiceAccessSecurityGroup is missing egress rule to EmrManagedMasterSecurityGroup on port 8443",
+        ),
+    ],
+    ids=["nobody reports", "primary unmanaged", "core unmanaged", "nobody managed"],
+)
+def test_a_cluster_without_a_rule_that_emr_demands_does_not_start(group, said, stacks):
+    resources = {**in_groups(ServiceAccessSecurityGroup={"Ref": "Service"}), "Service": group}
+    assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
+    assert said in stacks.reasons("unreachable")
+    stacks.delete("unreachable")
+
+
+def test_a_cluster_with_groups_of_its_own_in_a_private_subnet_needs_one_for_the_service(stacks):
+    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
+    resources = {**in_groups(Ec2SubnetId={"Ref": "Subnet"}), "Subnet": subnet}
+    assert stacks.create("unreachable", resources) == "ROLLBACK_COMPLETE"
+    assert "You must also specify a ServiceAccessSecurityGroup" in stacks.reasons("unreachable")
+    stacks.delete("unreachable")
+
+
+def test_the_rules_that_emr_adds_keep_its_groups_from_being_deleted(stacks, client):
+    resources = {**in_groups(ServiceAccessSecurityGroup={"Ref": "Service"}), "Service": service_group()}
+    assert stacks.create("network", resources) == "CREATE_COMPLETE", stacks.reasons("network")
+    groups = [stacks.physical("network", name) for name in ("Primary", "Core", "Service")]
+    assert stacks.delete("network") == "DELETE_FAILED"
+    ec2 = client("ec2")
+    for group in ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]:
+        ec2.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
+        ec2.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
+    assert stacks.delete("network") == "DELETE_COMPLETE", stacks.reasons("network")
+
+
+def test_zones_are_named_where_a_default_subnet_is_and_all_where_there_is_none(aws, eventually):
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
+    stacks = Stacks(lambda service: session.client(service, endpoint_url=aws.endpoint), eventually)
+    ec2 = stacks.client("ec2")
+
+    def third_after_deleting(*letters: str) -> str:
+        for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
+            if subnet["AvailabilityZone"][-1] in letters:
+                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+        third = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::Select": [2, {"Fn::GetAZs": ""}]}}}
+        name = f"zones-without-{''.join(letters)}"
+        if stacks.create(name, {"Topic": third}) != "CREATE_COMPLETE":
+            return stacks.reasons(name)
+        topic = stacks.client("sns").get_topic_attributes(TopicArn=stacks.physical(name, "Topic"))
+        return str(topic["Attributes"]["DisplayName"])
+
+    assert third_after_deleting() == "eu-west-1c"
+    assert "cannot select nonexistent value at index 2" in third_after_deleting("a")
+    assert third_after_deleting("b", "c") == "eu-west-1c"

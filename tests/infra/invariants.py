@@ -51,6 +51,9 @@ def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
         *metadata_without_token(resources),
         *unguarded(resources),
         *left_behind(resources),
+        *clusters_out_of_reach(resources),
+        *networks_open_to_emr(resources),
+        *roles_for_anybodys_sake(resources),
     ]
 
 
@@ -183,6 +186,46 @@ def left_behind(resources: Resources) -> list[str]:
     return found
 
 
+def clusters_out_of_reach(resources: Resources) -> list[str]:
+    """Clusters that lack, or may start before, a rule that EMR demands and does not add itself."""
+    found = []
+    for name, cluster in of_type(resources, "AWS::EMR::Cluster").items():
+        primary, core, service = (
+            next(references(cluster["Instances"][key]))
+            for key in ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
+        )
+        before = needs(resources, name)
+        for direction, port, other in (("Ingress", 9443, primary), ("Egress", 8443, primary), ("Egress", 8443, core)):
+            rules = of_type(resources, f"AWS::EC2::SecurityGroup{direction}")
+            if not any(rule in before and _passes(rules[rule], service, port, other) for rule in rules):
+                found.append(f"{name} lacks the rule for {direction.lower()} on {port} between {service} and {other}")
+    return found
+
+
+def networks_open_to_emr(resources: Resources) -> list[str]:
+    """VPCs with the tag by which EMR's policy may make groups in them, which nobody would delete before the VPC."""
+    return [
+        f"{name} lets EMR make security groups of its own"
+        for name, each in of_type(resources, "AWS::EC2::VPC").items()
+        if any(tag["Key"] == "for-use-with-amazon-emr-managed-policies" for tag in each.get("Tags", ()))
+    ]
+
+
+def roles_for_anybodys_sake(resources: Resources) -> list[str]:
+    """Roles that a service may take without saying that it acts for a resource of this account, where it could say so.
+
+    EC2 and Lambda are not documented to say it; only an account's own users give its roles to them.
+    """
+    found = []
+    for name, each in of_type(resources, "AWS::IAM::Role").items():
+        for statement in each["AssumeRolePolicyDocument"]["Statement"]:
+            said = {key for keys in statement.get("Condition", {}).values() for key in keys}
+            silent = statement["Principal"].get("Service") in ("ec2.amazonaws.com", "lambda.amazonaws.com")
+            if not silent and not {"aws:SourceAccount", "aws:SourceArn"} <= said:
+                found.append(f"{name} may be taken for anybody's sake")
+    return found
+
+
 # Reading a template
 
 
@@ -226,6 +269,13 @@ def needs(resources: Resources, name: str) -> set[str]:
 def as_list(value: Any) -> list[Any]:
     """CloudFormation writes one of a list without the list."""
     return value if isinstance(value, list) else [value]
+
+
+def _passes(rule: Mapping[str, Any], group: str, port: int, other: str) -> bool:
+    """Whether a rule of this group lets TCP pass on this port alone, from or to the other group."""
+    others = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
+    ports = rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")
+    return (*references(rule["GroupId"]), *references(others), ports) == (group, other, ("tcp", port, port))
 
 
 def _refuses_plain(policy: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from aws_cdk.assertions import Template
 from infra import topology
 from infra.stack import ShoalStack
 from tests.infra import invariants
-from tests.infra.invariants import Resources, the
+from tests.infra.invariants import Resources, of_type, the
 
 Fault = Callable[[Resources], Any]
 
@@ -102,11 +102,45 @@ FAULTS: list[tuple[str, Fault]] = [
         "BucketsRaw.* outlives",
         lambda found: found[the(found, "AWS::S3::Bucket", "Raw")[0]].update(DeletionPolicy="Retain"),
     ),
+    (
+        "NetworkVpc.* groups of its own",
+        lambda found: properties(found, "EC2::VPC")["Tags"].append(
+            {"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}
+        ),
+    ),
+    *(
+        (
+            f"{part}.* anybody's sake",
+            lambda found, part=part: properties(found, "IAM::Role", part)["AssumeRolePolicyDocument"]["Statement"][0][
+                "Condition"
+            ].pop("ArnLike"),
+        )
+        for part in ("PreprocessingServiceRole", "NetworkFlowsRole")
+    ),
+    *(
+        (f"PreprocessingCluster.* {direction.lower()} on {port}", fault)
+        for direction, port in (("Ingress", 9443), ("Egress", 8443))
+        for fault in (
+            lambda found, direction=direction, port=port: found.pop(service_rule(found, direction, port)),
+            lambda found, direction=direction, port=port: started_early(found, service_rule(found, direction, port)),
+        )
+    ),
 ]
 
 
 def rule(values: dict[str, Any]) -> dict[str, Any]:
     return {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {"GroupId": "sg-1", **values}}
+
+
+def service_rule(resources: Resources, direction: str, port: int) -> str:
+    """The first rule of the group by which EMR's service reaches a cluster, in this direction, on this port."""
+    rules = of_type(resources, f"AWS::EC2::SecurityGroup{direction}")
+    return next(name for name in rules if "ServiceAccess" in name and rules[name]["FromPort"] == port)
+
+
+def started_early(resources: Resources, rule: str) -> None:
+    """The cluster without waiting for the rule."""
+    resources[the(resources, "AWS::EMR::Cluster")[0]]["DependsOn"].remove(rule)
 
 
 def freed(resources: Resources, kind: str) -> None:

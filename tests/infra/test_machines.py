@@ -164,6 +164,28 @@ def test_a_node_alone_needs_no_place_beside_others(resources_of: Callable[..., R
     assert "Placement" not in the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]
 
 
+@pytest.mark.parametrize("markets", [("on-demand", "on-demand"), ("on-demand", "spot")])
+def test_nodes_of_one_type_start_close_together(
+    markets: tuple[str, str], resources_of: Callable[..., Resources]
+) -> None:
+    one, two = ({"name": market[:2] + str(n), "instance_type": "g5.xlarge", "count": 1, "market": market}
+                for n, market in enumerate(markets))  # fmt: skip
+    resources = resources_of(training=[one, two])
+    place, group = the(resources, "AWS::EC2::PlacementGroup")
+    assert group["Strategy"] == "cluster"
+    for each in of_type(resources, "AWS::EC2::LaunchTemplate").values():
+        assert set(references(each["LaunchTemplateData"]["Placement"])) == {place}
+
+
+def test_nodes_of_unlike_types_start_wherever_the_zone_has_them(resources_of: Callable[..., Resources]) -> None:
+    resources = resources_of(
+        training=[{"instance_type": "g5.xlarge", "count": 2}, {"instance_type": "g4dn.xlarge", "count": 2}]
+    )
+    assert not of_type(resources, "AWS::EC2::PlacementGroup")
+    for each in of_type(resources, "AWS::EC2::LaunchTemplate").values():
+        assert "Placement" not in each["LaunchTemplateData"]
+
+
 def test_another_number_of_nodes_changes_one_group_alone(resources_of: Callable[..., Resources]) -> None:
     few, many = (
         resources_of(

@@ -9,7 +9,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from infra import topology
 from infra.stack import ShoalStack
-from tests.infra import invariants
+from tests.infra import invariants, reach
 from tests.infra.invariants import Resources, needs, of_type, references, the
 
 GIVEN = {"vpc": "vpc-0123456789abcdef0", "subnet": "subnet-0123456789abcdef0"}
@@ -122,3 +122,28 @@ def test_a_deployment_that_takes_no_warnings_may_be_given_a_network(synthesise: 
     stack = synthesise(of(network=GIVEN, zone="us-east-1b"), tmp_path)
     warnings = Annotations.from_stack(stack).find_warning("*", Match.any_value())
     assert not [json.dumps(each.entry.data) for each in warnings]
+
+
+def test_in_every_region_the_gateway_lets_through_what_nodes_need_and_carries_nothing_away(
+    resources_of: Callable[..., Resources],
+) -> None:
+    assert reach.wrong(resources_of(region="eu-west-1"), "eu-west-1") == []
+
+
+def test_a_bucket_that_was_given_is_written_to_though_it_may_be_another_accounts(
+    resources_of: Callable[..., Resources],
+) -> None:
+    resources = resources_of(data={"bucket": "their-data"})
+    assert reach.wrong(resources, "us-east-1") == []
+    for action in ("PutObject", "DeleteObject", "ListBucketMultipartUploads", "AbortMultipartUpload"):
+        assert reach.passes(resources, reach.Request(action=action, bucket="their-data", of=reach.THEIRS))
+        brought = reach.Request(action=action, bucket="their-data", of=reach.THEIRS, by=reach.THEIRS)
+        assert not reach.passes(resources, brought)
+
+
+@pytest.mark.parametrize("network", [{"egress": "nat"}, GIVEN])
+def test_where_there_is_another_way_out_the_gateway_holds_nothing_back(
+    network: dict[str, str], resources_of: Callable[..., Resources]
+) -> None:
+    resources = resources_of(network=network, zone="us-east-1b")
+    assert reach.passes(resources, reach.Request(action="PutObject", bucket="theirs", of=reach.THEIRS)) is None

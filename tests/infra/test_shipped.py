@@ -11,7 +11,7 @@ import pytest
 
 from infra import catalog, cost, preflight, topology
 from infra.stack import ShoalStack
-from tests.infra import invariants
+from tests.infra import invariants, reach
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 DOCUMENTATION = SHIPPED.with_name("docs") / "topologies.md"
@@ -146,3 +146,10 @@ def test_nothing_is_open_unencrypted_untagged_unguarded_or_allowed_too_much(
 ) -> None:
     tags = {topology.TAG_DEPLOYMENT: "mine", topology.TAG_TOPOLOGY: name, topology.TAG_OWNER: "ada"}
     assert invariants.broken(templates[name], tags) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nodes_write_into_no_bucket_of_somebody_else_and_read_what_they_need(
+    name: str, templates: dict[str, Resources]
+) -> None:
+    assert reach.wrong(templates[name], topology.load(name, SHIPPED).region) == []

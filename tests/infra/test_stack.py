@@ -79,6 +79,7 @@ def test_gpu_nodes_reach_each_other_the_share_and_aws_alone(resources: Resources
     outward = {
         (rule["IpProtocol"], rule.get("FromPort"), rule["DestinationSecurityGroupId"]["Fn::GetAtt"][0])
         for rule in of_type(resources, "AWS::EC2::SecurityGroupEgress").values()
+        if nodes in references(rule["GroupId"])
     }
     assert outward == {("-1", None, nodes), ("tcp", 2049, share)}
     assert [rule["FromPort"] for rule in group["SecurityGroupEgress"]] == [443]
@@ -128,6 +129,27 @@ def test_emr_nodes_only_read_the_raw_bucket(resources: Resources) -> None:
         for action in as_list(each["Action"])
     }
     assert actions == {"s3:GetObject", "s3:ListBucket", "s3:GetBucketLocation", "s3:ListBucketMultipartUploads"}
+
+
+@pytest.mark.parametrize("part", ["Preprocessing", "Training"])
+def test_nodes_read_their_payload_also_where_the_account_encrypts_it_with_a_key_of_its_own(
+    part: str, resources: Resources
+) -> None:
+    found = statements(resources, f"{part}NodeRole")
+    (decrypting,) = (each for each in found if "kms:Decrypt" in as_list(each["Action"]))
+    assert as_list(decrypting["Action"]) == ["kms:Decrypt"]
+    assert json.dumps(decrypting["Condition"]["StringEquals"]["kms:ViaService"]).startswith(
+        '{"Fn::Join": ["", ["s3.us-east-1."'
+    )
+    read = {
+        json.dumps(place["Fn::Join"][1][:-1])
+        for each in found
+        if as_list(each["Action"]) == ["s3:GetObject"]
+        for place in as_list(each["Resource"])
+        if "cdk-" in json.dumps(place)
+    }
+    bucket, objects = decrypting["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"]
+    assert {json.dumps(bucket["Fn::Join"][1]), json.dumps(objects["Fn::Join"][1][:-1])} == read
 
 
 def test_emr_may_hand_over_one_role_to_one_service(resources: Resources) -> None:
@@ -206,11 +228,7 @@ def test_nodes_and_disks_are_found_by_their_group(resources: Resources) -> None:
     }
 
 
-def test_groups_start_in_one_zone_close_together(resources: Resources) -> None:
-    place, group = the(resources, "AWS::EC2::PlacementGroup")
-    assert group["Strategy"] == "cluster"
-    for each in of_type(resources, "AWS::EC2::LaunchTemplate").values():
-        assert set(references(each["LaunchTemplateData"]["Placement"])) == {place}
+def test_groups_start_in_the_clusters_zone(resources: Resources) -> None:
     zones = [each["VPCZoneIdentifier"] for each in of_type(resources, "AWS::AutoScaling::AutoScalingGroup").values()]
     (cluster,) = of_type(resources, "AWS::EMR::Cluster").values()
     assert zones == [[cluster["Instances"]["Ec2SubnetId"]]] * 2

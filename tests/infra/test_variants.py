@@ -95,6 +95,7 @@ def test_a_bucket_that_was_given_is_used_and_nothing_of_it_is_changed(synthesise
     speaking = {name for name, each in resources.items() if "my-reviews" in json.dumps(each)}
     assert {resources[name]["Type"] for name in speaking} == {
         "AWS::EC2::LaunchTemplate",
+        "AWS::EC2::VPCEndpoint",
         "AWS::IAM::Policy",
         "AWS::Lambda::Function",
     }
