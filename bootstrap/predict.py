@@ -26,7 +26,6 @@ from trainer.metrics import Confusion
 from trainer.predict import Prediction
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class Given:
     """Files whose texts are to be labelled, and how they are read."""
