@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -36,6 +37,9 @@ LONGEST = (
 
 # A shell has its background jobs ignore SIGINT, and they hand that on: what a test starts could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Processes that test in parallel have it set; what they run would break its lines, although nobody looks.
+os.environ.pop("COLUMNS", None)
 
 # How long an example takes says how busy the machine is, and nothing of what is tested. What examples share of a
 # fixture is a folder or a patch, which each of them uses anew.
