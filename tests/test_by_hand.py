@@ -18,7 +18,7 @@ from bootstrap.generator import write_reviews
 from bootstrap.inventory import left_over
 from tests.processes import MARK, left_behind
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[1]
 TOPOLOGY = ("-c", "topology=reference-3g3-1p2", "-c", "deployment=mine")

@@ -76,7 +76,8 @@ def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "stage", ["cdk deploy", pytest.param("shoal preprocess", marks=pytest.mark.slow), "shoal train"]
+    "stage",
+    ["cdk deploy", *(pytest.param(f"shoal {verb}", marks=pytest.mark.slow) for verb in ("preprocess", "train"))],
 )
 def test_ctrl_c_ends_everything(tmp_path: Path, mark: str, stage: str) -> None:
     running = start("--output", tmp_path / "out")

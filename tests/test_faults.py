@@ -147,6 +147,7 @@ def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
     assert "nothing that costs money is left" in destroys(person)
 
 
+@pytest.mark.slow
 def test_a_node_that_never_reports_ends_the_training_and_is_not_paid_for(person: Person) -> None:
     deploys(person)
     bucket = person.stack_outputs("whole")["DataBucket"]
