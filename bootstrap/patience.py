@@ -56,8 +56,8 @@ class Patience:
 
     @property
     def away(self) -> bool:
-        """Whether AWS has not answered lately."""
-        return self._since is not None
+        """Whether it was said that AWS does not answer, and it has not answered since."""
+        return self._said
 
     def __call__(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
         """What `call` returns; it is called again while the network is away, AWS throttles, or a service fails.
@@ -79,6 +79,9 @@ class Patience:
                         self._hear()
                         raise
                     error = failed
+                except Exception:  # what became of an answer
+                    self._hear()
+                    raise
                 else:
                     self._hear()
                     return result

@@ -111,7 +111,7 @@ def preprocess(
         made = read_merged(plan.summary)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Left):
-            work.remove()
+            _tidy(work.remove, say)
         else:
             whose = "" if own else ", which another command began,"
             say(
@@ -125,13 +125,21 @@ def preprocess(
         left = work.unfinished()
         lost = isinstance(error, DataError) and left == plan.steps()[-1:]  # what is finished leads to nothing
         if lost or left == plan.steps():
-            work.remove()
+            _tidy(work.remove, say)
             raise
         raise type(error)(
             f"{error}; what is finished stays for a day, and the same command goes on from there"
         ) from error
-    work.finish()
+    _tidy(work.finish, say)
     return made
+
+
+def _tidy(remove: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Remove what passed between the steps; that it stays is no failure of the work."""
+    try:
+        remove()
+    except ShoalError as error:
+        say(f"what passed between the steps stays, and the bucket deletes it from the third day on: {error}")
 
 
 def _followed(work: Work) -> str:
@@ -160,7 +168,7 @@ def _joined(
                     return _submitted(cluster, work, configured), True
                 break
             except (KeyboardInterrupt, ShoalError):
-                work.remove()
+                _tidy(work.remove, say)
                 raise
             finally:
                 work.release()

@@ -4,10 +4,15 @@ from typing import Any
 
 CODE = """
 import json, time, urllib.request
+import boto3
 
 def handler(event, context):
-    if event["RequestType"] == event["ResourceProperties"]["To"]:
-        time.sleep(float(event["ResourceProperties"]["Seconds"]))
+    asked = event["ResourceProperties"]
+    end = time.monotonic() + float(asked["Seconds"])
+    while event["RequestType"] == asked["To"] and time.monotonic() < end:
+        time.sleep(0.1)
+        if asked["Until"] and boto3.client("ssm").get_parameters(Names=[asked["Until"]])["Parameters"]:
+            break
     names = ("StackId", "RequestId", "LogicalResourceId")
     body = {"Status": "SUCCESS", "PhysicalResourceId": "x", **{name: event[name] for name in names}}
     data, headers = json.dumps(body).encode(), {"Content-Type": ""}
@@ -29,8 +34,9 @@ FUNCTION = {
 }
 
 
-def resources(seconds: float, *, to: str = "Create") -> dict[str, Any]:
-    """They are `Slow`, `Function` and `Role`; the first takes so long `to` be created or deleted."""
+def resources(seconds: float, *, to: str = "Create", until: str = "") -> dict[str, Any]:
+    """They are `Slow`, `Function` and `Role`; the first takes so long `to` be created or deleted, or `until` there is a
+    parameter of this name."""
     token = {"Fn::GetAtt": ["Function", "Arn"]}
-    properties = {"ServiceToken": token, "Seconds": str(seconds), "To": to}
+    properties = {"ServiceToken": token, "Seconds": str(seconds), "To": to, "Until": until}
     return {"Slow": {"Type": "Custom::Slow", "Properties": properties}, "Function": FUNCTION, "Role": ROLE}

@@ -104,7 +104,7 @@ def test_patience_ends_though_a_call_hangs(released: threading.Event) -> None:
 
 
 def test_a_refusal_is_an_answer() -> None:
-    patience = Patience(seconds=0, pause=0, say=lambda _: None)
+    patience = Patience(seconds=0, pause=0, notice=0, say=lambda _: None)
     with pytest.raises(EndpointConnectionError):
         patience(failing(9, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
     assert patience.away

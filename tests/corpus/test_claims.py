@@ -93,8 +93,16 @@ def words(values: Any, dtype: Any = h5py.string_dtype(), **how: Any) -> Callable
     return lambda file: again(file, "vocabulary", data=values, dtype=dtype, **how) and None
 
 
+def elsewhere(file: h5py.File) -> str:
+    return str(Path(file.filename).with_name("other.raw"))
+
+
+def external_labels(file: h5py.File) -> None:
+    labels(external=[(elsewhere(file), 0, 40)])(file)
+
+
 def external_words(file: h5py.File) -> None:
-    again(file, "vocabulary", shape=(1,), dtype=h5py.string_dtype(), external=[("other.raw", 0, 16)])
+    again(file, "vocabulary", shape=(1,), dtype=h5py.string_dtype(), external=[(elsewhere(file), 0, 16)])
 
 
 def unstored_words(file: h5py.File) -> None:
@@ -141,7 +149,7 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "no numbers at all": (labels(data=h5py.Empty(np.uint8)), "/train/labels is no array"),
     "another filter": (labels(chunks=(40,), compression="lzf"), "is packed otherwise than by shuffle and gzip"),
     "virtual": (virtual, "/train/labels is not cut into chunks"),
-    "external": (labels(external=[("other.raw", 0, 40)]), "/train/labels is not cut into chunks"),
+    "external": (external_labels, "/train/labels is not cut into chunks"),
     "external words": (external_words, "/vocabulary is not stored in one piece"),
     "a link to a file": (link(h5py.ExternalLink("other.h5", "/labels")), "/train/labels is a link"),
     "a link to itself": (link(h5py.SoftLink("/test/labels")), "/train/labels is a link"),

@@ -34,7 +34,7 @@ from tests import slow
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 _ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
-SLOW_SECONDS = 8
+SLOW_SECONDS, RELEASE = 50, "/test/release"
 _names = (f"g{number}" for number in itertools.count(1))
 
 
@@ -409,12 +409,13 @@ def test_during_an_update_all_that_costs_ends_and_the_stack_after_it(
     small.after(11.6)
     assert (small.desired(), small.cluster_state()) == ([1, 1], "WAITING")
     template = json.loads(small.template())
-    template["Resources"] |= slow.resources(SLOW_SECONDS)
+    template["Resources"] |= slow.resources(SLOW_SECONDS, until=RELEASE)
     small.cloudformation.update_stack(
         StackName=small.stack_name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_IAM"]
     )
     assert "cannot be deleted while in status UPDATE_IN_PROGRESS" in small.after(12)["errorMessage"]
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
+    small.client("ssm").put_parameter(Name=RELEASE, Value="now", Type="String")
     assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
     small.after(12.1)
     assert small.settled()["StackStatus"] == "DELETE_COMPLETE"
