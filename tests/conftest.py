@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,11 @@ LONGEST = (
     "bootstrap/test_destroy.py",
     "jobs/test_pipeline.py",
     "trainer/test_errors.py",
+    "bootstrap/test_untold.py",
     "bootstrap/test_sweep.py",
     "bootstrap/test_teardown.py",
     "test_guard_deployed.py",
+    "bootstrap/test_cli_embedded.py",
     "infra/test_app.py",
     "bootstrap/test_raising.py",
     "test_matrix.py",
@@ -49,6 +52,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("without a clock")
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """A command that a test runs in this process has handlers of its own, which are none of the next test's."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -58,7 +58,7 @@ class Shell:
             time.sleep(0.5)
         running.send_signal(signal.SIGINT)
         said, _ = running.communicate(timeout=180)
-        assert running.returncode == 0
+        assert running.returncode == 130
         return said
 
     def client(self, service: str):
@@ -181,7 +181,7 @@ def test_four_nodes_of_two_kinds_train_stop_and_go_on(deployed: Shell, tmp_path:
     said = deployed("shoal", "predict", "--model", summary["run"], given="The screen is good and sharp.\n")
     assert re.fullmatch(r"(positive|negative)\t[01]\.\d{4}\tThe screen is good and sharp\.\n", said)
 
-    assert json.loads(deployed.interrupted(*command, "40"))["stopped"] is True
+    assert json.loads(deployed.interrupted(*command, "40", "--force"))["stopped"] is True
     assert deployed.desired_nodes() == [0, 0]
     resumed = json.loads(deployed(*command, "40", "--resume"))
     assert (resumed["stopped"], resumed["rows_seen"]) == (False, 40 * resumed["rows"])

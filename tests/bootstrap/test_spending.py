@@ -14,7 +14,7 @@ VOLUME = 150 * 0.08 / 730
 
 def node(instance_type: str, launched: datetime) -> Node:
     return Node(
-        instance_id="i-1",
+        instance_id="i-00000001",
         group="g",
         instance_type=instance_type,
         market="spot",

@@ -105,7 +105,7 @@ def test_a_machine_with_too_few_gpus_says_so_itself(
     monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
     assert main() == 1
     sentence = (
-        "trainer: 2 ranks were started on a machine with 1 GPUs; "
+        "trainer: 2 ranks were started on a machine with 1 GPU; "
         "start one a GPU, or hide the GPUs by CUDA_VISIBLE_DEVICES=\n"
     )
     assert capsys.readouterr().err == sentence * said
