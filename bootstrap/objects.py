@@ -118,17 +118,20 @@ def _head(client: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
         raise
 
 
-def download(client: "S3Client", place: Place, folder: Path) -> tuple[list[Path], list[str]]:
+def download(
+    client: "S3Client", place: Place, folder: Path, *, check: Callable[[str], str]
+) -> tuple[list[Path], list[str]]:
     """Copy what is below a place, whose key ends with `/`, into a folder.
 
-    Returns the files, and a sentence for each object that can be none there. Raises ShoalError where it cannot write.
+    `check` raises ShoalError for a name below the place that is not to come: a file of the user's may have it. Returns
+    the files, and a sentence for each object that can be none there. Raises ShoalError where it cannot write.
     """
     files, refused = [], []
     for key, size in sizes(client, place).items():
         if is_marker(key, size):
             continue
         try:
-            path = below(folder, key.removeprefix(place.key))
+            path = below(folder, check(key.removeprefix(place.key)))
         except ShoalError as error:
             refused.append(str(error))
             continue
