@@ -50,7 +50,8 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
         log = (config.output / LOG_NAME).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
-    launch = [sys.executable, "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
+    # Never from the folder where the user stands: what lies there may be anybody's.
+    launch = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
     limits = [f"--max-restarts={RESTARTS}", f"--shutdown-timeout={STOP_SECONDS}"]
     command = [*launch, *limits, "-m", "trainer", *as_arguments(config)]
     # A session of its own: Ctrl-C reaches this process alone, which passes it on as a request to stop.

@@ -167,3 +167,17 @@ def test_a_bad_dataset_is_told_once_and_not_tried_again(config: TrainConfig) -> 
     with pytest.raises(TrainingError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
         train_here(config, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
+
+
+def test_no_code_comes_from_the_folder_where_the_user_stands(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, ran = tmp_path / "downloaded", tmp_path / "ran"
+    folder.mkdir()
+    for name in ("trainer", "torch", "numpy"):
+        (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
+    config.data.write_text("hello")
+    monkeypatch.chdir(folder)
+    with pytest.raises(TrainingError), Bars() as bars:
+        train_here(config, ranks=1, bars=bars)
+    assert not ran.exists(), ran.read_text()
