@@ -3,8 +3,10 @@
 The easy mistake is to take a key for a path: others than the user may have written it (`below`).
 """
 
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -231,6 +233,14 @@ def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
             return b""
         raise
     return found["Body"].read()
+
+
+def unpacked(packed: bytes) -> str:
+    """What a log says that EMR has packed; of one that cannot be read, that it is damaged."""
+    try:
+        return gzip.decompress(packed).decode("utf-8", "replace").strip()
+    except (OSError, EOFError, zlib.error):
+        return "its log is damaged"
 
 
 def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> None:
