@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -9,7 +10,7 @@ import pytest
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.train import failure, train_here
+from bootstrap.train import failure, read_summary, train_here
 from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
 from trainer.config import Slowed, TrainConfig
@@ -97,6 +98,50 @@ def test_output_without_a_failure_is_told_by_its_last_line() -> None:
     found = failure("one\nImportError: no torch\n=====\n", WHERE)
     assert isinstance(found, ShoalError)
     assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
+
+
+SUMMARY: dict[str, Any] = {
+    "stopped": True,
+    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds"), 1),
+    "samples_per_second": 1.5,
+    "rows_of_ranks": [1],
+    "share_of_ideal": None,
+    "lost": None,
+    "profile": [{"order": 0.1}],
+    **dict.fromkeys(("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")),
+}
+
+
+def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
+    assert read_summary(tmp_path) == SUMMARY
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", "is damaged"),
+        ("[" * 200_000, "is damaged"),
+        ("{", "is damaged"),
+        ("{}", "lacks a fit 'stopped'"),
+        *(
+            (json.dumps({**SUMMARY, name: value}), f"lacks a fit '{name}'")
+            for name, value in {
+                "rows": "1",
+                "rows_of_ranks": 1,
+                "lost": {},
+                "profile": [1],
+                "seconds": True,
+                "share_of_ideal": "all",
+            }.items()
+        ),
+        (json.dumps({**SUMMARY, "stopped": False}), "lacks a fit 'accuracy'"),
+    ],
+)
+def test_a_summary_that_no_training_wrote_is_refused_with_its_file(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "summary.json").write_text(content)
+    with pytest.raises(ShoalError, match=rf"summary\.json is no summary of a training: it {reason}; find out"):
+        read_summary(tmp_path)
 
 
 @pytest.fixture
