@@ -4,7 +4,6 @@ The easy mistake is to believe the step's log: EMR brings it to the bucket minut
 streaming task's own words never get into it. What a step wants its user to know it leaves at an address.
 """
 
-import gzip
 import shlex
 import time
 from collections import Counter
@@ -146,7 +145,7 @@ class Cluster:
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if packed := objects.read_from(self._s3, place, 0):
-                lines = gzip.decompress(packed).decode("utf-8", "replace").strip().splitlines()
+                lines = objects.unpacked(packed).splitlines()
                 return lines[-1] if lines else None
             time.sleep(2)
         return None

@@ -38,6 +38,8 @@ from trainer.config import Slowed, TrainConfig
 
 TOPOLOGY = "demo"
 _TEXTS = 8_000
+_MODEL, _MARK = "model", ".demo"
+"""In the output: the folder of the training, which each demo makes anew, and in that what says that one made it."""
 # The second node plays an older GPU: the balancer has to find that out.
 _SLOW = {1: Slowed(2.0)}
 # Always saying one label has a balanced accuracy of one half.
@@ -83,10 +85,11 @@ def run(
     result = Result()
     given = Inputs(files=tuple(map(str, inputs))) if inputs else None
     files = [Path(each.address) for each in find_files(given).found] if given else []
+    log = output / "cdk.log"
+    _require_own(output / _MODEL)
     output.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="shoal-demo-")))
-        log = output / "cdk.log"
         log.unlink(missing_ok=True)
 
         def announce(name: str) -> Any:
@@ -119,6 +122,12 @@ def run(
     return result
 
 
+def _require_own(model: Path) -> None:
+    """Raise ShoalError where the folder of the training is there, and is none that an earlier demo made."""
+    if os.path.lexists(model) and not (model / _MARK).exists():
+        raise ShoalError(f"{model} would be removed, and it is of no demo; choose another --output, or remove it")
+
+
 def _work(result: Result, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]) -> None:
     """What the deployment is for."""
     written: Written | None = None
@@ -141,15 +150,17 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         if written:
             _check_counts(written, merged.counts)
     with announce(f"shoal train --deployment {TOPOLOGY} --slow 1:2.0"), Bars(unit="row") as bars:
-        config = TrainConfig(data=Path("dataset"), output=output / "model", slow=_SLOW)
+        config = TrainConfig(data=Path("dataset"), output=output / _MODEL, slow=_SLOW)
         shutil.rmtree(config.output, ignore_errors=True)
+        config.output.mkdir()
+        (config.output / _MARK).touch()
         result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
     with announce("shoal predict"):
         from bootstrap.predict import held_out
         from trainer.predict import load_model, predict
 
         texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
-        said = predict(load_model(output / "model"), texts)
+        said = predict(load_model(output / _MODEL), texts)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
             for text, each in zip(texts, said, strict=True)

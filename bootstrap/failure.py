@@ -5,9 +5,7 @@ anybody has read them; so it is taken back here, after they were shown. The one 
 take back what somebody uses: only a stack whose creation has failed, and has come to rest.
 """
 
-import gzip
 import time
-import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -108,14 +106,7 @@ def _logs(account: Account, nodes: Place) -> dict[Place, str]:
     """What the bootstrap actions of all nodes wrote to their standard error; those that wrote nothing are not there."""
     s3 = account.client("s3")
     places = [Place(nodes.bucket, key) for key in sorted(objects.sizes(s3, nodes)) if _is_log(key)]
-    return {place: text for place in places if (text := _unpacked(objects.read_from(s3, place, 0)))}
-
-
-def _unpacked(packed: bytes) -> str:
-    try:
-        return gzip.decompress(packed).decode("utf-8", "replace").strip()
-    except (OSError, EOFError, zlib.error):
-        return "its log is damaged"
+    return {place: text for place in places if (text := objects.unpacked(objects.read_from(s3, place, 0)))}
 
 
 def _is_log(key: str) -> bool:

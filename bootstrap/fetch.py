@@ -1,7 +1,8 @@
 """Copies the results of training runs out of a data bucket, before or after its deployment ended.
 
 The easy mistake is to fetch half a file and then skip it for being there: files get their name when they are whole, and
-the time of change of their object, by which they are known the next time.
+the time of change of their object, by which they are known the next time. Another is to take any name that stays below
+the folder: nodes write the bucket, and the folder may hold files of the user's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap import objects
+from bootstrap import names, objects
 from bootstrap.below import below
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
@@ -106,9 +107,9 @@ def fetch(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = N
 
 
 def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:
-    """Whether a file may come below `output`; `refused` is told why not."""
+    """Whether a file has a name that Shoal gives and may come below `output`; `refused` is told why not."""
     try:
-        below(output, f"{file.run}/{file.name}")
+        below(output, f"{names.run(file.run)}/{names.result(file.name)}")
     except ShoalError as error:
         refused.append(str(error))
         return False

@@ -4,7 +4,6 @@ The easy mistake is to wait for logs that come late: EMR brings a step's log min
 yet is said with the place where it will be.
 """
 
-import gzip
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +93,7 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
         return Said(who=who, state=state, lines=[])
     log = Place(now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""), f"emr/{cluster}/steps/{step['Id']}/stderr.gz")
     packed = objects.read_from(account.client("s3"), log, 0) if log.bucket else b""
-    lines = gzip.decompress(packed).decode("utf-8", "replace").strip().splitlines()[-tail:] if packed else []
+    lines = objects.unpacked(packed).splitlines()[-tail:] if packed else []
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
     return Said(

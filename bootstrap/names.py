@@ -1,4 +1,5 @@
-"""Which names Shoal writes, as patterns: what a bucket or AWS tells is held against them before a node's shell sees it.
+"""Which names Shoal writes, as patterns: what a bucket or AWS tells is held against them before a node's shell sees it,
+and before a file of that name is written here.
 
 Nodes may write to the data bucket, and so may whoever took one over. The easy mistake is to quote and be done: a name
 is also a path on a node, and part of others.
@@ -11,10 +12,15 @@ from bootstrap.errors import ShoalError
 from infra import parts, topology
 from jobs.merge import DATASET_NAME
 from jobs.shown import printable
+from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
+_RESULT = re.compile(
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, MODEL)))}|node-[0-9]{{1,6}}\.log"
+    rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
+)
 _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}[0-9a-f]{{32}}/{re.escape(DATASET_NAME)}")
 _WORK = re.compile(r"[0-9a-f]{12}")
 
@@ -55,6 +61,16 @@ def address(text: str) -> str:
 def run(name: str) -> str:
     """The name of a training run."""
     return _matching(_RUN, name, "a training run", "DEPLOYMENT.YYYYMMDDTHHMMSS-XXXX, as `shoal train` gives it")
+
+
+def result(name: str) -> str:
+    """The name of a file that a training run writes, below the run's folder."""
+    return _matching(
+        _RESULT,
+        name,
+        "a file of a training run",
+        f"{RECORD}, {SUMMARY}, {MODEL}, node-N.log, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
+    )
 
 
 def dataset(key: str) -> str:

@@ -3,10 +3,13 @@
 The easy mistake is to take a key for a path: others than the user may have written it (`below`).
 """
 
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -28,6 +31,7 @@ _CHANGED = "changed"
 _AT_ONCE = 16
 _MOST_AT_ONCE = 1000
 """So many objects one request deletes at most."""
+_MOST_TEXT = 1 << 20
 TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20, num_download_attempts=10)
 
 
@@ -118,17 +122,20 @@ def _head(client: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
         raise
 
 
-def download(client: "S3Client", place: Place, folder: Path) -> tuple[list[Path], list[str]]:
+def download(
+    client: "S3Client", place: Place, folder: Path, *, check: Callable[[str], str]
+) -> tuple[list[Path], list[str]]:
     """Copy what is below a place, whose key ends with `/`, into a folder.
 
-    Returns the files, and a sentence for each object that can be none there. Raises ShoalError where it cannot write.
+    `check` raises ShoalError for a name below the place that is not to come: a file of the user's may have it. Returns
+    the files, and a sentence for each object that can be none there. Raises ShoalError where it cannot write.
     """
     files, refused = [], []
     for key, size in sizes(client, place).items():
         if is_marker(key, size):
             continue
         try:
-            path = below(folder, key.removeprefix(place.key))
+            path = below(folder, check(key.removeprefix(place.key)))
         except ShoalError as error:
             refused.append(str(error))
             continue
@@ -212,11 +219,16 @@ def written(client: "S3Client", place: Place) -> datetime | None:
 
 
 def read_text(client: "S3Client", place: Place) -> str | None:
-    """A small object's text, or nothing when there is none."""
+    """A small object's text, or nothing when there is none; of a large one its first MiB.
+
+    Whoever is root on a node may have written it: what is no UTF-8 has a sign of its own in the text.
+    """
     try:
-        return client.get_object(Bucket=place.bucket, Key=place.key)["Body"].read().decode()
+        found = client.get_object(Bucket=place.bucket, Key=place.key)
     except client.exceptions.NoSuchKey:
         return None
+    with closing(found["Body"]) as body:
+        return body.read(_MOST_TEXT).decode("utf-8", "replace")
 
 
 def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
@@ -228,6 +240,14 @@ def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
             return b""
         raise
     return found["Body"].read()
+
+
+def unpacked(packed: bytes) -> str:
+    """What a log says that EMR has packed; of one that cannot be read, that it is damaged."""
+    try:
+        return gzip.decompress(packed).decode("utf-8", "replace").strip()
+    except (OSError, EOFError, zlib.error):
+        return "its log is damaged"
 
 
 def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
         log = (config.output / LOG_NAME).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
-    launch = [sys.executable, "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
+    # Never from the folder where the user stands: what lies there may be anybody's.
+    launch = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
     limits = [f"--max-restarts={RESTARTS}", f"--shutdown-timeout={STOP_SECONDS}"]
     command = [*launch, *limits, "-m", "trainer", *as_arguments(config)]
     # A session of its own: Ctrl-C reaches this process alone, which passes it on as a request to stop.
@@ -76,12 +78,52 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """What a run's summary.json says, or nothing when the run has not written one."""
+    """What a run's summary.json says, or nothing when the run has not written one.
+
+    Raises ShoalError for one that lacks what is read of it: that of a deployment's run was written on a node.
+    """
+    path = folder / SUMMARY
     try:
-        content: dict[str, Any] = json.loads((folder / SUMMARY).read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise ShoalError(f"{path} is no summary of a training: it is damaged; {_DISTRUST}")
+    wanted = _FIELDS if content.get("stopped") is True else {**_FIELDS, **_MEASURES}
+    for name, is_fit in wanted.items():
+        if name not in content or not is_fit(content[name]):
+            raise ShoalError(f"{path} is no summary of a training: it lacks a fit '{name}'; {_DISTRUST}")
     return content
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    "stopped": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size"), _is_count),
+    **dict.fromkeys(("seconds", "samples_per_second"), _is_number),
+    "rows_of_ranks": lambda value: isinstance(value, list) and all(map(_is_count, value)),
+    "share_of_ideal": lambda value: value is None or _is_number(value),
+    "lost": lambda value: value is None or (_are_numbers(value) and "communication" in value),
+    "profile": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
+}
+"""What is read of a summary, with what it must be; and of one of a run that came to its end, besides:"""
+_MEASURES: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(
+    ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority"), _is_number
+)
+_DISTRUST = "find out from the logs beside it who wrote it so, and train again"
 
 
 def failure(said: str, where: str) -> TrainingError | ShoalError:

@@ -55,11 +55,11 @@ def train_on(
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
     Returns what summary.json says, with the nodes, the run's folder, where prices are known its cost in dollars, and
-    in `refused` a sentence for each object of the run's folder that can be no file in `output`. `dataset` is an s3://
-    address, a file here, or None for the newest that was made in the deployment. With `config.resume` the newest run
-    that did not end goes on. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch what there is, and lower the
-    nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises TrainingError, and ShoalError also when
-    another training uses the nodes.
+    in `refused` a sentence for each object of the run's folder that is no file a run writes, or can be none in
+    `output`. `dataset` is an s3:// address, a file here, or None for the newest that was made in the deployment. With
+    `config.resume` the newest run that did not end goes on. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch
+    what there is, and lower the nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises
+    TrainingError, and ShoalError also when another training uses the nodes.
     """
     _require_free(config, output)
     _refuse_beside_another(deployment)
@@ -79,7 +79,7 @@ def train_on(
         with Board(output / FOLDER) as board:
             asked = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
     cost = spending.so_far()
-    fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output)
+    fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
     summary = read_summary(output) if output / SUMMARY in fetched else None
     if asked and summary is None:
         bars.note(f"stopped before there was anything to keep; the logs are in {output}")

@@ -91,7 +91,7 @@ class EmbeddedAws:
         )
         with self.log.open("wb") as log:
             self._keeper = subprocess.Popen(
-                [sys.executable, "-m", "embedded.keeper", str(self.folder)],
+                [sys.executable, "-P", "-m", "embedded.keeper", str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -31,7 +31,7 @@ from embedded.streaming import unruly_environment
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _MARK = "EMR_STEP_ID"
 _GRACE_SECONDS = 5.0
-_STREAMING = (sys.executable, "-m", "embedded.streaming")
+_STREAMING = (sys.executable, "-P", "-m", "embedded.streaming")
 _BUSY = "emr/metricscollector/isbusy"
 _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
 _PACKAGES = str(Path(__file__).resolve().parent.parent)

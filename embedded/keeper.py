@@ -18,7 +18,7 @@ def main() -> int:
     folder = sys.argv[1]
     parent = os.getppid()
     server = subprocess.Popen(
-        [sys.executable, "-m", "embedded.server", folder],
+        [sys.executable, "-P", "-m", "embedded.server", folder],
         stdin=subprocess.DEVNULL,
         env=os.environ | {MARK: folder},
         start_new_session=True,

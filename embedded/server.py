@@ -26,6 +26,7 @@ from embedded import (
     scaling,
     ssm,
     storage,
+    visitors,
 )
 from embedded.errors import EmulatorError
 from embedded.faults import Faults
@@ -55,6 +56,7 @@ def main() -> None:
     cloudformation.install(faults)
     lifecycle.install()
     deletion.install()
+    visitors.install()
     ministack.app.main()
 
 

@@ -32,6 +32,17 @@ def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return os.fspath(folder)
 
 
+def test_a_model_that_is_no_demos_is_left_and_another_output_is_asked_for(tmp_path: Path) -> None:
+    model = tmp_path / "model" / "model.pt"
+    model.parent.mkdir()
+    model.write_text("mine")
+    (tmp_path / "cdk.log").write_text("an earlier demo's, that never came to a model")
+    with pytest.raises(ShoalError, match=r"model would be removed, and it is of no demo; choose another --output"):
+        demo.run([], tmp_path, say=lambda _: pytest.fail("the demo began"))
+    assert {path.name for path in tmp_path.rglob("*")} == {"cdk.log", "model", "model.pt"}
+    assert model.read_text() == "mine"
+
+
 def start(*arguments: str | Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         ["shoal", "demo", *map(os.fspath, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -20,11 +20,12 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_TRIM_THRESHOLD_": "4000000000",
     "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "PASSIVE",
+    "PYTHONSAFEPATH": "1",
 }
 """Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
 and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)
 Threads that wait for each other sleep: where they spin, and something else wants one of their cores, they are many
-times slower."""
+times slower. And no module comes from the folder where a rank is started, which may hold anybody's files."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {

@@ -38,7 +38,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         type=Path,
         default=Path("results/demo"),
         metavar="DIR",
-        help="folder for the model, the run's record and the logs (default: %(default)s)",
+        help="folder for the logs, with a folder `model` for the model and the run's record, which takes the place of "
+        "an earlier demo's and of nothing else (default: %(default)s)",
     )
     return parser
 

@@ -33,7 +33,9 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         help="run an AWS emulator on this machine",
         description="Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a "
         "command, run that against it, end it afterwards, and exit with the command's status. Without, print the "
-        "environment that another shell needs to use it, and run until Ctrl-C. In the end all that was in it is gone.",
+        "environment that another shell needs to use it, and run until Ctrl-C. In the end all that was in it is gone. "
+        "It knows no passwords: until then every user of this machine can reach it, and what they ask of it runs as "
+        "you. It refuses web pages.",
         epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "
         "the printed lines, then `shoal deploy demo`, `shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
     )

@@ -17,8 +17,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         "fetch",
         help="copy the results of training runs here",
         description="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. What is "
-        "there already is left. An object whose name leads out of its folder is not copied; it is named, and the exit "
-        "status is 1. A data bucket that outlived its deployment is named by --bucket.",
+        "there already is left. An object whose name Shoal gives to no file of a run is not copied; it is named, and "
+        "the exit status is 1. A data bucket that outlived its deployment is named by --bucket.",
         epilog="Example: shoal fetch demo --output results",
     )
     add_name(parser)

@@ -1,3 +1,4 @@
+import gzip
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from botocore.exceptions import EndpointConnectionError
 from bootstrap.cluster import Cluster
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
+from bootstrap.objects import Place
 from bootstrap.remote import Command
 from embedded.aws import EmbeddedAws
 from infra import topology
@@ -141,3 +143,11 @@ def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:
     assert list(there.going_on("shoal ")) == ["ba9876543210: encode"]
     sent = session.client("ssm").list_command_invocations(InstanceId=primary_of(session, there))
     assert sent["CommandInvocations"] == []
+
+
+@pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])
+def test_a_damaged_log_of_a_step_is_said_to_be_so(session, packed: bytes) -> None:
+    there = Cluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
+    session.client("s3").create_bucket(Bucket="log")
+    session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)
+    assert there._last_words(Place("log", "emr/damaged/")) == "its log is damaged"

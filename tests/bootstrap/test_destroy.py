@@ -20,6 +20,7 @@ from infra import topology
 pytestmark = pytest.mark.end_to_end
 
 NAME = "mine"
+RUN = f"{NAME}.20260102T030405-0a1b"
 
 
 def shoal(*arguments: str | Path, status: int = 0) -> "subprocess.CompletedProcess[str]":
@@ -67,7 +68,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
 def data(before: dict[str, set[str]]) -> str:
     """Its data bucket, with a model."""
     bucket = str(told("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
-    boto3.client("s3").put_object(Bucket=bucket, Key="runs/first/model.pt", Body=b"weights")
+    boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt", Body=b"weights")
     return bucket
 
 
@@ -179,7 +180,7 @@ def test_a_deployment_elsewhere_is_pointed_at(before: dict[str, set[str]]) -> No
 def test_without_a_terminal_nothing_is_destroyed_unasked(data: str) -> None:
     assert "look with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
     foreseen = shoal("destroy", NAME, "--dry-run")
-    assert "models that would be lost: first" in foreseen.stderr
+    assert f"models that would be lost: {RUN}" in foreseen.stderr
     assert "EMR cluster" in foreseen.stderr
     assert data in foreseen.stdout
     assert told("status", NAME)["state"] == "CREATE_COMPLETE"
@@ -199,8 +200,8 @@ def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_clean
     boto3.client("lambda").delete_function(FunctionName=cleaner)
     broken()
     done = told("destroy", NAME, "--yes", "--fetch", tmp_path)
-    assert (done["destroyed"], done["stack"], done["models_lost"]) == (True, "deleted", ["first"])
-    assert (tmp_path / "first" / "model.pt").read_bytes() == b"weights"
+    assert (done["destroyed"], done["stack"], done["models_lost"]) == (True, "deleted", [RUN])
+    assert (tmp_path / RUN / "model.pt").read_bytes() == b"weights"
     assert left_over(before, inventory()) == {}
     again = shoal("destroy", NAME, "--yes")
     assert again.stdout == "there is nothing of 'mine' to destroy\n"

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap import objects
+from bootstrap import names, objects
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
 from bootstrap.fetch import fetch, models
@@ -18,19 +18,30 @@ from embedded.aws import EmbeddedAws
 
 BUCKET = "data"
 ATTACKED = "attacked"
+ONE, TWO, GOOD = (f"{name}.20260102T030405-0a1b" for name in ("one", "two", "good"))
+# Names that Shoal gives to nothing, though they stay below the folder.
+FOREIGN = (
+    "runs/jobs/merge.py",
+    f"runs/{GOOD}/train.py",
+    f"runs/{GOOD}/tensorboard/events",
+    f"runs/{GOOD}/node-x.log",
+    f"runs/{GOOD}/model.pt/x",
+    f"runs/{GOOD}/MODEL.PT",
+    f"runs/{GOOD}.git/model.pt",
+)
 HOSTILE = (
     "runs/../escape",
-    "runs/good/../../escape",
-    "runs/good//escape",
+    f"runs/{GOOD}/../../escape",
+    f"runs/{GOOD}//escape",
     "runs//etc/escape",
-    "runs/good/.bashrc",
+    f"runs/{GOOD}/.bashrc",
     "runs/.ssh/authorized_keys",
-    "runs/good/a\\b",
-    "runs/good/\x1b[31mred",
-    f"runs/good/{'x' * 300}",
-    "runs/good/link/escape",
-    "runs/good/file/escape",
-    "runs/good/folder",
+    f"runs/{GOOD}/a\\b",
+    f"runs/{GOOD}/\x1b[31mred",
+    f"runs/{GOOD}/{'x' * 300}",
+    f"runs/{GOOD}/link/escape",
+    f"runs/{GOOD}/file/escape",
+    f"runs/{GOOD}/folder",
 )
 RESULTS = ("model.pt", "record.jsonl", "summary.json", "node-0.log")
 
@@ -52,14 +63,14 @@ def s3(aws: EmbeddedAws) -> Any:
     )
     client.create_bucket(Bucket=BUCKET)
     for name in (*RESULTS, "checkpoints/last.pt"):
-        client.put_object(Bucket=BUCKET, Key=f"runs/one/{name}", Body=name.encode())
-    client.put_object(Bucket=BUCKET, Key="runs/two/record.jsonl", Body=b"{}")
+        client.put_object(Bucket=BUCKET, Key=f"runs/{ONE}/{name}", Body=name.encode())
+    client.put_object(Bucket=BUCKET, Key=f"runs/{TWO}/record.jsonl", Body=b"{}")
     client.put_object(Bucket=BUCKET, Key="datasets/x/dataset.h5", Body=b"x")
     client.create_bucket(Bucket="empty")
     client.create_bucket(Bucket=ATTACKED)
-    for key in (*HOSTILE, "runs/good/model.pt", "runs/good/summary.json"):
+    for key in (*HOSTILE, *FOREIGN, f"runs/{GOOD}/model.pt", f"runs/{GOOD}/summary.json"):
         client.put_object(Bucket=ATTACKED, Key=key, Body=b"taken over")
-    client.put_object(Bucket=ATTACKED, Key="runs/good/", Body=b"")
+    client.put_object(Bucket=ATTACKED, Key=f"runs/{GOOD}/", Body=b"")
     return client
 
 
@@ -70,29 +81,32 @@ def files(folder: Path) -> set[str]:
 def test_results_of_all_runs_come_in_a_folder_each_without_checkpoints(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         done = fetch(s3, BUCKET, tmp_path, bars=bars)
-    assert files(tmp_path) == {*(f"one/{name}" for name in RESULTS), "two/record.jsonl"}
-    assert (tmp_path / "one" / "model.pt").read_bytes() == b"model.pt"
-    assert (done.runs, done.copied, done.present) == (["one", "two"], 5, 0)
+    assert files(tmp_path) == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
+    assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
+    assert (done.runs, done.copied, done.present) == ([ONE, TWO], 5, 0)
 
 
 def test_what_is_there_is_left_and_what_differs_comes_again(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         fetch(s3, BUCKET, tmp_path, bars=bars)
-        (tmp_path / "one" / "model.pt").write_bytes(b"half")
-        os.utime(tmp_path / "one" / "summary.json", (1, 1))
+        (tmp_path / ONE / "model.pt").write_bytes(b"half")
+        os.utime(tmp_path / ONE / "summary.json", (1, 1))
         done = fetch(s3, BUCKET, tmp_path, bars=bars)
     assert (done.copied, done.present) == (2, 3)
-    assert (tmp_path / "one" / "model.pt").read_bytes() == b"model.pt"
+    assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
 
 
 def test_one_run_comes_alone(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
-        fetch(s3, BUCKET, tmp_path, bars=bars, run="two")
-    assert files(tmp_path) == {"two/record.jsonl"}
+        fetch(s3, BUCKET, tmp_path, bars=bars, run=TWO)
+    assert files(tmp_path) == {f"{TWO}/record.jsonl"}
 
 
 def test_a_run_that_is_not_there_is_said_with_those_that_are(s3: Any, tmp_path: Path) -> None:
-    with Bars() as bars, pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; there are: one, two"):
+    with (
+        Bars() as bars,
+        pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; there are: one\.\S+, two\."),
+    ):
         fetch(s3, BUCKET, tmp_path, bars=bars, run="three")
 
 
@@ -102,12 +116,12 @@ def test_a_bucket_without_runs_gives_nothing(s3: Any, tmp_path: Path) -> None:
 
 
 def test_only_runs_with_a_model_count_as_models(s3: Any) -> None:
-    assert models(s3, BUCKET) == ["one"]
+    assert models(s3, BUCKET) == [ONE]
 
 
 def prepared(output: Path) -> Path:
     """The folder of a run with a link that leads out of it, a file, and a folder."""
-    run = output / "good"
+    run = output / GOOD
     (run / "folder").mkdir(parents=True)
     (run / "file").write_text("mine")
     (output.parent / "elsewhere").mkdir()
@@ -124,30 +138,40 @@ def test_keys_that_lead_out_are_named_and_the_rest_is_fetched(s3: Any, tmp_path:
     prepared(output)
     with Bars() as bars:
         done = fetch(s3, ATTACKED, output, bars=bars)
-    assert len(done.refused) == len(HOSTILE)
+    assert len(done.refused) == len(HOSTILE) + len(FOREIGN)
     assert all(sentence.isprintable() for sentence in done.refused)
     assert outside(output) == set()
-    assert files(output) == {"good/model.pt", "good/summary.json", "good/file"}
-    assert (output / "good" / "file").read_text() == "mine"
-    assert (done.runs, done.copied) == (["good"], 2)
+    assert files(output) == {f"{GOOD}/model.pt", f"{GOOD}/summary.json", f"{GOOD}/file"}
+    assert (output / GOOD / "file").read_text() == "mine"
+    assert (done.runs, done.copied) == ([GOOD], 2)
 
 
 def test_a_training_keeps_to_its_output_too(s3: Any, tmp_path: Path) -> None:
     output = prepared(tmp_path / "output")
-    came, refused = objects.download(s3, Place(ATTACKED, "runs/good/"), output)
+    came, refused = objects.download(s3, Place(ATTACKED, f"runs/{GOOD}/"), output, check=names.result)
     assert {path.name for path in came} == {"model.pt", "summary.json"}
-    assert len(refused) == sum(key.startswith("runs/good/") for key in HOSTILE)
+    assert len(refused) == sum(key.startswith(f"runs/{GOOD}/") for key in (*HOSTILE, *FOREIGN))
     assert outside(tmp_path / "output") == set()
 
 
 def test_a_name_that_came_as_a_file_is_no_folder_afterwards(s3: Any, tmp_path: Path) -> None:
-    s3.create_bucket(Bucket="twice")
-    for key in ("runs/one/a", "runs/one/a/b"):
-        s3.put_object(Bucket="twice", Key=key, Body=b"x")
+    for key in ("twice/a", "twice/a/b"):
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"x")
+    came, refused = objects.download(s3, Place(BUCKET, "twice/"), tmp_path, check=str)
+    assert came == [tmp_path / "a"]
+    assert refused == [f"a/b: {tmp_path}/a is there, and is no folder"]
+
+
+def test_a_file_of_the_users_is_not_replaced_by_one_that_no_run_writes(s3: Any, tmp_path: Path) -> None:
+    mine = [tmp_path / "jobs" / "merge.py", tmp_path / GOOD / "train.py"]
+    for path in mine:
+        path.parent.mkdir()
+        path.write_text("mine")
     with Bars() as bars:
-        done = fetch(s3, "twice", tmp_path, bars=bars)
-    assert files(tmp_path) == {"one/a"}
-    assert done.refused == [f"one/a/b: {tmp_path}/one/a is there, and is no folder"]
+        refused = fetch(s3, ATTACKED, tmp_path, bars=bars).refused
+    assert [path.read_text() for path in mine] == ["mine", "mine"]
+    assert any(sentence.startswith("'jobs' cannot name a training run: it must be ") for sentence in refused)
+    assert any(sentence.startswith("'train.py' cannot name a file of a training run: ") for sentence in refused)
 
 
 def test_what_is_refused_is_said_and_the_exit_status_is_1(
@@ -157,6 +181,6 @@ def test_what_is_refused_is_said_and_the_exit_status_is_1(
         monkeypatch.setenv(name, value)
     assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
     told = capsys.readouterr()
-    assert "not fetched  good/../../escape: a part of the name begins with a dot" in told.out
+    assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in told.out
     assert "objects of s3://attacked/runs/ can be no file below" in told.err
     assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0

@@ -1,5 +1,6 @@
 """AWS gone while a training is watched: the emulator stopped or killed, and Ctrl-C pressed when something is said."""
 
+import json
 import os
 import signal
 import threading
@@ -18,13 +19,22 @@ from tests.fleet import BUCKET, Fleet, report
 from trainer.config import TrainConfig
 
 DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
+SUMMARY = {
+    "stopped": True,
+    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds", "samples_per_second"), 1),
+    "rows_of_ranks": [1],
+    "share_of_ideal": None,
+    "lost": None,
+    "profile": [{}],
+}
 # Ranks that train until they are asked to stop, which is said in the summary.
-RANKS = """\
+RANKS = f"""\
 mkdir -p "$NODE_ROOT/opt/shoal" "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/mnt/share"
 touch "$NODE_ROOT/opt/shoal/busy.lock"
+printf '%s' '{json.dumps(SUMMARY)}' >"$NODE_ROOT/summary.json"
 cat >"$NODE_ROOT/usr/local/bin/shoal-python" <<'RUN'
 #!/bin/bash
-trap 'printf "{\\"stopped\\": true}" >"$(ls -d $NODE_ROOT/mnt/share/runs/*/)summary.json"; exit 0' TERM
+trap 'cp "$NODE_ROOT/summary.json" "$(ls -d $NODE_ROOT/mnt/share/runs/*/)"; exit 0' TERM
 touch "$NODE_ROOT/training"
 while :; do sleep 0.1; done
 RUN

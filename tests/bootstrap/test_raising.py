@@ -191,6 +191,9 @@ def test_a_failed_boot_is_said_with_the_last_line_of_its_log(fleet, bars) -> Non
         ({"state": "failed", "log": "red: \x1b[31m"}, r"failed to boot: red: \?\[31m; all of it"),
         ({"state": "ready", "log": ["no text"]}, "its report cannot be read"),
         (["ready"], "its report cannot be read"),
+        (b'{"state": "\xff', "its report cannot be read"),
+        (b"[" * 200_000, "its report cannot be read"),
+        (b'{"state": "' + bytes(2 << 20), "its report cannot be read"),
         ({}, "its log is empty"),
     ],
 )
@@ -200,7 +203,7 @@ def test_what_a_node_reports_is_taken_for_no_more_than_text(said, told) -> None:
             NoSuchKey = KeyError
 
         def get_object(self, **_: str) -> dict[str, io.BytesIO]:
-            return {"Body": io.BytesIO(json.dumps(said).encode())}
+            return {"Body": io.BytesIO(said if isinstance(said, bytes) else json.dumps(said).encode())}
 
     deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
     with pytest.raises(ShoalError, match=told) as raised:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -9,7 +10,7 @@ import pytest
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.train import failure, train_here
+from bootstrap.train import failure, read_summary, train_here
 from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
 from trainer.config import Slowed, TrainConfig
@@ -99,6 +100,50 @@ def test_output_without_a_failure_is_told_by_its_last_line() -> None:
     assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
 
 
+SUMMARY: dict[str, Any] = {
+    "stopped": True,
+    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds"), 1),
+    "samples_per_second": 1.5,
+    "rows_of_ranks": [1],
+    "share_of_ideal": None,
+    "lost": None,
+    "profile": [{"order": 0.1}],
+    **dict.fromkeys(("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")),
+}
+
+
+def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
+    assert read_summary(tmp_path) == SUMMARY
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", "is damaged"),
+        ("[" * 200_000, "is damaged"),
+        ("{", "is damaged"),
+        ("{}", "lacks a fit 'stopped'"),
+        *(
+            (json.dumps({**SUMMARY, name: value}), f"lacks a fit '{name}'")
+            for name, value in {
+                "rows": "1",
+                "rows_of_ranks": 1,
+                "lost": {},
+                "profile": [1],
+                "seconds": True,
+                "share_of_ideal": "all",
+            }.items()
+        ),
+        (json.dumps({**SUMMARY, "stopped": False}), "lacks a fit 'accuracy'"),
+    ],
+)
+def test_a_summary_that_no_training_wrote_is_refused_with_its_file(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "summary.json").write_text(content)
+    with pytest.raises(ShoalError, match=rf"summary\.json is no summary of a training: it {reason}; find out"):
+        read_summary(tmp_path)
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> TrainConfig:
     """One whose run takes some seconds."""
@@ -167,3 +212,17 @@ def test_a_bad_dataset_is_told_once_and_not_tried_again(config: TrainConfig) -> 
     with pytest.raises(TrainingError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
         train_here(config, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
+
+
+def test_no_code_comes_from_the_folder_where_the_user_stands(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, ran = tmp_path / "downloaded", tmp_path / "ran"
+    folder.mkdir()
+    for name in ("trainer", "torch", "numpy"):
+        (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
+    config.data.write_text("hello")
+    monkeypatch.chdir(folder)
+    with pytest.raises(TrainingError), Bars() as bars:
+        train_here(config, ranks=1, bars=bars)
+    assert not ran.exists(), ran.read_text()

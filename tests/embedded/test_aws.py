@@ -79,6 +79,17 @@ def test_nothing_runs_after_the_block(folder):
     assert bearers(MARK, str(folder)) == []
 
 
+def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch):
+    downloaded, ran = folder / "downloaded", folder / "ran"
+    downloaded.mkdir(parents=True)
+    for name in ("embedded", "ministack"):
+        (downloaded / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(downloaded)
+    with EmbeddedAws(folder / "aws"):
+        pass
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize("victim", ["parent", "server"])
 def test_nothing_outlives_a_killed(victim, folder, eventually):
     parent = subprocess.Popen(

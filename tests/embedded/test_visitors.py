@@ -1,0 +1,86 @@
+"""Who is served by the emulator: clients on this machine, and no web page."""
+
+import http.client
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from embedded.aws import EmbeddedAws
+from embedded.visitors import is_welcome
+
+HERE = (b"host", b"127.0.0.1:4566")
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
+        yield running
+
+
+def asked(aws: EmbeddedAws, method: str, **headers: str) -> int:
+    """The status of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=30)
+    try:
+        connection.request(
+            method,
+            "/?Action=DescribeInstances&Version=2016-11-15",
+            headers={each.replace("_", "-"): headers[each] for each in headers},
+        )
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_a_client_is_served(aws: EmbeddedAws) -> None:
+    assert asked(aws, "GET") == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://example.com"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Host": "example.com"},
+        {"Host": "127.0.0.1.example.com"},
+    ],
+    ids=lambda headers: " ".join(map(" ".join, headers.items())),
+)
+@pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
+def test_a_web_page_is_refused(aws: EmbeddedAws, method: str, headers: dict[str, str]) -> None:
+    assert asked(aws, method, **headers) == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "LOCALHOST", "localhost:4566", "bucket.localhost:1", "b.s3.127.0.0.1:1"])
+def test_names_of_this_machine_are_welcome(host: str) -> None:
+    assert is_welcome([(b"host", host.encode())])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [HERE, HERE],
+        [(b"host", b"")],
+        [(b"host", b"evil127.0.0.1")],
+        [(b"host", b"notlocalhost")],
+        [(b"host", b"localhost.example.com")],
+        [HERE, (b"origin", b"http://127.0.0.1:4566")],
+        [HERE, (b"sec-fetch-site", b"none")],
+    ],
+)
+def test_what_a_page_could_have_asked_is_not_welcome(headers: list[tuple[bytes, bytes]]) -> None:
+    assert not is_welcome(headers)
+
+
+def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in aws.environment.items():
+        monkeypatch.setenv(name, value)
+    s3 = boto3.Session().client("s3")
+    s3.create_bucket(Bucket="named")
+    s3.put_object(Bucket="named", Key="x", Body=b"content")
+    connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=30)
+    connection.request("GET", "/x", headers={"Host": f"named.127.0.0.1:{aws.port}"})
+    assert connection.getresponse().read() == b"content"
+    connection.close()
