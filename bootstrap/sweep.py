@@ -144,7 +144,7 @@ def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
     """Whether it is the deployment's, by either witness. Raises UntoldError when none says so and one cannot speak."""
     untold = None
     try:
-        ours = kind.owned(claim, record)
+        ours = bool(record) and kind.owned(claim, record)  # of what no list tells, only the tagging service speaks
     except UntoldError as error:
         ours, untold = False, error
     if not ours and not any(identifier in (arn, kind.named_by(arn)) for arn in claim.arns):

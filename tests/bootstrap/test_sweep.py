@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,12 @@ from tests.bootstrap.plants import PLANTS, Planter, bucket
 
 
 @pytest.fixture(scope="module", autouse=True)
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
         for name, value in embedded.environment.items():
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield
+        yield embedded
 
 
 def test_what_is_left_of_every_kind_is_deleted_and_the_neighbours_stays() -> None:
@@ -167,6 +168,34 @@ def test_a_kind_that_may_not_be_listed_is_not_taken_for_gone() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNTOLD)
     assert "cannot be listed (not you)" in unseen.why
+
+
+class Tagging(Account):
+    """An account of which nothing tells but the tagging service, and that of one thing of every deployment."""
+
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Any]:
+        if (service, parameters.keys()) == ("resourcegroupstaggingapi", {"TagFilters"}):
+            yield {"ResourceTagMappingList": [{"ResourceARN": f"arn:aws:any:{self.region}:000000000000:{operation}"}]}
+
+
+@pytest.fixture(scope="module")
+def tagging() -> Tagging:
+    """One for all tests: making clients takes longer than their answers."""
+    return Tagging()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_things(
+    name: str, tagging: Tagging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_account: Account) -> Iterator[Any]:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
+
+    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", everywhere=False)
+    monkeypatch.setattr("bootstrap.sweep.KINDS", {name: kind})
+    unlisted, named = find("nobody", tagging)
+    assert (unlisted.kind, unlisted.outcome) == (name, UNTOLD)
+    assert (named.kind, named.identifier) == (name, "get_resources")
 
 
 def test_without_the_tagging_service_the_services_own_lists_do() -> None:
