@@ -147,7 +147,7 @@ def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
         ours = bool(record) and kind.owned(claim, record)  # of what no list tells, only the tagging service speaks
     except UntoldError as error:
         ours, untold = False, error
-    if not ours and not any(identifier in (arn, kind.named_by(arn)) for arn in claim.arns):
+    if not ours and identifier not in map(kind.named_by, claim.arns):
         if untold:
             raise untold
         return False

@@ -18,6 +18,7 @@ from bootstrap.inventory import inventory, left_over
 from bootstrap.kinds import KINDS
 from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, find, sweep
 from embedded.aws import EmbeddedAws
+from embedded.faults import Throttled
 from infra import topology
 from tests.bootstrap.plants import PLANTS, Planter, bucket
 
@@ -196,6 +197,18 @@ def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_thi
     unlisted, named = find("nobody", tagging)
     assert (unlisted.kind, unlisted.outcome) == (name, UNTOLD)
     assert (named.kind, named.identifier) == (name, "get_resources")
+
+
+def test_a_topic_that_was_found_by_its_arn_alone_is_deleted_by_it(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    topic = Planter("by-arn").topic()
+    with aws.faults.during(Throttled(service="sns", operation="ListTopics", times=1)):
+        unlisted, named = sweep("by-arn", Account(), stuck_seconds=0)
+    assert (unlisted.kind, unlisted.outcome) == ("sns topic", UNTOLD)
+    assert (named.identifier, named.outcome) == (topic, DELETED)
+    assert find("by-arn", Account()) == []
 
 
 def test_without_the_tagging_service_the_services_own_lists_do() -> None:
