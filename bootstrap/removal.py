@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from bootstrap import objects
 from bootstrap.account import Account, Record
 from bootstrap.errors import ShoalError
+from infra.handlers import cleanup
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
@@ -48,8 +49,8 @@ def empty_bucket(account: Account, bucket: str) -> None:
             continue
         keys: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
         objects.delete(s3, bucket, keys)
-    for upload in account.items("s3", "list_multipart_uploads", "Uploads", Bucket=bucket):
-        s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    for key, upload in cleanup.unfinished_uploads(s3, bucket):
+        s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
 
 
 def bucket(account: Account, name: str, _record: Record) -> None:

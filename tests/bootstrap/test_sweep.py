@@ -20,7 +20,7 @@ from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, find, sweep
 from embedded.aws import EmbeddedAws
 from embedded.faults import Throttled
 from infra import topology
-from tests.bootstrap.plants import PLANTS, Planter, bucket
+from tests.bootstrap.plants import PLANTS, Planter, bucket, oddly_named
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -104,6 +104,13 @@ def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() ->
     assert "s3://shoal-held/key could not be deleted: Access Denied because object protected" in bucket.why
     s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "OFF"})
     assert [thing.outcome for thing in sweep("held", Account())] == [DELETED]
+
+
+def test_names_that_xml_cannot_carry_keep_no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    s3 = oddly_named("shoal-odd", monkeypatch)
+    s3.put_bucket_tagging(Bucket="shoal-odd", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "odd"}]})
+    (bucket,) = sweep("odd", Account(), stuck_seconds=0)
+    assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
 def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> None:
