@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError
 from bootstrap.account import Account
 from bootstrap.inventory import inventory, left_over
 from bootstrap.kinds import KINDS
-from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, find, sweep
+from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, Thing, find, sweep
 from embedded.aws import EmbeddedAws
-from embedded.faults import Throttled
+from embedded.faults import Denied, Throttled
 from infra import topology
 from tests.bootstrap.plants import PLANTS, Planter, bucket, oddly_named
 
@@ -63,6 +63,48 @@ def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
     outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", Account())}
     assert outcomes == {"shoal-keeper-full": (KEPT, False), "shoal-keeper-empty": (DELETED, False)}
     assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
+
+
+def kept_and_empty(name: str) -> Any:
+    """S3, and in it a bucket of the deployment `late` whose data are kept, and that has none."""
+    s3 = boto3.client("s3")
+    kept = [{"Key": topology.TAG_DEPLOYMENT, "Value": "late"}, {"Key": topology.TAG_KEEP, "Value": "true"}]
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
+    return s3
+
+
+def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
+    s3, account, filled = kept_and_empty("shoal-late"), Account(), []
+
+    def fill_once(**_: Any) -> None:
+        if not filled:
+            filled.append(s3.put_object(Bucket="shoal-late", Key="model.pt", Body=b"x"))
+
+    account.session.events.register("before-call.s3.DeleteBucket", fill_once)
+    (bucket,) = sweep("late", account, stuck_seconds=0)
+    assert (bucket.outcome, bucket.costs) == (KEPT, False)
+    assert "aws s3 rb --force s3://shoal-late" in bucket.why
+    s3.delete_object(Bucket="shoal-late", Key="model.pt")
+    assert [thing.outcome for thing in sweep("late", Account())] == [DELETED]
+
+
+def test_a_bucket_whose_tags_nobody_may_read_any_more_is_not_deleted(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3, faults = kept_and_empty("shoal-dark"), []
+
+    def find_then_lose_sight(deployment: str, account: Account) -> list[Thing]:
+        found = find(deployment, account)
+        faults.append(aws.faults.add(Denied(service="s3", operation="GetBucketTagging")))
+        return found
+
+    monkeypatch.setattr("bootstrap.sweep.find", find_then_lose_sight)
+    (bucket,) = sweep("late", Account(), stuck_seconds=0)
+    aws.faults.lift(*faults)
+    assert bucket.outcome == UNTOLD
+    assert "whether its data are to be kept cannot be read" in bucket.why
+    s3.delete_bucket(Bucket="shoal-dark")
 
 
 def test_a_foreign_rule_that_names_a_group_is_taken_away_and_the_foreign_group_stays() -> None:
