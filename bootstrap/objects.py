@@ -20,6 +20,7 @@ from boto3.s3.transfer import TransferConfig
 from bootstrap.below import below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from infra.handlers import cleanup
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -259,7 +260,7 @@ def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> 
 
 
 def delete(client: "S3Client", bucket: str, found: "list[ObjectIdentifierTypeDef]") -> None:
-    """Delete objects, at most 1000. Raises ShoalError with one that S3 keeps: it says so in an answer of success."""
-    answer = client.delete_objects(Bucket=bucket, Delete={"Objects": found, "Quiet": True})
-    for refused in answer.get("Errors") or ():
-        raise ShoalError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")
+    """Delete objects, at most 1000. Raises ShoalError with one that S3 keeps."""
+    for batch in cleanup.batches(found):
+        for refused in cleanup.delete(client, bucket, batch):
+            raise ShoalError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap import objects
 from bootstrap.account import Account, Record
 from bootstrap.errors import ShoalError
+from bootstrap.ownership import UntoldError, read_tags, said
+from infra import topology
+from infra.handlers import cleanup
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
@@ -48,13 +51,30 @@ def empty_bucket(account: Account, bucket: str) -> None:
             continue
         keys: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
         objects.delete(s3, bucket, keys)
-    for upload in account.items("s3", "list_multipart_uploads", "Uploads", Bucket=bucket):
-        s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    for key, upload in cleanup.unfinished_uploads(s3, bucket):
+        s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+
+
+def is_kept(account: Account, bucket: str) -> bool:
+    """Whether a bucket's tag says that its data outlive the stack.
+
+    Raises UntoldError: nobody may empty a bucket whose tags nobody has read.
+    """
+    try:
+        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
+            return False
+        raise UntoldError(f"whether its data are to be kept cannot be read ({said(error)})") from None
+    except BotoCoreError as error:
+        raise UntoldError(f"whether its data are to be kept cannot be read ({said(error)})") from None
+    return tags.get(topology.TAG_KEEP) == "true"
 
 
 def bucket(account: Account, name: str, _record: Record) -> None:
-    """Empty it, and delete it."""
-    empty_bucket(account, name)
+    """Delete it, emptied before; one whose data are kept only if it is empty by itself, of which AWS is the judge."""
+    if not is_kept(account, name):
+        empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
 
 

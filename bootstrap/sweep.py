@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bootstrap import removal
 from bootstrap.account import Account, Record
 from bootstrap.errors import ShoalError
 from bootstrap.kinds import KINDS, Kind, is_going
-from bootstrap.ownership import Claim, UntoldError, read_tags, said
-from infra import topology
+from bootstrap.ownership import Claim, UntoldError, said
 
 LONGEST_SECONDS = 1200.0
 STUCK_SECONDS = 120.0
@@ -133,8 +133,8 @@ def _perhaps(claim: Claim, name: str, identifier: str, record: Record) -> Iterat
             thing.outcome = GOING
         elif kind.delete is None:
             thing.outcome, thing.why = LEFT, "Shoal makes none of these; delete it yourself if you do not need it"
-        elif name == "s3 bucket" and _keeps(claim.account, identifier):
-            thing.outcome, thing.why = KEPT, f"its topology keeps it; to delete it: aws s3 rb --force s3://{identifier}"
+        else:
+            _keep(claim.account, thing)
     except UntoldError as error:
         thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
     yield thing
@@ -144,10 +144,10 @@ def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
     """Whether it is the deployment's, by either witness. Raises UntoldError when none says so and one cannot speak."""
     untold = None
     try:
-        ours = kind.owned(claim, record)
+        ours = bool(record) and kind.owned(claim, record)  # of what no list tells, only the tagging service speaks
     except UntoldError as error:
         ours, untold = False, error
-    if not ours and not any(identifier in (arn, kind.named_by(arn)) for arn in claim.arns):
+    if not ours and identifier not in map(kind.named_by, claim.arns):
         if untold:
             raise untold
         return False
@@ -169,20 +169,17 @@ def _unlisted(claim: Claim) -> Iterator[Thing]:
         yield Thing(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNTOLD, why=why)
 
 
-def _keeps(account: Account, bucket: str) -> bool:
-    """Whether a bucket's tag says that its data outlive the stack, and it holds any.
-
-    Raises UntoldError: nobody may delete a bucket whose tags nobody has read.
-    """
+def _keep(account: Account, thing: Thing) -> None:
+    """Let a bucket stay whose data are kept, if it holds any. Raises UntoldError where nobody can tell."""
+    if thing.kind != "s3 bucket" or not removal.is_kept(account, thing.identifier):
+        return
     try:
-        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
-        return tags.get(topology.TAG_KEEP) == "true" and not is_empty(account, bucket)
-    except ClientError as error:
-        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
-            return False
-        raise UntoldError(f"whether its data are to be kept cannot be read ({said(error)})") from None
-    except BotoCoreError as error:
-        raise UntoldError(f"whether its data are to be kept cannot be read ({said(error)})") from None
+        empty = is_empty(account, thing.identifier)
+    except (BotoCoreError, ClientError) as error:
+        raise UntoldError(f"its data are to be kept, and whether it has any cannot be told ({said(error)})") from None
+    if not empty:
+        why = f"its topology keeps it; to delete it: aws s3 rb --force s3://{thing.identifier}"
+        thing.outcome, thing.why = KEPT, why
 
 
 def _delete(account: Account, thing: Thing) -> None:
@@ -190,9 +187,14 @@ def _delete(account: Account, thing: Thing) -> None:
     assert delete is not None
     thing.outcome = LEFT
     try:
+        _keep(account, thing)  # somebody may have written there since it was found
+        if thing.outcome == KEPT:
+            return
         delete(account, thing.identifier, thing.record)
     except (BotoCoreError, ClientError) as error:
         thing.why = said(error)
+    except UntoldError as error:
+        thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
     except ShoalError as error:
         thing.why = str(error)
     else:

@@ -12,7 +12,7 @@ import shutil
 from argparse import ArgumentParser
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 from pathlib import Path
@@ -162,11 +162,15 @@ def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
 
 @contextmanager
 def _folder_of_its_own(home: Path) -> Iterator[Path]:
-    """A folder in `home` for this merge, gone afterwards; those that killed merges left there are removed first."""
+    """A folder in `home` for this merge, gone afterwards; those that killed merges left there are removed first.
+
+    `home` may be where all users write: what another one's merge left stays.
+    """
     for left in home.glob(f"{_MERGING}*"):
         process = left.name.removeprefix(_MERGING).partition("-")[0]
-        if process.isdecimal() and not _runs(int(process)):
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another merge has removed it, or has ended
+            if process.isdecimal() and left.lstat().st_uid == os.geteuid() and not _runs(int(process)):
+                shutil.rmtree(left, ignore_errors=True)
     folder = Path(mkdtemp(prefix=f"{_MERGING}{os.getpid()}-", dir=home))
     try:
         yield folder
@@ -179,7 +183,7 @@ def _runs(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):  # another's, or no number of a process: not ours to judge
         pass
     return True
 

@@ -1,7 +1,7 @@
 """The folder of one run's work on this machine: claimed by one process, found again by the next, gone when it is done.
 
 The easy mistake is a half-removed folder that looks like finished work. So a folder is renamed before it is removed,
-and its name says which input, settings and code it belongs to.
+and its name says which input, settings and code it belongs to. Anybody who may write beside it can know that name too.
 """
 
 import fcntl
@@ -28,8 +28,8 @@ def work_folder(
 
     It is gone afterwards, and `home` too where it was not there and stays empty. But where the work fails for a reason
     that may pass, and `has_finished` something, it stays, and the error says where. What runs of other names left in
-    `home` is removed. `private`: others may write where `home` lies, so it has to be this user's alone. Raises
-    DataError when the folder cannot be made, is not private, or another process works in it.
+    `home` is removed. The folder is this user's alone. `private`: others may write where `home` lies, so that has to be
+    so too. Raises DataError when either cannot be made or is not private, or another process works in the folder.
     """
     folder = home / f".shoal-work-{name}"
     if home.exists() and not home.is_dir():
@@ -48,7 +48,7 @@ def work_folder(
                     f"another run works on the same input in {home}; wait for it, or choose another --output"
                 )
             with _written(home):
-                folder.mkdir(exist_ok=True)
+                private_folder(folder, "choose another --output")
             try:
                 yield folder
             except (DataError, JobError) as error:
@@ -97,7 +97,7 @@ def _remove(folder: Path) -> None:
 def _claimed(folder: Path) -> Iterator[bool]:
     """Holds the lock of a folder, which ends with the process; whether it was free."""
     lock = folder.with_name(f"{folder.name}.lock")
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

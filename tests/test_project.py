@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -53,6 +54,35 @@ def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
     assert len(lines) >= len(goals)
     assert [line for line in lines if not line.startswith("setup: ") or len(line) > 80] == []
     assert made.stderr == ""
+
+
+def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_path: Path) -> None:
+    home = tmp_path / "a 'b' \"c\" $(touch canary)`touch canary`;touch canary"
+    (home / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(ROOT / "Makefile", home)
+    for name in ("requirements.txt", "package-lock.json", "pyproject.toml", "bootstrap/emr", "bootstrap/gpu"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, home / name)
+    (home / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    told = subprocess.run(
+        ["make", "-n", "--no-print-directory", "setup"], cwd=home, capture_output=True, text=True, check=True
+    ).stdout
+    assert "canary" not in told
+    (writes,) = (line for line in told.splitlines() if line.endswith("> .venv/bin/cdk"))
+    subprocess.run(["sh", "-c", writes], cwd=home, check=True)
+    node = home / ".venv" / "bin" / "node"
+    node.write_text('#!/bin/sh\nprintf "%s\\n" "${PATH%:here}" "$@"\n')
+    node.chmod(0o755)
+    command = ["sh", home / ".venv" / "bin" / "cdk", "synth", "a b"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": "here"}, executable="/bin/sh", capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [
+        str(home / ".venv" / "bin"),
+        str(home / "node_modules" / "aws-cdk" / "bin" / "cdk"),
+        "synth",
+        "a b",
+    ]
+    assert list(tmp_path.rglob("canary")) == []
 
 
 def test_the_lock_file_names_no_download_address() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,7 @@ def prepare(folder: Path) -> None:
     """Make the folder, and see that files can be written there. Raises TrainingError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.write_bytes(b"")
-        probe.unlink()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise TrainingError(f"cannot write to {folder}: {error.strerror}; choose another --output") from error
 
@@ -66,7 +65,8 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put `content` under `path`, in place of what was there. Raises TrainingError, and leaves the old file then."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # of a writer that was killed, or a link that would be written through
+        with partial.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

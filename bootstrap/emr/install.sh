@@ -6,7 +6,7 @@ set -euo pipefail
 
 code=$1
 wheels=$2
-printf -v region %q "$3" # for the script that is written below
+region=$3
 root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo
@@ -27,28 +27,31 @@ python3.11 -m venv "$home/venv"
 "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-compile \
     --find-links "$download/wheels" -r "$download/wheels/requirements.txt"
 
+# What the script below is told is quoted for the shell that will read it.
+quoted() { printf %q "$1"; }
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
-export PYTHONPATH=$home/code\${PYTHONPATH:+:\$PYTHONPATH} AWS_REGION=$region AWS_DEFAULT_REGION=$region
+export PYTHONPATH=$(quoted "$home/code")\${PYTHONPATH:+:\$PYTHONPATH}
+export AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")
 # What numba keeps is code that others would run: only the user who installed it may change it. A container of YARN, whose
 # user is another, takes a copy along, which goes with it, as numba passes over a folder that it cannot write to.
-export NUMBA_CACHE_DIR=$home/compiled
+export NUMBA_CACHE_DIR=$(quoted "$home/compiled")
 [ -z "\${CONTAINER_ID:-}" ] || ! copy=\$(mktemp -d -p "\$PWD" compiled.XXXXXX) ||
-    { cp -r $home/compiled/. "\$copy" && export NUMBA_CACHE_DIR=\$copy; }
+    { cp -r $(quoted "$home/compiled/.") "\$copy" && export NUMBA_CACHE_DIR=\$copy; }
 # Many tasks start at once, and the node's metadata service makes some of them wait for credentials.
 export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
 # The root volume is small. Streaming says a folder; other containers of YARN have their own, which goes with them.
-temporary=$root/mnt/tmp
+temporary=$(quoted "$root/mnt/tmp")
 [ -z "\${CONTAINER_ID:-}" ] || temporary=\$PWD
 [ -n "\${TMPDIR:-}" ] || [ ! -w "\$temporary" ] || export TMPDIR=\$temporary
 # Outside of YARN's containers EMR sees no work, and would end the cluster, if nobody touched this file meanwhile.
-if [ -z "\${CONTAINER_ID:-}" ] && [ -d "$root/emr/metricscollector" ]; then
+if [ -z "\${CONTAINER_ID:-}" ] && [ -d $(quoted "$root/emr/metricscollector") ]; then
     while kill -0 \$\$; do
-        $as_root touch "$root/emr/metricscollector/isbusy"
+        $as_root touch $(quoted "$root/emr/metricscollector/isbusy")
         sleep 30
     done </dev/null >/dev/null 2>&1 &
 fi
-exec $home/venv/bin/python "\$@"
+exec $(quoted "$home/venv/bin/python") "\$@"
 RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"
 # YARN's containers may have a shorter PATH than a login.

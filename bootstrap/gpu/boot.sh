@@ -54,8 +54,10 @@ own_disks() {
     fi
     mapfile -t disks < <(readlink -e "$root"/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_* | sort -u)
     for disk in "${disks[@]}"; do
-        # A partition, or a disk with partitions or a file system, is not blank; blkid says 2 of one that is.
+        # A partition, or a disk with partitions or a file system, is not blank; blkid says 2 of one that is, and of one
+        # that it cannot read.
         [ "$(lsblk --noheadings --raw --output TYPE "$disk")" = disk ] || continue
+        head -c 4096 "$disk" >/dev/null || continue
         blkid --probe "$disk" || [ $? != 2 ] || blank+=("$disk")
     done
     [ ${#blank[@]} -gt 0 ] || return 0

@@ -51,7 +51,7 @@ IDENTITIES: Mapping[str, Kind] = {
         owned=asked("iam", "list_policy_tags", "Tags", PolicyArn="Arn"),
         delete=by("iam", "delete_policy", PolicyArn="id"),
         everywhere=True,
-        arn="iam:policy/(.+)",
+        arn="iam:policy/.+",
         cloudformation="AWS::IAM::ManagedPolicy",
     ),
 }

@@ -27,8 +27,9 @@ class Kind:
     """One row of the table.
 
     `identifier` is the record's key of what tells a thing from others of its kind; `arn` a pattern of service and
-    resource as they are in its ARN, with the identifier as its group; `billed` whether it costs money, by use or by
-    the hour; `everywhere` that it belongs to no region; `cloudformation` its type there.
+    resource as they are in its ARN, with the identifier as its group, or without a group where the ARN itself is the
+    identifier; `billed` whether it costs money, by use or by the hour; `everywhere` that it belongs to no region;
+    `cloudformation` its type there.
     """
 
     listing: Listing
@@ -50,7 +51,9 @@ class Kind:
         """The identifier that an ARN names, if it is one of this kind's."""
         _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
         found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
-        return found[1] if found else None
+        if not found:
+            return None
+        return found[1] if found.re.groups else arn
 
 
 def is_going(record: Record) -> bool:

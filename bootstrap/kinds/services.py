@@ -148,7 +148,7 @@ SERVICES: Mapping[str, Kind] = {
         identifier="TopicArn",
         owned=_TOPIC_TAGS,
         delete=by("sns", "delete_topic", TopicArn="id"),
-        arn="sns:([^:]+)",
+        arn="sns:[^:]+",
         cloudformation="AWS::SNS::Topic",
     ),
     "sqs queue": Kind(

@@ -6,9 +6,11 @@ and the stack stands still. So it stops on its own before Lambda stops it.
 """
 
 import json
+import re
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 import boto3
 from botocore.exceptions import ClientError
@@ -16,9 +18,10 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import IpPermissionOutputTypeDef, IpPermissionTypeDef
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+    from mypy_boto3_s3.type_defs import ErrorTypeDef, ObjectIdentifierTypeDef
 
 _RESERVE_MS = 20_000
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
 
@@ -73,23 +76,57 @@ def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
     s3 = boto3.client("s3")
     try:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
-            if milliseconds_left() < _RESERVE_MS:
-                raise UnfinishedError(f"{bucket} still holds objects; delete the stack again to go on.")
             found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
-            if found:
-                _delete(s3, bucket, [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found])
-        for uploads in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
-            for upload in uploads.get("Uploads", []):
-                s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+            for batch in batches({"Key": each["Key"], "VersionId": each["VersionId"]} for each in found):
+                if milliseconds_left() < _RESERVE_MS:
+                    raise UnfinishedError(f"{bucket} still holds objects; delete the stack again to go on.")
+                for refused in delete(s3, bucket, batch):
+                    raise UnfinishedError(f"{bucket} kept {refused['Key']}: {refused['Message']}")
+        for key, upload in unfinished_uploads(s3, bucket):
+            s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
 
 
-def _delete(s3: "S3Client", bucket: str, objects: "list[ObjectIdentifierTypeDef]") -> None:
-    failed = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True}).get("Errors")
-    if failed:
-        raise UnfinishedError(f"{bucket} kept {failed[0]['Key']}: {failed[0]['Message']}")
+def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[ObjectIdentifierTypeDef]]":
+    """What to delete at once: objects with a name that XML cannot carry alone, and all others together.
+
+    One such name in a request makes S3 refuse all of it; and anybody who may write can have chosen it.
+    """
+    together: list[ObjectIdentifierTypeDef] = []
+    for each in objects:
+        if _NOT_IN_XML.search(each["Key"]):
+            yield [each]
+        else:
+            together.append(each)
+    if together:
+        yield together
+
+
+def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") -> "Sequence[ErrorTypeDef]":
+    """Delete one of the batches, of at most 1000; returns what S3 keeps, which it says in an answer of success."""
+    if _NOT_IN_XML.search(batch[0]["Key"]):
+        named: dict[str, Any] = {**batch[0]}
+        s3.delete_object(Bucket=bucket, **named)  # the name is in the address, percent-encoded
+        return ()
+    return s3.delete_objects(Bucket=bucket, Delete={"Objects": batch, "Quiet": True}).get("Errors", ())
+
+
+def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]:
+    """The names and ids of a bucket's unfinished uploads.
+
+    In this list, as in no other of S3, botocore leaves names as they are: those that XML cannot carry come encoded only
+    if that is asked for, and then the marker of the next page comes so too.
+    """
+    marker: dict[str, Any] = {}
+    while True:
+        page = s3.list_multipart_uploads(Bucket=bucket, EncodingType="url", **marker)
+        for upload in page.get("Uploads", ()):
+            yield unquote_plus(upload["Key"]), upload["UploadId"]
+        if not page["IsTruncated"]:
+            return
+        marker = {"KeyMarker": unquote_plus(page["NextKeyMarker"]), "UploadIdMarker": page["NextUploadIdMarker"]}
 
 
 def untie(groups: list[str]) -> None:

@@ -4,9 +4,12 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import boto3
+import pytest
+from botocore.exceptions import ClientError
 
 from infra import topology
 
@@ -106,6 +109,21 @@ def bucket(p: Planter) -> None:
     for body in (b"first", b"second"):
         s3.put_object(Bucket=p.lower, Key="key", Body=body)
     s3.create_multipart_upload(Bucket=p.lower, Key="unfinished")
+
+
+def oddly_named(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """S3, and in it a bucket with old versions and unfinished uploads of which some names are none of XML's."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # the answer to the beginning of such an upload cannot be read
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    for key in ("nodes/\x01a", "nodes/b\uffff", "nodes/\r\n", "plain", "a + b%41&amp;<c>"):
+        for _ in range(2):
+            s3.put_object(Bucket=name, Key=key, Body=b"x")
+        with suppress(ClientError):
+            s3.create_multipart_upload(Bucket=name, Key=key)
+    s3.delete_object(Bucket=name, Key="nodes/\x01a")
+    return s3
 
 
 def function(p: Planter) -> None:

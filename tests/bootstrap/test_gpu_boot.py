@@ -119,6 +119,16 @@ def test_a_disk_that_is_not_blank_is_left_alone(bash: Bash, what: dict[str, obje
     assert made(bash) == []
 
 
+def test_a_disk_that_cannot_be_looked_at_is_not_taken_for_blank(bash: Bash) -> None:
+    device = Path(disk(bash, "nvme1n1"))
+    device.unlink()
+    device.mkdir()  # nobody can read it, not even root
+    bash.add("lsblk", "echo disk")
+    bash.add("blkid", "exit 2")  # it says so of a blank disk and of one that it cannot read
+    own_disks(bash)
+    assert made(bash) == []
+
+
 def test_a_disk_that_cannot_be_mounted_is_not_used(bash: Bash) -> None:
     disk(bash, "nvme1n1")
     bash.add("mount", "exit 32")

@@ -85,6 +85,9 @@ def test_tags_are_read_in_all_of_their_forms(tags: object) -> None:
         ("s3 bucket", "arn:aws:s3:::pile", "pile"),
         ("iam role", "arn:aws:iam::1:role/path/of/name", "name"),
         ("ssm parameter", "arn:aws:ssm:us-east-1:1:parameter/shoal/a/guard", "/shoal/a/guard"),
+        ("sns topic", "arn:aws:sns:us-east-1:1:news", "arn:aws:sns:us-east-1:1:news"),
+        ("sns topic", "arn:aws:sns:us-east-1:1:news:a-subscription", None),
+        ("iam policy", "arn:aws:iam::1:policy/path/of/name", "arn:aws:iam::1:policy/path/of/name"),
         ("instance", "arn:aws:ec2:us-east-1:1:volume/vol-1", None),
     ],
 )

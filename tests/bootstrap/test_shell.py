@@ -171,16 +171,32 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bash: Bash, hostile: str) -> None:
     bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi')
-    bash.run(
-        str(ROOT / "bootstrap" / "emr" / "install.sh"), hostile, hostile, hostile, NODE_ROOT=str(bash.folder / "n")
+    bash.add("sleep", "exec /bin/sleep 0.05")
+    root = bash.folder / hostile
+    bash.run(str(ROOT / "bootstrap" / "emr" / "install.sh"), hostile, hostile, hostile, NODE_ROOT=str(root))
+    assert bash.ended.returncode == 0, bash.ended.stderr
+    for folder in ("emr/metricscollector", "mnt/tmp"):
+        (root / folder).mkdir(parents=True)
+    home = root / "opt" / "shoal"
+    (home / "compiled" / "kept").touch()
+    (home / "venv" / "bin" / "python").write_text(
+        "#!/bin/bash\n"
+        f'printf "%s\\0" "$AWS_DEFAULT_REGION" "$PYTHONPATH" "$TMPDIR" "$NUMBA_CACHE_DIR"/* >{bash.folder}/sees\n'
+        '[ -n "$CONTAINER_ID" ] || for _ in {1..100}; do\n'
+        '[ -e "$NODE_ROOT/emr/metricscollector/isbusy" ] && exit; /bin/sleep 0.05\n'
+        "done\n"
     )
-    made = bash.folder / "n" / "usr" / "local" / "bin" / "shoal-python"
-    (bash.folder / "n" / "opt" / "shoal" / "venv" / "bin" / "python").write_text(
-        f'#!/bin/bash\nprintf "%s\\0" "$AWS_DEFAULT_REGION" >>{bash.folder}/calls\n'
-    )
-    bash.run(str(made))
+    made = root / "usr" / "local" / "bin" / "shoal-python"
+    bash.run(str(made), NODE_ROOT=str(root))
+    sees = (bash.folder / "sees").read_text().split("\0")[:-1]
+    assert sees == [hostile, *map(str, (home / "code", root / "mnt" / "tmp", home / "compiled" / "kept"))]
+    assert (root / "emr" / "metricscollector" / "isbusy").exists()
+    bash.run(str(made), NODE_ROOT=str(root), CONTAINER_ID="container_7")
+    *_, tmpdir, compiled, _ = (bash.folder / "sees").read_text().split("\0")
+    assert tmpdir == str(bash.folder)
+    assert re.fullmatch(rf"{re.escape(str(bash.folder))}/compiled\.\w+/kept", compiled)
+    assert bash.told().count(hostile) >= 2
     assert not bash.hurt()
-    assert bash.told().count(hostile) >= 3
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

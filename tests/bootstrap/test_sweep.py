@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,20 @@ from botocore.exceptions import ClientError
 from bootstrap.account import Account
 from bootstrap.inventory import inventory, left_over
 from bootstrap.kinds import KINDS
-from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, find, sweep
+from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, Thing, find, sweep
 from embedded.aws import EmbeddedAws
+from embedded.faults import Denied, Throttled
 from infra import topology
-from tests.bootstrap.plants import PLANTS, Planter, bucket
+from tests.bootstrap.plants import PLANTS, Planter, bucket, oddly_named
 
 
 @pytest.fixture(scope="module", autouse=True)
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
     with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
         for name, value in embedded.environment.items():
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
-        yield
+        yield embedded
 
 
 def test_what_is_left_of_every_kind_is_deleted_and_the_neighbours_stays() -> None:
@@ -61,6 +63,48 @@ def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
     outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", Account())}
     assert outcomes == {"shoal-keeper-full": (KEPT, False), "shoal-keeper-empty": (DELETED, False)}
     assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
+
+
+def kept_and_empty(name: str) -> Any:
+    """S3, and in it a bucket of the deployment `late` whose data are kept, and that has none."""
+    s3 = boto3.client("s3")
+    kept = [{"Key": topology.TAG_DEPLOYMENT, "Value": "late"}, {"Key": topology.TAG_KEEP, "Value": "true"}]
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
+    return s3
+
+
+def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
+    s3, account, filled = kept_and_empty("shoal-late"), Account(), []
+
+    def fill_once(**_: Any) -> None:
+        if not filled:
+            filled.append(s3.put_object(Bucket="shoal-late", Key="model.pt", Body=b"x"))
+
+    account.session.events.register("before-call.s3.DeleteBucket", fill_once)
+    (bucket,) = sweep("late", account, stuck_seconds=0)
+    assert (bucket.outcome, bucket.costs) == (KEPT, False)
+    assert "aws s3 rb --force s3://shoal-late" in bucket.why
+    s3.delete_object(Bucket="shoal-late", Key="model.pt")
+    assert [thing.outcome for thing in sweep("late", Account())] == [DELETED]
+
+
+def test_a_bucket_whose_tags_nobody_may_read_any_more_is_not_deleted(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3, faults = kept_and_empty("shoal-dark"), []
+
+    def find_then_lose_sight(deployment: str, account: Account) -> list[Thing]:
+        found = find(deployment, account)
+        faults.append(aws.faults.add(Denied(service="s3", operation="GetBucketTagging")))
+        return found
+
+    monkeypatch.setattr("bootstrap.sweep.find", find_then_lose_sight)
+    (bucket,) = sweep("late", Account(), stuck_seconds=0)
+    aws.faults.lift(*faults)
+    assert bucket.outcome == UNTOLD
+    assert "whether its data are to be kept cannot be read" in bucket.why
+    s3.delete_bucket(Bucket="shoal-dark")
 
 
 def test_a_foreign_rule_that_names_a_group_is_taken_away_and_the_foreign_group_stays() -> None:
@@ -102,6 +146,13 @@ def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() ->
     assert "s3://shoal-held/key could not be deleted: Access Denied because object protected" in bucket.why
     s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "OFF"})
     assert [thing.outcome for thing in sweep("held", Account())] == [DELETED]
+
+
+def test_names_that_xml_cannot_carry_keep_no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    s3 = oddly_named("shoal-odd", monkeypatch)
+    s3.put_bucket_tagging(Bucket="shoal-odd", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "odd"}]})
+    (bucket,) = sweep("odd", Account(), stuck_seconds=0)
+    assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
 def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> None:
@@ -167,6 +218,46 @@ def test_a_kind_that_may_not_be_listed_is_not_taken_for_gone() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNTOLD)
     assert "cannot be listed (not you)" in unseen.why
+
+
+class Tagging(Account):
+    """An account of which nothing tells but the tagging service, and that of one thing of every deployment."""
+
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Any]:
+        if (service, parameters.keys()) == ("resourcegroupstaggingapi", {"TagFilters"}):
+            yield {"ResourceTagMappingList": [{"ResourceARN": f"arn:aws:any:{self.region}:000000000000:{operation}"}]}
+
+
+@pytest.fixture(scope="module")
+def tagging() -> Tagging:
+    """One for all tests: making clients takes longer than their answers."""
+    return Tagging()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_things(
+    name: str, tagging: Tagging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_account: Account) -> Iterator[Any]:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
+
+    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", everywhere=False)
+    monkeypatch.setattr("bootstrap.sweep.KINDS", {name: kind})
+    unlisted, named = find("nobody", tagging)
+    assert (unlisted.kind, unlisted.outcome) == (name, UNTOLD)
+    assert (named.kind, named.identifier) == (name, "get_resources")
+
+
+def test_a_topic_that_was_found_by_its_arn_alone_is_deleted_by_it(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    topic = Planter("by-arn").topic()
+    with aws.faults.during(Throttled(service="sns", operation="ListTopics", times=1)):
+        unlisted, named = sweep("by-arn", Account(), stuck_seconds=0)
+    assert (unlisted.kind, unlisted.outcome) == ("sns topic", UNTOLD)
+    assert (named.identifier, named.outcome) == (topic, DELETED)
+    assert find("by-arn", Account()) == []
 
 
 def test_without_the_tagging_service_the_services_own_lists_do() -> None:

@@ -6,14 +6,19 @@ import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from xml.etree.ElementTree import fromstring
+from xml.sax.saxutils import escape
 
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from embedded.aws import EmbeddedAws
 from infra.handlers import cleanup
+from tests.bootstrap.plants import oddly_named
 
 PLENTY = 900_000
 
@@ -183,6 +188,24 @@ def test_an_object_that_cannot_be_deleted_is_a_failure_that_names_it(cloudformat
     s3.put_object_legal_hold(Bucket=bucket, Key="held", VersionId=held, LegalHold={"Status": "OFF"})
     assert cloudformation.ask("Delete", {"Bucket": bucket})["Status"] == "SUCCESS"
     s3.delete_bucket(Bucket=bucket)
+
+
+def test_names_that_xml_cannot_carry_keep_no_bucket_from_going(
+    cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3 = oddly_named("odd-in-a-stack", monkeypatch)
+    assert cloudformation.ask("Delete", {"Bucket": "odd-in-a-stack"})["Reason"] == "Done."
+    assert not s3.list_multipart_uploads(Bucket="odd-in-a-stack").get("Uploads")
+    s3.delete_bucket(Bucket="odd-in-a-stack")
+
+
+@given(st.lists(st.text(min_size=1, max_size=4)))
+def test_every_object_is_in_one_batch_and_a_batch_of_several_is_proper_xml(keys: list[str]) -> None:
+    made = list(cleanup.batches({"Key": key} for key in keys))
+    assert sorted(each["Key"] for batch in made for each in batch) == sorted(keys)
+    for batch in made:
+        if len(batch) > 1:
+            fromstring("<all>" + "".join(escape(each["Key"]) for each in batch) + "</all>")
 
 
 def test_parameters_are_deleted_whichever_of_them_there_are(cloudformation: CloudFormation) -> None:

@@ -21,7 +21,7 @@ from embedded.aws import EmbeddedAws
 from jobs.choose import Choice
 from jobs.merge import Merged, merge, read_merged, run
 from jobs.tally import Tally
-from tests.users import another_users_process, as_another, open_folder
+from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
 CHOICE = Choice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
@@ -231,9 +231,30 @@ def test_the_folder_of_another_users_merge_stays_while_that_runs() -> None:
         ended.mkdir(mode=0o777)
         for path in folder.rglob("*"):
             path.chmod(0o777)
+        if os.geteuid() == 0:
+            os.chown(ended, NOBODY, -1)
         assert as_another(lambda: bool(work.merge(folder / "out").digest == work.digest()))
         assert running.exists()
         assert not ended.exists()
+
+
+def test_a_folder_that_is_named_after_no_process_stays_and_is_in_nobodys_way(work: Work, tmp_path: Path) -> None:
+    planted = work.folder / f"shoal-merging-{'9' * 40}-x"
+    planted.mkdir()
+    assert work.merge(tmp_path / "out").digest == work.digest()
+    assert planted.exists()
+
+
+def test_what_another_user_left_is_not_removed(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = work.folder / f"shoal-merging-{2**22 + 1}-x"
+    theirs.mkdir()
+    other = os.geteuid() + 1
+    with monkeypatch.context() as patch:
+        patch.setattr("jobs.merge.os.geteuid", lambda: other)
+        work.merge(tmp_path / "out")
+    assert theirs.exists()
+    work.merge(tmp_path / "out")
+    assert not theirs.exists()
 
 
 def test_two_merges_at_once_make_one_result(work: Work, tmp_path: Path) -> None:

@@ -58,3 +58,35 @@ def test_a_folder_where_others_may_write_is_used_by_nobody_but_its_user(tmp_path
     ):
         pass
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_link_where_the_folder_should_be_leads_to_no_removal(tmp_path: Path) -> None:
+    home, precious = tmp_path / "out", tmp_path / "precious"
+    (precious / "tasks").mkdir(parents=True)
+    home.mkdir()
+    (home / f".shoal-work-{NAME}").symlink_to(precious)
+    with (
+        pytest.raises(DataError, match=r"is a link, so Shoal does not trust it; remove it, or choose another --output"),
+        work_folder(home, NAME, bool),
+    ):
+        pass
+    assert (precious / "tasks").exists()
+
+
+def test_a_folder_of_the_work_that_others_may_write_to_is_not_taken(tmp_path: Path) -> None:
+    with work_folder(tmp_path, NAME, bool) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert folder.with_name(f"{folder.name}.lock").stat().st_mode & 0o777 == 0o600
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(DataError, match="can be written to by other users"), work_folder(tmp_path, NAME, bool):
+        pass
+
+
+def test_a_link_where_the_lock_should_be_makes_no_file(tmp_path: Path) -> None:
+    home = tmp_path / "out"
+    home.mkdir()
+    (home / f".shoal-work-{NAME}.lock").symlink_to(tmp_path / "made")
+    with pytest.raises(DataError, match=r"cannot write to .*; choose another --output"), work_folder(home, NAME, bool):
+        pass
+    assert not (tmp_path / "made").exists()

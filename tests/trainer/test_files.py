@@ -1,11 +1,11 @@
-"""Whether a run from the beginning may have an output folder."""
+"""Whether a run from the beginning may have an output folder, and what is written there."""
 
 from pathlib import Path
 
 import pytest
 
 from trainer.errors import TrainingError
-from trainer.files import finished_summary, require_free
+from trainer.files import finished_summary, prepare, require_free, write_whole
 
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
 
@@ -82,3 +82,27 @@ def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: st
     if summary is not None:
         (tmp_path / "summary.json").write_text(summary, "utf-8", "surrogateescape")
     assert finished_summary(tmp_path) is None
+
+
+@pytest.mark.parametrize("planted", [".probe", ".summary.json.partial"])
+def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, planted: str) -> None:
+    output, precious = tmp_path / "out", tmp_path / "precious"
+    output.mkdir()
+    precious.write_text("kept")
+    (output / planted).symlink_to(precious)
+    prepare(output)
+    write_whole(output / "summary.json", b"new")
+    assert precious.read_text() == "kept"
+    assert (output / "summary.json").read_bytes() == b"new"
+    assert not (output / "summary.json").is_symlink()
+
+
+def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / ".model.pt.partial").write_text("half of a long model")
+    write_whole(tmp_path / "model.pt", b"model")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("model.pt", "model")]
+
+
+def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:
+    prepare(tmp_path / "new" / "one")
+    assert list((tmp_path / "new" / "one").iterdir()) == []
