@@ -23,7 +23,6 @@ from jobs.settings import add_rating_scale, in_steps
 if TYPE_CHECKING:
     from corpus.settings import Settings
     from jobs.sources import Wanted
-    from trainer.losses import Scale
     from trainer.predict import Model, Prediction
 
 _AT_ONCE = 1 << 18
@@ -139,7 +138,7 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
     from jobs.tally import Tally
     from trainer.predict import predict
 
-    settings, wanted = _how(args, model.loss.scale)
+    settings, wanted = _how(args, model)
     given = look(args.files, wanted, settings)
     for warning in given.understanding.warnings:
         say(f"warning: {warning}")
@@ -159,17 +158,23 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
     report(tally, answers, given, threshold=args.threshold, as_json=args.json)
 
 
-def _how(args: argparse.Namespace, scale: "Scale") -> tuple["Settings", "Wanted"]:
+def _how(args: argparse.Namespace, model: "Model") -> tuple["Settings", "Wanted"]:
     """What ratings mean, as far as that was not said as it was in training; and how files are to be read.
 
-    The scale of a model that learnt half stars is in halves already.
+    The scale of a model is in steps of its own: halves, where it learnt half stars. A model that does not say its
+    steps has a scale in those that are asked for.
     """
     from corpus.settings import Settings
+    from trainer.losses import Scale
 
-    rated = (scale.low, scale.high) != (0, 1)  # what a model of labels has
-    usual, steps = Settings(), 2 if args.half_stars else 1
-    low, high = (scale.low, scale.high) if rated else usual.rating_range
-    positive_from = scale.positive_from if rated else usual.positive_from
+    scale, asked = model.loss.scale, 2 if args.half_stars else 1
+    learnt = model.about.get("rating_steps", asked)
+    if (scale.low, scale.high) == (0, 1):  # what a model of labels has
+        usual = Settings()
+        scale, learnt = Scale(*usual.rating_range, usual.positive_from), usual.rating_steps
+    steps = max(asked, learnt)
+    low, high, positive_from = (value * steps // learnt for value in (scale.low, scale.high, scale.positive_from))
+    fraction = args.rating_fraction or model.about.get("rating_fraction", False)
     try:
         if args.rating_range is not None:
             low, high = (in_steps(rating, steps) for rating in args.rating_range)
@@ -178,10 +183,10 @@ def _how(args: argparse.Namespace, scale: "Scale") -> tuple["Settings", "Wanted"
         settings = Settings(
             rating_steps=steps,
             rating_range=(low, high),
-            rating_fraction=args.rating_fraction,
+            rating_fraction=fraction,
             positive_from=positive_from,
         )
-        return settings, read_wanted(args, (low, high), steps, rating_fraction=args.rating_fraction)
+        return settings, read_wanted(args, (low, high), steps, rating_fraction=fraction)
     except DataError as error:
         raise UsageError(str(error)) from error
 

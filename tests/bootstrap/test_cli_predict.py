@@ -35,14 +35,13 @@ FIVE = [("good lamp", 5), ("bad lamp", 1), ("fair lamp", 2), ("good", 4), ("dull
 ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) -> None:
+    """Write a model that learnt from ratings of this scale."""
     classifier = models.build("lstm", SETTINGS)
     state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
     state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
     state["head.0.weight"][0, 1], state["head.0.weight"][1, 1] = 10.0, -10.0
     state["head.1.weight"][0, 0], state["head.1.weight"][0, 1] = 10.0, -10.0
-    folder = tmp_path_factory.mktemp("model")
     save_model(
         folder / "model.pt",
         name="lstm",
@@ -50,10 +49,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         state=state,
         vocabulary=list(WORDS),
         row_length=8,
-        loss={"kind": "bce", "scale": [1, 5, 4], "positive_weight": 1.0},
+        loss={"kind": "bce", "scale": list(scale), "positive_weight": 1.0},
         stopwords=frozenset({"the"}),
-        about={},
+        about=about,
     )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    save(folder)
     return folder
 
 
@@ -203,6 +208,44 @@ def test_ratings_count_as_positive_as_in_training_unless_that_is_said(told: Call
     (tmp_path / "a.json").write_bytes(json_lines([("good", 3), ("bad", 2)]))
     assert told("a.json")[1]["scores"]["confusion"]["false_positive"] == 1
     assert told("a.json", "--positive-from", "3")[1]["scores"]["confusion"]["true_positive"] == 1
+
+
+HALVES = {"rating_steps": 2, "rating_fraction": True}
+
+
+@pytest.mark.parametrize(
+    ("scale", "about", "ratings", "options"),
+    [
+        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), []),
+        ((1, 10, 7), HALVES, ("3.5/5", "3/5", "2.5", "5/5"), []),
+        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
+        ((1, 10, 7), HALVES, ("5", "4.5", "1", "4.5"), ["--positive-from", "4.5"]),
+        ((1, 10, 7), {}, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
+        ((1, 5, 4), {"rating_steps": 1, "rating_fraction": False}, ("4", "3.5", "1", "5"), ["--half-stars"]),
+    ],
+)
+def test_ratings_are_read_as_the_model_learnt_them(
+    scale: tuple[int, int, int],
+    about: dict[str, Any],
+    ratings: tuple[str, ...],
+    options: list[str],
+    told: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    save(tmp_path, scale, **about)
+    texts = ("good lamp", "good lamp", "bad lamp", "bad lamp")
+    rows = [{"text": text, "rating": rating} for text, rating in zip(texts, ratings, strict=True)]
+    (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, together = told("a.json", "--model", str(tmp_path), *options)
+    assert together["malformed"] == 0
+    confusion = together["scores"]["confusion"]
+    third = int("--positive-from" in options)
+    assert confusion == {
+        "true_positive": 1 + third,
+        "false_positive": 1 - third,
+        "false_negative": 1,
+        "true_negative": 1,
+    }
 
 
 @pytest.fixture
