@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bootstrap.cli.output import say
-from bootstrap.cli.reading import add_reading, read_wanted
+from bootstrap.cli.reading import add_reading, read_wanted, whole_command
 from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
@@ -101,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
         _check_plain(args)
     model = _load(args.model)
     if args.files:
-        _files(args, model)
+        with whole_command(args.typed):
+            _files(args, model)
     else:
         _standard_input(args, model)
     return 0
@@ -135,11 +136,14 @@ def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
 
 def _files(args: argparse.Namespace, model: "Model") -> None:
     from bootstrap.predict import Answers, look, read
+    from jobs.choose import DEFAULT_MAX_MALFORMED
     from jobs.tally import Tally
     from trainer.predict import predict
 
     settings, wanted = _how(args, model)
     given = look(args.files, wanted, settings)
+    if given.not_compared is None:
+        given.understanding.check_ratings(given.settings, DEFAULT_MAX_MALFORMED)
     for warning in given.understanding.warnings:
         say(f"warning: {warning}")
     tally, answers = Tally(), Answers()

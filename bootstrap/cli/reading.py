@@ -5,7 +5,11 @@ review files are understood, and what is not gets an error that names the option
 """
 
 import argparse
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from corpus.errors import DataError
 from jobs.detect import KINDS
 from jobs.sources import Inputs, Wanted
 
@@ -93,3 +97,17 @@ def read_wanted(
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,
     )
+
+
+@contextmanager
+def whole_command(typed: Sequence[str]) -> Iterator[None]:
+    """Where ratings are on another scale, show the whole command that reads them, as `typed` and with more options."""
+    from jobs.scales import ScaleError
+
+    try:
+        yield
+    except ScaleError as error:
+        if not error.options:
+            raise
+        again = [*(word for word in typed if word != "--dry-run"), *error.options]
+        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(again)}") from error

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shlex
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -285,6 +286,20 @@ def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Calla
     assert "a.json.gz is damaged" in err
 
 
+def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
+    said: Callable[..., Any], model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_bytes(json_lines([("good lamp" if n > 6 else "bad lamp", n) for n in range(1, 11)]))
+    status, out, err = said("a.json")
+    assert (status, out) == (1, "")
+    assert "5 of the first 10 ratings are none from 1 to 5" in err
+    again = shlex.split(err.rpartition("type:")[2])
+    assert again == shlex.split(f"shoal predict --model {model} a.json --rating-range 1 10 --positive-from 7")
+    status, out, err = said(*again[4:])
+    assert (status, len(out.splitlines())) == (0, 10)
+    assert "accuracy               100.0%" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
@@ -295,7 +310,7 @@ def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Calla
         (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
         (["a.json", "--positive-from", "9"], 2, "leaves one class within 1 to 5"),
         (["two.csv"], 1, "only '1' was seen; say which by --rating-field 1"),
-        (["broken.json"], 1, "2 of 2 records"),
+        (["broken.json"], 1, "40 of 40 records"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
@@ -303,7 +318,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
 ) -> None:
     as_json(tmp_path)
     (tmp_path / "two.csv").write_text("1,a title,good lamp\n1,another,bad lamp\n")
-    (tmp_path / "broken.json").write_text('{"overall": 9, "text": "a"}\n{"overall": 9, "text": "b"}\n')
+    (tmp_path / "broken.json").write_text('{"overall": 4, "text": 5}\n' * 40)
     found = said(*arguments)
     assert found[0] == status
     assert sentence in found[2]
