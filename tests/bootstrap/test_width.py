@@ -5,6 +5,7 @@ import fcntl
 import io
 import os
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -17,12 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bootstrap import cdk, fleet
 from bootstrap.cli import destroy, status, train, verbs
 from bootstrap.cli.main import main
 from bootstrap.cli.output import summary, table
+from bootstrap.deploy import Order, _interrupted
 from bootstrap.status import NodeGroup, Status
 from bootstrap.sweep import Thing
 from bootstrap.terminal import wrapped
+from infra import topology
 from tests.bootstrap.test_cli_train import QUICK, SLOW, node
 from tests.bootstrap.test_cli_train import summary as trained
 
@@ -45,6 +49,57 @@ def test_a_line_is_broken_between_words_alone(text: str, width: int, indent: str
     made = wrapped(indent + text, width)
     assert made.split() == text.split()
     assert all(len(line) <= width or len(line.split()) == 1 for line in made.split("\n"))
+
+
+COMMAND = "aws ec2 create-default-subnet --region eu-central-1 --availability-zone eu-central-1a --output 'a b'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMAND,
+        f"  {COMMAND}",
+        f"shoal: a default subnet is missing in eu-central-1; make one by: {COMMAND}",
+        f"  error: zone: a network in 3 zones is to be made, CloudFormation names only one; make another: {COMMAND}",
+        f"GPU nodes may still run; to end them sooner, type:\n  {COMMAND}\n  {COMMAND}",
+        f"look at it by: shoal status {'x' * 60}\nor end it by: {COMMAND}",
+        f"to look at it first: shoal status it; to end it: {COMMAND}",
+    ],
+)
+def test_a_command_stays_whole_on_a_line_of_its_own(text: str) -> None:
+    made = wrapped(text, WIDTH)
+    assert made.split() == text.split()
+    lines = [line.strip() for line in made.split("\n")]
+    assert lines.count(COMMAND) == text.count(COMMAND)
+    assert [line for line in lines if len(line) > WIDTH] == [COMMAND] * text.count(COMMAND)
+
+
+def test_a_table_does_not_break_a_command_either() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(WIDTH))
+        made = table([("starter", f"kept; to see more of it, type: {COMMAND}")], ("name", "why"))
+    assert COMMAND in [line.strip() for line in made.split("\n")]
+
+
+def test_what_is_said_of_a_deployment_in_progress_can_be_typed() -> None:
+    wanted = topology.load("starter", cdk.TOPOLOGIES)
+    source = "/home/ada/all of my own topologies/" + "pair-of-nodes-" * 3 + ".yaml"
+    order = Order(wanted=wanted, source=source, deployment="pair", owner="ada")
+    stack = {"StackName": "Shoal-pair", "StackStatus": "CREATE_IN_PROGRESS"}
+    for found in (None, stack):
+        lines = wrapped(_interrupted(order, found), WIDTH).split("\n")
+        typed = [shlex.split(line) for line in lines if line.strip().startswith("shoal deploy")]
+        assert typed == [["shoal", "deploy", source, "--deployment", "pair", "--owner", "ada"]]
+
+
+def test_what_is_said_of_nodes_that_stay_can_be_typed() -> None:
+    names = [f"Shoal-starter-Training{n}-{'0123456789abcdef' * 3}" for n in range(2)]
+    groups = [
+        fleet.NodeGroup(name="g", scaling_group=name, size=1, desired=1, spot=False, stays=False) for name in names
+    ]
+    lines = [line.strip() for line in wrapped(fleet.left_up(groups), WIDTH).split("\n")]
+    commands = [shlex.split(line) for line in lines if line.startswith("aws ")]
+    assert [command[command.index("--auto-scaling-group-name") + 1] for command in commands] == names
 
 
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5), st.booleans())
