@@ -68,19 +68,20 @@ class Answers:
         )
 
 
-def look(files: Sequence[str], wanted: Wanted, settings: Settings) -> Given:
+def look(files: Sequence[str], wanted: Wanted, settings: Settings, *, exclude: Sequence[str] = ()) -> Given:
     """Find the files, and how they are read: with the ratings or labels that they say, or without any.
 
-    `settings` say what ratings mean. Raises DataError for files that cannot be read, or where it is not clear how.
+    `settings` say what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
+    DataError for files that cannot be read, or where it is not clear how.
     """
     try:
-        known = understand(Inputs(files=tuple(files), wanted=wanted))
+        known = understand(Inputs(files=tuple(files), exclude=tuple(exclude), wanted=wanted))
         return Given(understanding=known, settings=known.settings(settings))
     except DataError as error:
         if wanted.rating or wanted.label or wanted.positive_label:
             raise
         try:
-            known = understand(Inputs(unlabelled=tuple(files), wanted=wanted))
+            known = understand(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), wanted=wanted))
         except DataError:
             raise error from None
         return Given(understanding=known, settings=known.settings(settings), not_compared=str(error))

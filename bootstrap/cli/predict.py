@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_plain(args: argparse.Namespace) -> None:
     """Standard input is plain text, and nothing says what is right."""
-    named = ("format", "separator", "text_field", "rating_field", "label_field", "positive_label")
+    named = ("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label")
     for name in (*named, "rating_range", "half_stars", "rating_fraction", "positive_from"):
         if getattr(args, name) not in (None, [], False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files; of standard input each line is a text")
@@ -141,7 +141,7 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
     from trainer.predict import predict
 
     settings, wanted = _how(args, model)
-    given = look(args.files, wanted, settings)
+    given = look(args.files, wanted, settings, exclude=args.exclude)
     if given.not_compared is None:
         given.understanding.check_ratings(given.settings, DEFAULT_MAX_MALFORMED)
     for warning in given.understanding.warnings:

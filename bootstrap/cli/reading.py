@@ -27,7 +27,11 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         ("negative-input", "texts of the negative class"),
     ):
         files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
-    files.add_argument(
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare those that say which of the files are left out, and how the others are read."""
+    parser.add_argument(
         "--exclude",
         nargs="+",
         action="extend",
@@ -36,10 +40,6 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of files or "
         "folders; in quotes",
     )
-
-
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Declare those that say how they are read."""
     reading = parser.add_argument_group(
         "how it is read", "found out from the first lines of each file (`shoal preprocess --dry-run` shows it)"
     )

@@ -197,6 +197,19 @@ def test_malformed_records_have_no_line_and_are_counted(told: Callable[..., Any]
     ]
 
 
+def test_what_cannot_be_read_is_left_out_where_that_is_asked_for(
+    told: Callable[..., Any], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = as_folder(tmp_path)
+    (tmp_path / "many" / "3.json.gz").write_bytes(gzip.compress(json_lines(FIVE))[:15])
+    (tmp_path / "many" / "4.csv").write_text('"fair lamp",2\n"good",4\n')
+    assert main(["predict", "--model", str(model), *files]) == 1
+    assert "leave out by --exclude" in capsys.readouterr().err
+    answers, together = told(*files, "--exclude", "3.json.gz", "*.csv")
+    assert [each["label"] for each in answers] == ANSWERS
+    assert together["records"] == 5
+
+
 def test_texts_without_a_known_word_are_not_scored(told: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(json_lines([*FIVE, ("the", 1)]))
     answers, together = told("a.json")
@@ -305,6 +318,7 @@ def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
     [
         (["absent.json"], 1, "absent.json: no such file"),
         (["--text-field", "x"], 2, "--text-field goes with files"),
+        (["--exclude", "x"], 2, "--exclude goes with files"),
         (["a.json", "--threshold", "nan"], 2, "nan is no probability from 0 to 1"),
         (["a.json", "--threshold", "50%"], 2, "50% is no probability"),
         (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
