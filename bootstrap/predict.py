@@ -100,8 +100,8 @@ def read(given: Given, tally: Tally) -> Iterator[Batch]:
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, codes, tally)
-        if tally.damages():
-            raise _damaged(source)
+        for damage in tally.damages():
+            raise DataError(f"{damage} is damaged, and nobody knows what is lost; download it again")
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
@@ -116,7 +116,7 @@ def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
                 yield text
 
 
-def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[list[str]]:
+def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[Batch]:
     """The lines of plain text, each a text whatever it holds; one that is too long counts as malformed in `tally`."""
     done = 0
     for lines in split_lines(blocks):
@@ -126,16 +126,16 @@ def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[li
         else:
             done += len(lines)
             tally.counts["lines"] += len(lines)
-            yield [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
+            texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
+            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
 
 
 def _plain(source: Source, tally: Tally) -> Iterator[Batch]:
+    before, size, damaged = tally.counts["lines"], 0, False
     try:
-        for texts in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
-            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, texts)))
-    except DamagedArchiveError as error:
-        raise _damaged(source) from error
-
-
-def _damaged(source: Source) -> DataError:
-    return DataError(f"{source.address} is damaged: what follows its last text here is lost; download it again")
+        for batch in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
+            size += batch.raw_bytes
+            yield batch
+    except DamagedArchiveError:
+        damaged = True
+    tally.read(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)

@@ -123,7 +123,7 @@ def _standard_input(args: argparse.Namespace, model: "Model") -> None:
     from trainer.predict import predict
 
     tally = Tally()
-    for texts in plain_texts(_as_they_come(sys.stdin.buffer), "standard input", tally):
+    for texts, _, _ in plain_texts(_as_they_come(sys.stdin.buffer), "standard input", tally):
         _print(texts, predict(model, texts, args.threshold), as_json=args.json)
     if tally.counts["malformed"]:
         report(tally, Answers(), threshold=args.threshold, as_json=args.json)
