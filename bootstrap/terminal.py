@@ -17,10 +17,12 @@ _ENDS_IN_COMMAND = re.compile(rf"(.*\S:) ((?:{'|'.join(_COMMANDS)}).+)")
 
 def columns(stream: TextIO) -> int | None:
     """How many letters fit into a line there: as COLUMNS says, or the terminal; None where it is none."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
     try:
+        if not stream.isatty():
+            return None
+        given = os.environ.get("COLUMNS", "")
+        if given.isdecimal() and int(given):
+            return int(given)
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError, UnsupportedOperation):
         return None

@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap import cdk, fleet
-from bootstrap.cli import destroy, status, train, verbs
+from bootstrap.cli import dataset, destroy, output, status, train, verbs
 from bootstrap.cli.main import main
 from bootstrap.cli.output import summary, table
 from bootstrap.deploy import Order, _interrupted
 from bootstrap.status import NodeGroup, Status
 from bootstrap.sweep import Thing
-from bootstrap.terminal import wrapped
+from bootstrap.terminal import columns, wrapped
 from infra import topology
 from tests.bootstrap.test_cli_train import QUICK, SLOW, node
 from tests.bootstrap.test_cli_train import summary as trained
@@ -41,7 +41,10 @@ def too_long(text: str) -> list[str]:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    """What is printed is for a terminal of 80 columns, whatever it is caught by."""
+    monkeypatch.setenv("COLUMNS", str(WIDTH))  # argparse looks there
+    for module in (output, dataset):
+        monkeypatch.setattr(module, "columns", lambda _: WIDTH)
 
 
 @given(WORDS, st.integers(1, 30), st.sampled_from(["", "  "]))
@@ -76,7 +79,7 @@ def test_a_command_stays_whole_on_a_line_of_its_own(text: str) -> None:
 
 def test_a_table_does_not_break_a_command_either() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", str(WIDTH))
+        patch.setattr(output, "columns", lambda _: WIDTH)
         made = table([("starter", f"kept; to see more of it, type: {COMMAND}")], ("name", "why"))
     assert COMMAND in [line.strip() for line in made.split("\n")]
 
@@ -105,7 +108,7 @@ def test_what_is_said_of_nodes_that_stay_can_be_typed() -> None:
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5), st.booleans())
 def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], headed: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "40")
+        patch.setattr(output, "columns", lambda _: 40)
         made = table(rows, ("a head", "b", "c") if headed else ())
     words = sorted(word for row in rows for cell in row for word in cell.split())
     assert sorted(made.split())[: len(words)] == words or set(words) <= set(made.split())
@@ -114,8 +117,18 @@ def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], head
 
 
 def test_what_nobody_looks_at_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
     assert table([("name", "word " * 40)], stream=io.StringIO()) == "name  " + ("word " * 40).rstrip()
+
+
+@pytest.mark.parametrize("given", ["40", "0", ""])
+def test_a_terminal_is_as_wide_as_columns_says_and_a_file_is_not(
+    given: str, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", given)
+    with open(terminal[1], "w", closefd=False) as screen, (tmp_path / "file").open("w") as file:
+        assert columns(screen) == (40 if given == "40" else WIDTH)
+        assert columns(file) is None
 
 
 @pytest.mark.usefixtures("narrow")
