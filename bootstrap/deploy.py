@@ -7,6 +7,7 @@ after, and never remembered. Why it failed, and what becomes of that, is in `fai
 import datetime
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -279,10 +280,12 @@ def _begun(cloudformation: Any, name: str) -> Stack | None:
 
 
 def _interrupted(order: Order, stack: Stack | None) -> str:
-    again = f"shoal deploy {order.wanted.name} --deployment {order.deployment}"
+    again = shlex.join(["shoal", "deploy", order.source, "--deployment", order.deployment, "--owner", order.owner])
     if stacks.claim(stack) is None:
         return f"nothing was created; begin again by: {again}"
     return (
-        f"CloudFormation goes on with {order.stack_name}; look at it by `shoal status {order.deployment}`, take it up "
-        f"again by `{again}`, or end it by `shoal destroy {order.deployment}`"
+        f"CloudFormation goes on with {order.stack_name}\n"
+        f"look at it by: shoal status {order.deployment}\n"
+        f"take it up again by: {again}\n"
+        f"end it by: shoal destroy {order.deployment}"
     )

@@ -114,12 +114,13 @@ def lower(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
 
 def left_up(still_up: Sequence[NodeGroup]) -> str:
     """What to say of groups that could not be lowered; of those that stay anyway nothing."""
-    commands = "; ".join(
+    commands = [
         shlex.join([*_LOWER, "--auto-scaling-group-name", group.scaling_group]) for group in still_up if not group.stays
-    )
+    ]
     return (
         "GPU nodes may still run, and cost money, because AWS could not be reached; the deployment's guard ends them "
-        f"when they have had no work for a while; to end them sooner, type: {commands}"
+        "when they have had no work for a while; to end them sooner, type:"
+        + "".join(f"\n  {each}" for each in commands)
     )
 
 

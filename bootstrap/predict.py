@@ -68,19 +68,20 @@ class Answers:
         )
 
 
-def look(files: Sequence[str], wanted: Wanted, settings: Settings) -> Given:
+def look(files: Sequence[str], wanted: Wanted, settings: Settings, *, exclude: Sequence[str] = ()) -> Given:
     """Find the files, and how they are read: with the ratings or labels that they say, or without any.
 
-    `settings` say what ratings mean. Raises DataError for files that cannot be read, or where it is not clear how.
+    `settings` say what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
+    DataError for files that cannot be read, or where it is not clear how.
     """
     try:
-        known = understand(Inputs(files=tuple(files), wanted=wanted))
+        known = understand(Inputs(files=tuple(files), exclude=tuple(exclude), wanted=wanted))
         return Given(understanding=known, settings=known.settings(settings))
     except DataError as error:
         if wanted.rating or wanted.label or wanted.positive_label:
             raise
         try:
-            known = understand(Inputs(unlabelled=tuple(files), wanted=wanted))
+            known = understand(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), wanted=wanted))
         except DataError:
             raise error from None
         return Given(understanding=known, settings=known.settings(settings), not_compared=str(error))
@@ -99,8 +100,8 @@ def read(given: Given, tally: Tally) -> Iterator[Batch]:
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, codes, tally)
-        if tally.damages():
-            raise _damaged(source)
+        for damage in tally.damages():
+            raise DataError(f"{damage} is damaged, and nobody knows what is lost; download it again")
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
@@ -115,7 +116,7 @@ def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
                 yield text
 
 
-def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[list[str]]:
+def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[Batch]:
     """The lines of plain text, each a text whatever it holds; one that is too long counts as malformed in `tally`."""
     done = 0
     for lines in split_lines(blocks):
@@ -125,16 +126,16 @@ def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[li
         else:
             done += len(lines)
             tally.counts["lines"] += len(lines)
-            yield [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
+            texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
+            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
 
 
 def _plain(source: Source, tally: Tally) -> Iterator[Batch]:
+    before, size, damaged = tally.counts["lines"], 0, False
     try:
-        for texts in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
-            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, texts)))
-    except DamagedArchiveError as error:
-        raise _damaged(source) from error
-
-
-def _damaged(source: Source) -> DataError:
-    return DataError(f"{source.address} is damaged: what follows its last text here is lost; download it again")
+        for batch in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
+            size += batch.raw_bytes
+            yield batch
+    except DamagedArchiveError:
+        damaged = True
+    tally.read(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)

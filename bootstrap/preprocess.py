@@ -115,8 +115,8 @@ def preprocess(
         else:
             whose = "" if own else ", which another command began,"
             say(
-                f"run {run}{whose} goes on; the same command follows it again, and `aws emr "
-                f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}` cancels its steps"
+                f"run {run}{whose} goes on; the same command follows it again; to cancel its steps, type: aws emr "
+                f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}"
             )
         raise
     except (DataError, ShoalError) as error:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from corpus.errors import DataError
 from corpus.formats import JSON_NUMBER, Codes, MalformedLineError
 from corpus.settings import Settings
+from jobs.settings import in_steps
 
 _HIGHEST = (5, 10, 100)
 _FRACTION = re.compile(r"([0-9.]+) */ *([0-9]+)", re.ASCII)
@@ -41,7 +42,7 @@ def check_scale(values: Counter[str], settings: Settings, max_malformed: float) 
     if not bad or bad.total() / values.total() <= max_malformed:
         return
     rare = values.total() * _RARE
-    options = _options([value for value, count in values.items() if count >= rare])
+    options = _options([value for value, count in values.items() if count >= rare], settings)
     listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in bad.most_common(_SHOWN))
     low, high = map(settings.in_units, settings.rating_range)
     way = "" if options else "; name another field by --rating-field, or by --label-field if these are labels"
@@ -66,8 +67,9 @@ class _Rating(NamedTuple):
     out_of: int | None
 
 
-def _options(values: Sequence[str]) -> tuple[str, ...]:
-    """The options that would read all of the values, but for words; none where they are on no usual scale."""
+def _options(values: Sequence[str], asked: Settings) -> tuple[str, ...]:
+    """The options that would read all of the values, but for words, besides those that were asked for; none where they
+    are on no usual scale, or on one that no dataset can have."""
     found = [each for each in map(_rating, values) if each is not None]
     fractions = {each.out_of for each in found if each.out_of is not None}
     numbers = [each.value for each in found]
@@ -77,13 +79,19 @@ def _options(values: Sequence[str]) -> tuple[str, ...]:
     high = next(iter(fractions), None) or next((each for each in _HIGHEST if max(numbers) <= each), None)
     if high is None or max(numbers) > high or min(numbers) < 0 or any(number * 2 % 1 for number in numbers):
         return ()
-    low = f"{min(min(numbers), 1):g}"
-    positive = high * 3 // 5 + 1
+    low, positive = min(*numbers, 1), high * 3 // 5 + 1
+    steps = 2 if halves else asked.rating_steps
+    scale = (in_steps(low, steps), in_steps(high, steps))
+    try:
+        Settings(rating_steps=steps, rating_range=scale, positive_from=in_steps(positive, steps))
+    except DataError:
+        return ()
+    before = [value / asked.rating_steps for value in asked.rating_range]
     return (
-        *(["--half-stars"] if halves else []),
-        *(["--rating-fraction"] if fractions else []),
-        *(["--rating-range", low, str(high)] if (low, high) != ("1", Settings().rating_range[1]) else []),
-        *(["--positive-from", str(positive)] if high != Settings().rating_range[1] else []),
+        *(["--half-stars"] if steps > asked.rating_steps else []),
+        *(["--rating-fraction"] if fractions and not asked.rating_fraction else []),
+        *(["--rating-range", f"{low:g}", str(high)] if [low, high] != before else []),
+        *(["--positive-from", str(positive)] if high != before[1] else []),
     )
 
 

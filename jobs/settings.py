@@ -151,6 +151,7 @@ def _rating(text: str) -> float:
 
 
 def in_steps(rating: float, steps: int) -> int:
+    """A rating in stars as a number of steps, of which a star has so many. Raises DataError where it is none."""
     if not isfinite(rating) or rating * steps % 1:
         further = (
             "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"

@@ -120,6 +120,10 @@ class Data:
     stopwords: frozenset[str]
     row_length: int
     scale: Scale
+    rating_steps: int
+    """How many steps of the scale a star has: 2 where there are half stars."""
+    rating_fraction: bool
+    """Whether ratings could also be written as fractions of the largest."""
     digest: str
 
     def balancing_weight(self) -> float:
@@ -167,6 +171,8 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
             stopwords=dataset.stopwords,
             row_length=dataset.settings.row_length,
             scale=_scale(dataset),
+            rating_steps=dataset.settings.rating_steps,
+            rating_fraction=dataset.settings.rating_fraction,
             digest=dataset.digest,
         )
 

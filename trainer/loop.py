@@ -389,7 +389,13 @@ class _Run:
             vocabulary=self.data.vocabulary,
             stopwords=self.data.stopwords,
             row_length=self.data.row_length,
-            about={"dataset": self.data.digest, "epoch": best["epoch"], "test": best["test"]},
+            about={
+                "dataset": self.data.digest,
+                "epoch": best["epoch"],
+                "test": best["test"],
+                "rating_steps": self.data.rating_steps,
+                "rating_fraction": self.data.rating_fraction,
+            },
         )
 
     @property

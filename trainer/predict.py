@@ -63,7 +63,9 @@ class Model:
     stopwords: frozenset[str]
     row_length: int
     about: dict[str, Any]
-    """Where it comes from: the dataset's digest, the epoch (from 1), its measures on the test set."""
+    """Where it comes from: the dataset's digest, the epoch (from 1), its measures on the test set. How ratings were
+    written there: `rating_steps`, how many steps of the scale a star has, and `rating_fraction`, as in the dataset's
+    settings; files of before have neither."""
 
 
 def save_model(
@@ -129,6 +131,7 @@ def _model(content: dict[str, Any]) -> Model:
             raise DamagedError(f"it has no {name}, or one of another type")
     vocabulary, stopwords = (_words(content[name]) for name in ("vocabulary", "stopwords"))
     require_fields(Settings, {"row_length": content["row_length"]})
+    _check_ratings(content["about"])
     loss = Loss.of(content["loss"])
     settings = _settings(content["name"], content["settings"])
     if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
@@ -160,6 +163,11 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if config.model_settings(words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
+
+
+def _check_ratings(about: dict[str, Any]) -> None:
+    """Refuse what does not say how ratings are written as a dataset's settings do."""
+    Settings.of({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
 
 
 def _words(found: list[Any]) -> list[str]:

@@ -82,7 +82,8 @@ def _width(cell: str) -> int:
 
 
 def _longest_word(cell: str) -> int:
-    return max(map(len, cell.split()), default=0)
+    """Commands, which stay whole, are such words, too."""
+    return _width(wrapped(cell, 1))
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:

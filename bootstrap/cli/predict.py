@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bootstrap.cli.output import say
-from bootstrap.cli.reading import add_reading, read_wanted
+from bootstrap.cli.reading import add_reading, read_wanted, whole_command
 from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
@@ -23,7 +23,6 @@ from jobs.settings import add_rating_scale, in_steps
 if TYPE_CHECKING:
     from corpus.settings import Settings
     from jobs.sources import Wanted
-    from trainer.losses import Scale
     from trainer.predict import Model, Prediction
 
 _AT_ONCE = 1 << 18
@@ -102,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
         _check_plain(args)
     model = _load(args.model)
     if args.files:
-        _files(args, model)
+        with whole_command(args.typed):
+            _files(args, model)
     else:
         _standard_input(args, model)
     return 0
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_plain(args: argparse.Namespace) -> None:
     """Standard input is plain text, and nothing says what is right."""
-    named = ("format", "separator", "text_field", "rating_field", "label_field", "positive_label")
+    named = ("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label")
     for name in (*named, "rating_range", "half_stars", "rating_fraction", "positive_from"):
         if getattr(args, name) not in (None, [], False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files; of standard input each line is a text")
@@ -123,7 +123,7 @@ def _standard_input(args: argparse.Namespace, model: "Model") -> None:
     from trainer.predict import predict
 
     tally = Tally()
-    for texts in plain_texts(_as_they_come(sys.stdin.buffer), "standard input", tally):
+    for texts, _, _ in plain_texts(_as_they_come(sys.stdin.buffer), "standard input", tally):
         _print(texts, predict(model, texts, args.threshold), as_json=args.json)
     if tally.counts["malformed"]:
         report(tally, Answers(), threshold=args.threshold, as_json=args.json)
@@ -136,11 +136,14 @@ def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
 
 def _files(args: argparse.Namespace, model: "Model") -> None:
     from bootstrap.predict import Answers, look, read
+    from jobs.choose import DEFAULT_MAX_MALFORMED
     from jobs.tally import Tally
     from trainer.predict import predict
 
-    settings, wanted = _how(args, model.loss.scale)
-    given = look(args.files, wanted, settings)
+    settings, wanted = _how(args, model)
+    given = look(args.files, wanted, settings, exclude=args.exclude)
+    if given.not_compared is None:
+        given.understanding.check_ratings(given.settings, DEFAULT_MAX_MALFORMED)
     for warning in given.understanding.warnings:
         say(f"warning: {warning}")
     tally, answers = Tally(), Answers()
@@ -159,17 +162,23 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
     report(tally, answers, given, threshold=args.threshold, as_json=args.json)
 
 
-def _how(args: argparse.Namespace, scale: "Scale") -> tuple["Settings", "Wanted"]:
+def _how(args: argparse.Namespace, model: "Model") -> tuple["Settings", "Wanted"]:
     """What ratings mean, as far as that was not said as it was in training; and how files are to be read.
 
-    The scale of a model that learnt half stars is in halves already.
+    The scale of a model is in steps of its own: halves, where it learnt half stars. A model that does not say its
+    steps has a scale in those that are asked for.
     """
     from corpus.settings import Settings
+    from trainer.losses import Scale
 
-    rated = (scale.low, scale.high) != (0, 1)  # what a model of labels has
-    usual, steps = Settings(), 2 if args.half_stars else 1
-    low, high = (scale.low, scale.high) if rated else usual.rating_range
-    positive_from = scale.positive_from if rated else usual.positive_from
+    scale, asked = model.loss.scale, 2 if args.half_stars else 1
+    learnt = model.about.get("rating_steps", asked)
+    if (scale.low, scale.high) == (0, 1):  # what a model of labels has
+        usual = Settings()
+        scale, learnt = Scale(*usual.rating_range, usual.positive_from), usual.rating_steps
+    steps = max(asked, learnt)
+    low, high, positive_from = (value * steps // learnt for value in (scale.low, scale.high, scale.positive_from))
+    fraction = args.rating_fraction or model.about.get("rating_fraction", False)
     try:
         if args.rating_range is not None:
             low, high = (in_steps(rating, steps) for rating in args.rating_range)
@@ -178,10 +187,10 @@ def _how(args: argparse.Namespace, scale: "Scale") -> tuple["Settings", "Wanted"
         settings = Settings(
             rating_steps=steps,
             rating_range=(low, high),
-            rating_fraction=args.rating_fraction,
+            rating_fraction=fraction,
             positive_from=positive_from,
         )
-        return settings, read_wanted(args, (low, high), steps, rating_fraction=args.rating_fraction)
+        return settings, read_wanted(args, (low, high), steps, rating_fraction=fraction)
     except DataError as error:
         raise UsageError(str(error)) from error
 

@@ -2,15 +2,12 @@
 
 import argparse
 import os
-import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.made import result, warnings
 from bootstrap.cli.named import account_of, add_where, checked
 from bootstrap.cli.output import add_json, say, show
-from bootstrap.cli.reading import add_inputs, add_reading, read_inputs
+from bootstrap.cli.reading import add_inputs, add_reading, read_inputs, whole_command
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -102,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     except DataError as error:
         raise UsageError(str(error)) from error
     _check(args)
-    with _whole_command(args.typed):
+    with whole_command(args.typed):
         if args.dry_run:
             _preview(args, inputs, settings)
             return 0
@@ -128,20 +125,6 @@ def _check(args: argparse.Namespace) -> None:
     if args.runner not in (None, *_RUNNERS[where]):
         raise UsageError(f"--runner {args.runner} does not go with --{where}; choose {' or '.join(_RUNNERS[where])}")
     args.runner = args.runner or _RUNNERS[where][0]
-
-
-@contextmanager
-def _whole_command(typed: Sequence[str]) -> Iterator[None]:
-    """Where ratings are on another scale, show the whole command that reads them."""
-    from jobs.scales import ScaleError
-
-    try:
-        yield
-    except ScaleError as error:
-        if not error.options:
-            raise
-        again = [*(word for word in typed if word != "--dry-run"), *error.options]
-        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(again)}") from error
 
 
 def _here(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "Merged":

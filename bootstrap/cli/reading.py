@@ -5,7 +5,11 @@ review files are understood, and what is not gets an error that names the option
 """
 
 import argparse
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from corpus.errors import DataError
 from jobs.detect import KINDS
 from jobs.sources import Inputs, Wanted
 
@@ -23,7 +27,11 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         ("negative-input", "texts of the negative class"),
     ):
         files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
-    files.add_argument(
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Declare those that say which of the files are left out, and how the others are read."""
+    parser.add_argument(
         "--exclude",
         nargs="+",
         action="extend",
@@ -32,10 +40,6 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of files or "
         "folders; in quotes",
     )
-
-
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Declare those that say how they are read."""
     reading = parser.add_argument_group(
         "how it is read", "found out from the first lines of each file (`shoal preprocess --dry-run` shows it)"
     )
@@ -93,3 +97,17 @@ def read_wanted(
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,
     )
+
+
+@contextmanager
+def whole_command(typed: Sequence[str]) -> Iterator[None]:
+    """Where ratings are on another scale, show the whole command that reads them, as `typed` and with more options."""
+    from jobs.scales import ScaleError
+
+    try:
+        yield
+    except ScaleError as error:
+        if not error.options:
+            raise
+        again = [*(word for word in typed if word != "--dry-run"), *error.options]
+        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(again)}") from error

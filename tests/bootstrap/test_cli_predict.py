@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shlex
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -35,14 +36,13 @@ FIVE = [("good lamp", 5), ("bad lamp", 1), ("fair lamp", 2), ("good", 4), ("dull
 ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) -> None:
+    """Write a model that learnt from ratings of this scale."""
     classifier = models.build("lstm", SETTINGS)
     state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
     state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
     state["head.0.weight"][0, 1], state["head.0.weight"][1, 1] = 10.0, -10.0
     state["head.1.weight"][0, 0], state["head.1.weight"][0, 1] = 10.0, -10.0
-    folder = tmp_path_factory.mktemp("model")
     save_model(
         folder / "model.pt",
         name="lstm",
@@ -50,10 +50,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         state=state,
         vocabulary=list(WORDS),
         row_length=8,
-        loss={"kind": "bce", "scale": [1, 5, 4], "positive_weight": 1.0},
+        loss={"kind": "bce", "scale": list(scale), "positive_weight": 1.0},
         stopwords=frozenset({"the"}),
-        about={},
+        about=about,
     )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    save(folder)
     return folder
 
 
@@ -191,6 +197,19 @@ def test_malformed_records_have_no_line_and_are_counted(told: Callable[..., Any]
     ]
 
 
+def test_what_cannot_be_read_is_left_out_where_that_is_asked_for(
+    told: Callable[..., Any], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = as_folder(tmp_path)
+    (tmp_path / "many" / "3.json.gz").write_bytes(gzip.compress(json_lines(FIVE))[:15])
+    (tmp_path / "many" / "4.csv").write_text('"fair lamp",2\n"good",4\n')
+    assert main(["predict", "--model", str(model), *files]) == 1
+    assert "leave out by --exclude" in capsys.readouterr().err
+    answers, together = told(*files, "--exclude", "3.json.gz", "*.csv")
+    assert [each["label"] for each in answers] == ANSWERS
+    assert together["records"] == 5
+
+
 def test_texts_without_a_known_word_are_not_scored(told: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(json_lines([*FIVE, ("the", 1)]))
     answers, together = told("a.json")
@@ -203,6 +222,44 @@ def test_ratings_count_as_positive_as_in_training_unless_that_is_said(told: Call
     (tmp_path / "a.json").write_bytes(json_lines([("good", 3), ("bad", 2)]))
     assert told("a.json")[1]["scores"]["confusion"]["false_positive"] == 1
     assert told("a.json", "--positive-from", "3")[1]["scores"]["confusion"]["true_positive"] == 1
+
+
+HALVES = {"rating_steps": 2, "rating_fraction": True}
+
+
+@pytest.mark.parametrize(
+    ("scale", "about", "ratings", "options"),
+    [
+        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), []),
+        ((1, 10, 7), HALVES, ("3.5/5", "3/5", "2.5", "5/5"), []),
+        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
+        ((1, 10, 7), HALVES, ("5", "4.5", "1", "4.5"), ["--positive-from", "4.5"]),
+        ((1, 10, 7), {}, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
+        ((1, 5, 4), {"rating_steps": 1, "rating_fraction": False}, ("4", "3.5", "1", "5"), ["--half-stars"]),
+    ],
+)
+def test_ratings_are_read_as_the_model_learnt_them(
+    scale: tuple[int, int, int],
+    about: dict[str, Any],
+    ratings: tuple[str, ...],
+    options: list[str],
+    told: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    save(tmp_path, scale, **about)
+    texts = ("good lamp", "good lamp", "bad lamp", "bad lamp")
+    rows = [{"text": text, "rating": rating} for text, rating in zip(texts, ratings, strict=True)]
+    (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, together = told("a.json", "--model", str(tmp_path), *options)
+    assert together["malformed"] == 0
+    confusion = together["scores"]["confusion"]
+    third = int("--positive-from" in options)
+    assert confusion == {
+        "true_positive": 1 + third,
+        "false_positive": 1 - third,
+        "false_negative": 1,
+        "true_negative": 1,
+    }
 
 
 @pytest.fixture
@@ -239,7 +296,52 @@ def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Calla
     status, out, err = said("a.json.gz")
     assert status == 1
     assert out.startswith("positive\t")
-    assert "a.json.gz is damaged" in err
+    read = len(out.splitlines())
+    assert f"a.json.gz (lines that can be read: {read}; bytes of them: " in err
+    assert ") is damaged, and nobody knows what is lost; download it again" in err
+
+
+def test_a_damaged_archive_of_plain_text_says_what_could_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
+    noise = b"".join(b"good %x\n" % (n * 7919 % 10007) for n in range(5000))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(noise)[:-2000])
+    status, out, err = said("a.txt.gz")
+    read = out.splitlines()
+    size = sum(len(line.rpartition("\t")[2]) + 1 for line in read)
+    assert (status, bool(read)) == (1, True)
+    assert f"a.txt.gz (lines that can be read: {len(read):,}; bytes of them: {size:,}) is damaged, and nobody" in err
+
+
+def test_parquet_that_is_damaged_in_its_middle_is_answered_about_the_rest(
+    said: Callable[..., Any], tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": [f"good lamp {n}" for n in range(6_000)], "rating": [5] * 6_000})
+    parquet.write_table(table, path, row_group_size=2_000, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    start = parquet.read_metadata(path).row_group(1).column(0).data_page_offset
+    content[start : start + 16] = b"\xff" * 16
+    path.write_bytes(content)
+    status, out, err = said("a.parquet")
+    assert (status, len(out.splitlines())) == (1, 4_000)
+    assert "good lamp 5999" in out
+    assert "a.parquet (lines that can be read: 4,000; bytes of them: " in err
+
+
+def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
+    said: Callable[..., Any], model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_bytes(json_lines([("good lamp" if n > 6 else "bad lamp", n) for n in range(1, 11)]))
+    status, out, err = said("a.json")
+    assert (status, out) == (1, "")
+    assert "5 of the first 10 ratings are none from 1 to 5" in err
+    again = shlex.split(err.rpartition("type:")[2])
+    assert again == shlex.split(f"shoal predict --model {model} a.json --rating-range 1 10 --positive-from 7")
+    status, out, err = said(*again[4:])
+    assert (status, len(out.splitlines())) == (0, 10)
+    assert "accuracy               100.0%" in err
 
 
 @pytest.mark.parametrize(
@@ -247,12 +349,13 @@ def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Calla
     [
         (["absent.json"], 1, "absent.json: no such file"),
         (["--text-field", "x"], 2, "--text-field goes with files"),
+        (["--exclude", "x"], 2, "--exclude goes with files"),
         (["a.json", "--threshold", "nan"], 2, "nan is no probability from 0 to 1"),
         (["a.json", "--threshold", "50%"], 2, "50% is no probability"),
         (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
         (["a.json", "--positive-from", "9"], 2, "leaves one class within 1 to 5"),
         (["two.csv"], 1, "only '1' was seen; say which by --rating-field 1"),
-        (["broken.json"], 1, "2 of 2 records"),
+        (["broken.json"], 1, "40 of 40 records"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
@@ -260,7 +363,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
 ) -> None:
     as_json(tmp_path)
     (tmp_path / "two.csv").write_text("1,a title,good lamp\n1,another,bad lamp\n")
-    (tmp_path / "broken.json").write_text('{"overall": 9, "text": "a"}\n{"overall": 9, "text": "b"}\n')
+    (tmp_path / "broken.json").write_text('{"overall": 4, "text": 5}\n' * 40)
     found = said(*arguments)
     assert found[0] == status
     assert sentence in found[2]

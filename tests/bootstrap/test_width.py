@@ -5,6 +5,7 @@ import fcntl
 import io
 import os
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -17,12 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.cli import destroy, status, train, verbs
+from bootstrap import cdk, fleet
+from bootstrap.cli import dataset, destroy, output, status, train, verbs
 from bootstrap.cli.main import main
 from bootstrap.cli.output import summary, table
+from bootstrap.deploy import Order, _interrupted
 from bootstrap.status import NodeGroup, Status
 from bootstrap.sweep import Thing
-from bootstrap.terminal import wrapped
+from bootstrap.terminal import columns, wrapped
+from infra import topology
 from tests.bootstrap.test_cli_train import QUICK, SLOW, node
 from tests.bootstrap.test_cli_train import summary as trained
 
@@ -37,7 +41,10 @@ def too_long(text: str) -> list[str]:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    """What is printed is for a terminal of 80 columns, whatever it is caught by."""
+    monkeypatch.setenv("COLUMNS", str(WIDTH))  # argparse looks there
+    for module in (output, dataset):
+        monkeypatch.setattr(module, "columns", lambda _: WIDTH)
 
 
 @given(WORDS, st.integers(1, 30), st.sampled_from(["", "  "]))
@@ -47,10 +54,61 @@ def test_a_line_is_broken_between_words_alone(text: str, width: int, indent: str
     assert all(len(line) <= width or len(line.split()) == 1 for line in made.split("\n"))
 
 
+COMMAND = "aws ec2 create-default-subnet --region eu-central-1 --availability-zone eu-central-1a --output 'a b'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMAND,
+        f"  {COMMAND}",
+        f"shoal: a default subnet is missing in eu-central-1; make one by: {COMMAND}",
+        f"  error: zone: a network in 3 zones is to be made, CloudFormation names only one; make another: {COMMAND}",
+        f"GPU nodes may still run; to end them sooner, type:\n  {COMMAND}\n  {COMMAND}",
+        f"look at it by: shoal status {'x' * 60}\nor end it by: {COMMAND}",
+        f"to look at it first: shoal status it; to end it: {COMMAND}",
+    ],
+)
+def test_a_command_stays_whole_on_a_line_of_its_own(text: str) -> None:
+    made = wrapped(text, WIDTH)
+    assert made.split() == text.split()
+    lines = [line.strip() for line in made.split("\n")]
+    assert lines.count(COMMAND) == text.count(COMMAND)
+    assert [line for line in lines if len(line) > WIDTH] == [COMMAND] * text.count(COMMAND)
+
+
+def test_a_table_does_not_break_a_command_either() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "columns", lambda _: WIDTH)
+        made = table([("starter", f"kept; to see more of it, type: {COMMAND}")], ("name", "why"))
+    assert COMMAND in [line.strip() for line in made.split("\n")]
+
+
+def test_what_is_said_of_a_deployment_in_progress_can_be_typed() -> None:
+    wanted = topology.load("starter", cdk.TOPOLOGIES)
+    source = "/home/ada/all of my own topologies/" + "pair-of-nodes-" * 3 + ".yaml"
+    order = Order(wanted=wanted, source=source, deployment="pair", owner="ada")
+    stack = {"StackName": "Shoal-pair", "StackStatus": "CREATE_IN_PROGRESS"}
+    for found in (None, stack):
+        lines = wrapped(_interrupted(order, found), WIDTH).split("\n")
+        typed = [shlex.split(line) for line in lines if line.strip().startswith("shoal deploy")]
+        assert typed == [["shoal", "deploy", source, "--deployment", "pair", "--owner", "ada"]]
+
+
+def test_what_is_said_of_nodes_that_stay_can_be_typed() -> None:
+    names = [f"Shoal-starter-Training{n}-{'0123456789abcdef' * 3}" for n in range(2)]
+    groups = [
+        fleet.NodeGroup(name="g", scaling_group=name, size=1, desired=1, spot=False, stays=False) for name in names
+    ]
+    lines = [line.strip() for line in wrapped(fleet.left_up(groups), WIDTH).split("\n")]
+    commands = [shlex.split(line) for line in lines if line.startswith("aws ")]
+    assert [command[command.index("--auto-scaling-group-name") + 1] for command in commands] == names
+
+
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5), st.booleans())
 def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], headed: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "40")
+        patch.setattr(output, "columns", lambda _: 40)
         made = table(rows, ("a head", "b", "c") if headed else ())
     words = sorted(word for row in rows for cell in row for word in cell.split())
     assert sorted(made.split())[: len(words)] == words or set(words) <= set(made.split())
@@ -59,8 +117,18 @@ def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], head
 
 
 def test_what_nobody_looks_at_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
     assert table([("name", "word " * 40)], stream=io.StringIO()) == "name  " + ("word " * 40).rstrip()
+
+
+@pytest.mark.parametrize("given", ["40", "0", ""])
+def test_a_terminal_is_as_wide_as_columns_says_and_a_file_is_not(
+    given: str, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", given)
+    with open(terminal[1], "w", closefd=False) as screen, (tmp_path / "file").open("w") as file:
+        assert columns(screen) == (40 if given == "40" else WIDTH)
+        assert columns(file) is None
 
 
 @pytest.mark.usefixtures("narrow")

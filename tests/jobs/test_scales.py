@@ -4,6 +4,7 @@ import json
 from argparse import ArgumentParser
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -117,6 +118,9 @@ def suggested(*values: object, settings: Settings | None = None) -> tuple[str, .
         (("2/10", "9/10"), "--rating-fraction --rating-range 1 10 --positive-from 7"),
         (("3.5/5", "4/5"), "--half-stars --rating-fraction"),
         (("4/5", "8/10"), ""),
+        (("4/300", "250/300"), ""),
+        (("1/1", "1/1"), ""),
+        (("100.5/200", "150/200"), ""),
         ((-2, 2), ""),
         ((1, 1_000), ""),
         ((3.3, 4.7), ""),
@@ -129,6 +133,20 @@ def test_what_reads_other_ratings_is_said_and_reads_them(values, options: str) -
     if options:
         codes = Codes(settings_of(*found))
         assert all(codes.of(str(value)) >= 0 for value in values)
+
+
+@pytest.mark.parametrize(
+    ("asked", "values", "options"),
+    [
+        ({"rating_range": (1, 4), "positive_from": 3}, range(1, 6), "--rating-range 1 5 --positive-from 4"),
+        ({"rating_range": (1, 10), "positive_from": 7}, range(11), "--rating-range 0 10"),
+        ({"rating_steps": 2, "rating_range": (1, 10), "positive_from": 7}, range(6), "--rating-range 0 5"),
+        ({"rating_range": (1, 10), "positive_from": 7}, (1, 7.5, 9.5), "--half-stars"),
+        ({"rating_steps": 2, "rating_fraction": True}, ("0.5", "2.5", "5/5"), "--rating-range 0.5 5 --positive-from 4"),
+    ],
+)
+def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], values, options: str) -> None:
+    assert " ".join(suggested(*values, settings=Settings(**asked))) == options
 
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:

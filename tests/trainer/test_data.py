@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 import h5py
 import numpy as np
@@ -16,6 +17,7 @@ from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.data import Rows, load
 from trainer.errors import TrainingError
+from trainer.losses import Scale
 from trainer.mapped import map_rows
 
 
@@ -29,8 +31,8 @@ def written(count: int, **changes: np.ndarray) -> Written:
     return rows._replace(**changes)
 
 
-def put(path: Path, train: Written, test: Written) -> Path:
-    settings = Settings(row_length=4, vocabulary_size=2)
+def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
+    settings = Settings(row_length=4, vocabulary_size=2, **ratings)
     write_dataset(path, train=train, test=test, vocabulary=["a", "b"], settings=settings)
     return path
 
@@ -38,6 +40,12 @@ def put(path: Path, train: Written, test: Written) -> Path:
 def test_the_first_twentieth_of_the_training_rows_is_held_out(dataset: Path) -> None:
     data = load(dataset)
     assert (len(data.validation), len(data.training), len(data.test)) == (100, 1900, 400)
+
+
+def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:
+    halves = {"rating_steps": 2, "rating_range": (1, 10), "rating_fraction": True, "positive_from": 7}
+    data = load(put(tmp_path / "d.h5", written(100), written(100), **halves))
+    assert (data.scale, data.rating_steps, data.rating_fraction) == (Scale(1, 10, 7), 2, True)
 
 
 def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:

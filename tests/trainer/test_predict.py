@@ -83,6 +83,16 @@ def test_a_model_says_where_it_comes_from(model: Model) -> None:
     assert (model.about["dataset"], model.about["epoch"]) == ("d1", 3)
 
 
+@pytest.mark.parametrize("wrong", [{"rating_steps": 3}, {"rating_steps": True}, {"rating_fraction": 1}])
+def test_a_model_that_misstates_how_ratings_were_written_is_refused(
+    model: Model, tmp_path: Path, wrong: dict[str, int]
+) -> None:
+    content = torch.load(tmp_path / "model.pt", weights_only=True)
+    torch.save({**content, "about": {**model.about, **wrong}}, tmp_path / "model.pt")
+    with pytest.raises(TrainingError, match="is not a model written by"):
+        load_model(tmp_path)
+
+
 def test_what_is_no_model_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="no such file; `shoal train` writes one"):
         load_model(tmp_path)

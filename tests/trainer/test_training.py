@@ -157,6 +157,7 @@ def test_the_model_file_stands_alone(alone: Path) -> None:
     assert content["vocabulary"][0] == "gooda"
     assert content["stopwords"] == ["the"]
     assert content["about"]["dataset"] == summary(alone)["digest"]
+    assert (content["about"]["rating_steps"], content["about"]["rating_fraction"]) == (1, False)
 
 
 def test_a_run_that_is_stopped_goes_on_as_if_undisturbed(launch, dataset: Path, alone: Path, tmp_path: Path) -> None:
