@@ -40,7 +40,7 @@ from jobs.shown import printable
 from jobs.storage import is_s3
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import MODEL, RECORD, SUMMARY, require_free
+from trainer.files import MODEL, RECORD, SUMMARY, require_free, was_stopped
 
 _PAUSE_SECONDS = 1.0
 _LOOK_AT_NODES_SECONDS = 15
@@ -105,7 +105,7 @@ def _require_free(config: TrainConfig, output: Path) -> None:
     """Raise TrainingError where what the run brings would take the place of a finished model, unless that is forced."""
     if not config.resume:
         require_free(output, force=config.force)
-    elif (output / MODEL).exists():
+    elif (output / MODEL).exists() and not was_stopped(output):
         raise TrainingError(
             f"{output / MODEL} is a finished model, and what goes on would take its place; choose another --output"
         )

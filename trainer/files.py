@@ -32,11 +32,21 @@ def require_free(output: Path, *, force: bool) -> None:
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
     """What the summary of a run says that came to its end and left its model; None for any other."""
-    with suppress(OSError, ValueError):
+    summary = _summary(output)
+    return summary if summary.get("stopped") is False and (output / MODEL).exists() else None
+
+
+def was_stopped(output: Path) -> bool:
+    """Whether the newest sitting there was stopped, so that a model there is one that its run may replace."""
+    return _summary(output).get("stopped") is True
+
+
+def _summary(output: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
         summary = json.loads((output / SUMMARY).read_text("utf-8"))
-        if isinstance(summary, dict) and summary.get("stopped") is False and (output / MODEL).exists():
+        if isinstance(summary, dict):
             return summary
-    return None
+    return {}
 
 
 def _has_ended(output: Path) -> bool:

@@ -1,11 +1,12 @@
 """Whether a run from the beginning may have an output folder, and what is written there."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from trainer.errors import TrainingError
-from trainer.files import finished_summary, prepare, require_free, write_whole
+from trainer.files import finished_summary, prepare, require_free, was_stopped, write_whole
 
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
 
@@ -106,3 +107,12 @@ def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
 def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:
     prepare(tmp_path / "new" / "one")
     assert list((tmp_path / "new" / "one").iterdir()) == []
+
+
+def test_a_model_beside_a_stopped_sitting_is_one_that_its_run_may_replace(tmp_path: Path) -> None:
+    for stopped, said in ((True, True), (False, False)):
+        (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
+        assert was_stopped(tmp_path) is said
+    (tmp_path / "summary.json").write_text("[1]")
+    assert not was_stopped(tmp_path)
+    assert not was_stopped(tmp_path / "none")
