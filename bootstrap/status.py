@@ -15,7 +15,7 @@ from bootstrap.account import Account
 from bootstrap.errors import ShoalError
 from bootstrap.guard import Guard
 from bootstrap.objects import Place
-from bootstrap.ownership import Claim, read_tags
+from bootstrap.ownership import Claim, read_tags, said
 from bootstrap.stacks import Stack
 from infra import topology
 
@@ -25,14 +25,17 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroup:
-    """GPU nodes of one kind: how many there may be, are asked for, run, and are ready."""
+    """GPU nodes of one kind: how many there may be, are asked for, run, and are ready.
+
+    `ready` is None when it cannot be told, as a node's report cannot be read.
+    """
 
     name: str
     instance_type: str
     size: int
     desired: int
     running: int
-    ready: int
+    ready: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +131,7 @@ def _groups(account: Account, deployment: str, bucket: str | None) -> list[NodeG
         if tags.get(topology.TAG_DEPLOYMENT) != deployment or topology.TAG_GROUP not in tags:
             continue
         running = [each["InstanceId"] for each in group["Instances"] if each["LifecycleState"] == "InService"]
+        states = [reported(account, bucket, each).get("state") for each in running]
         found.append(
             NodeGroup(
                 name=tags[topology.TAG_GROUP],
@@ -135,20 +139,25 @@ def _groups(account: Account, deployment: str, bucket: str | None) -> list[NodeG
                 size=group["MaxSize"],
                 desired=group["DesiredCapacity"],
                 running=len(running),
-                ready=sum(reported(account, bucket, each).get("state") == "ready" for each in running),
+                ready=None if boot_report.UNREADABLE in states else states.count("ready"),
             )
         )
     return sorted(found, key=lambda group: group.name)
 
 
 def reported(account: Account, bucket: str | None, instance: str) -> dict[str, str]:
-    """What a node's first boot reported: `state` and `log`; nothing as long as it has not."""
+    """What a node's first boot reported: `state` and `log`; nothing as long as it has not.
+
+    Where AWS refuses to tell, the state is that of a report that cannot be read, with the refusal for its log.
+    """
     if bucket is None:
         return {}
     try:
         text = objects.read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
-    except ClientError:  # the bucket went while the stack did
-        return {}
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchBucket":  # it went while the stack did
+            return {}
+        return {"state": boot_report.UNREADABLE, "log": f"its report cannot be read: {said(error)}"}
     return boot_report.parse(text) if text else {}
 
 

@@ -83,7 +83,5 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
 
 
 def _described(group: "NodeGroup") -> str:
-    return (
-        f"{group.instance_type}: {group.desired} of {group.size} asked for, {group.running} running, "
-        f"{group.ready} ready"
-    )
+    ready = "how many are ready cannot be told (see shoal logs)" if group.ready is None else f"{group.ready} ready"
+    return f"{group.instance_type}: {group.desired} of {group.size} asked for, {group.running} running, {ready}"

@@ -8,13 +8,15 @@ from typing import Any
 import boto3
 import pytest
 
-from bootstrap import raising
+from bootstrap import raising, status
+from bootstrap.account import Account
+from bootstrap.cli.status import _described as described
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.progress import Bars
 from embedded.aws import EmbeddedAws
-from embedded.faults import NoCapacity, NotOffered, SilentBoot
+from embedded.faults import Denied, NoCapacity, NotOffered, SilentBoot
 from infra import topology
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report
@@ -209,3 +211,15 @@ def test_what_a_node_reports_is_taken_for_no_more_than_text(said, told) -> None:
     with pytest.raises(ShoalError, match=told) as raised:
         raising.is_ready(Bucket(), deployment, NODE)
     assert str(raised.value).isprintable()
+
+
+def test_how_many_nodes_are_ready_is_not_told_where_a_report_may_not_be_read(fleet, bars, aws) -> None:
+    one = fleet().add("fast", "g5.xlarge", 1)
+    with raising.raised(one.deployment, bars):
+        (told,) = status._groups(Account(), one.name, BUCKET)
+        with aws.faults.during(Denied(service="s3", operation="GetObject")):
+            (untold,) = status._groups(Account(), one.name, BUCKET)
+    assert (told.running, told.ready) == (1, 1)
+    assert (untold.running, untold.ready) == (1, None)
+    assert described(told).endswith("1 running, 1 ready")
+    assert "how many are ready cannot be told" in described(untold)

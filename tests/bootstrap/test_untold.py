@@ -9,6 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from bootstrap import boot_report, status
 from bootstrap.account import Account
 from bootstrap.cli import destroy as destroy_verb
 from bootstrap.cli import fetch as fetch_verb
@@ -296,3 +297,13 @@ def test_other_peoples_things_raise_no_alarm(account: Account, aws: EmbeddedAws)
     news = {"TopicArn": "arn:aws:sns:us-east-1:111111111111:shoal-news", "Owner": "000000000000"}
     with aws.faults.during(denied("sns ListTagsForResource")):
         assert not KINDS["sns subscription"].owned(Claim(account, "mine"), news)
+
+
+def test_a_report_that_may_not_be_read_is_none_that_has_not_come(account: Account, aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket="reports")
+    assert status.reported(account, "reports", "i-1") == {}
+    assert status.reported(account, "never-was", "i-1") == {}
+    with aws.faults.during(Denied(service="s3", operation="GetObject")):
+        found = status.reported(account, "reports", "i-1")
+    assert found["state"] == boot_report.UNREADABLE
+    assert found["log"].startswith("its report cannot be read: ")
