@@ -25,8 +25,10 @@ from bootstrap.account import Account, connect
 from bootstrap.errors import ShoalError
 from bootstrap.ownership import read_tags
 from bootstrap.progress import Bars
+from bootstrap.removal import is_kept
 from bootstrap.rules.names import prepared
 from bootstrap.stacks import Event, Stack
+from bootstrap.sweep import is_empty
 from infra import topology
 from infra.topology import Topology
 
@@ -100,6 +102,7 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
     _refuse_others(order, cloudformation)
     before = stacks.settle(cloudformation, order.stack_name, bars=bars)
     _refuse_beside_a_training(order)
+    _refuse_to_lose_data(order, before)
     generation, renewed = _generation(order, before)
     if renewed:
         say(f"its EMR cluster has ended itself; this deployment starts another (generation {generation})")
@@ -156,6 +159,7 @@ def changes(order: Order) -> list[Change]:
     cloudformation = order.account.client("cloudformation")
     _refuse_others(order, cloudformation)
     stack = stacks.describe(cloudformation, order.stack_name)
+    _refuse_to_lose_data(order, stack)
     generation, _ = _generation(order, stack)
     with tempfile.TemporaryDirectory(prefix="shoal-deploy-") as name:
         folder = Path(name)
@@ -219,6 +223,24 @@ def _refuse_others(order: Order, cloudformation: Any) -> None:
     sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, wanted=order.wanted.name)
     if sentence:
         raise ShoalError(sentence)
+
+
+def _refuse_to_lose_data(order: Order, stack: Stack | None) -> None:
+    """A bucket that is given takes the place of the deployment's own, which would go with all that is in it."""
+    bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
+    if stack is None or bucket is None or order.wanted.data.bucket in (None, bucket):
+        return
+    resources = order.account.items(
+        "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+    )
+    own = any(
+        (each["ResourceType"], each.get("PhysicalResourceId")) == ("AWS::S3::Bucket", bucket) for each in resources
+    )
+    if bucket in made and not is_kept(order.account, bucket) and not is_empty(order.account, bucket):
+        raise ShoalError(
+            f"with `data: bucket: {order.wanted.data.bucket}` the deployment's own bucket s3://{bucket} would be deleted "
+            "with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
+        )
 
 
 def _refuse_beside_a_training(order: Order) -> None:

@@ -69,6 +69,24 @@ def test_a_topology_of_ones_own_is_given_by_its_file(deployed: Person) -> None:
 
 
 @pytest.mark.end_to_end
+def test_a_bucket_of_ones_own_is_not_given_at_the_price_of_the_data_there_are(deployed: Person) -> None:
+    (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
+    s3 = deployed.client("s3")
+    s3.put_object(Bucket=bucket, Key="runs/a/model.pt", Body=b"weights")
+    s3.create_bucket(Bucket="given-instead")
+    deployed.writes("pair", f"{TRAINING}data: {{bucket: given-instead}}\n")
+    try:
+        for option in ("--yes", "--dry-run"):
+            told = deployed.types("deploy", "pair", "--owner", "ada", option, status=1)[1]
+            assert f"s3://{bucket} would be deleted with all datasets and models in it" in " ".join(told.split())
+        assert s3.get_object(Bucket=bucket, Key="runs/a/model.pt")["Body"].read() == b"weights"
+    finally:
+        deployed.writes("pair", TRAINING)
+        s3.delete_object(Bucket=bucket, Key="runs/a/model.pt")
+        s3.delete_bucket(Bucket="given-instead")
+
+
+@pytest.mark.end_to_end
 def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
     resources = deployed.resources("pair")
     deployed.writes("pair", TRAINING.replace("g5.xlarge, count: 1", "g5.xlarge, count: 3"))
