@@ -8,6 +8,7 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.errors import ShoalError
+from corpus.layout import DIGEST
 from infra import parts, topology
 from jobs.merge import DATASET_NAME
 from jobs.shown import printable
@@ -15,7 +16,7 @@ from jobs.shown import printable
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
-_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}[0-9a-f]{{32}}/{re.escape(DATASET_NAME)}")
+_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST.pattern}/{re.escape(DATASET_NAME)}")
 _WORK = re.compile(r"[0-9a-f]{12}")
 
 
