@@ -9,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap import preflight
-from bootstrap.account import Account
-from bootstrap.rules import Question
-from bootstrap.rules.capacity import TooFewZones
 from bootstrap.rules.quotas import needs, quota_of
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults import Denied, NotOffered, Quota, StaysPending
@@ -409,12 +406,3 @@ def test_the_vcpus_needed_are_those_of_all_nodes_at_once(workers: int, nodes: in
     )
     found = {quota.code: vcpus for quota, vcpus in needs(wanted).items()}
     assert found == {"L-1216C47A": 4 + 8 * workers, "L-3819A6DF" if spot else "L-DB2E81BA": 4 * nodes}
-
-
-def test_a_region_without_any_zone_for_the_account_is_said(
-    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Account, "items", lambda *_, **__: iter(()))
-    asked = Question(topology=of(training=[GPU]), deployment="mine", owner="ada", account=Account(asking))
-    (sentence,) = TooFewZones().check(asked)
-    assert sentence == "zone: us-east-1 has no zone that your account may use; write another region."
