@@ -233,13 +233,11 @@ def _refuse_to_lose_data(order: Order, stack: Stack | None) -> None:
     resources = order.account.items(
         "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
     )
-    own = any(
-        (each["ResourceType"], each.get("PhysicalResourceId")) == ("AWS::S3::Bucket", bucket) for each in resources
-    )
+    made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
     if bucket in made and not is_kept(order.account, bucket) and not is_empty(order.account, bucket):
         raise ShoalError(
-            f"with `data: bucket: {order.wanted.data.bucket}` the deployment's own bucket s3://{bucket} would be deleted "
-            "with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
+            f"with `data: bucket: {order.wanted.data.bucket}` the deployment's own bucket s3://{bucket} would be "
+            "deleted with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
         )
 
 

@@ -9,6 +9,7 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.errors import ShoalError
+from corpus.layout import DIGEST
 from infra import parts, topology
 from jobs.merge import DATASET_NAME
 from jobs.shown import printable
@@ -21,7 +22,7 @@ _RESULT = re.compile(
     rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, MODEL)))}|node-[0-9]{{1,6}}\.log"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
 )
-_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}[0-9a-f]{{32}}/{re.escape(DATASET_NAME)}")
+_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST.pattern}/{re.escape(DATASET_NAME)}")
 _WORK = re.compile(r"[0-9a-f]{12}")
 
 

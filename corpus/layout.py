@@ -21,7 +21,8 @@ LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
 ARRAYS = ("tokens", "lengths", "labels", "ratings")
 
 _CHUNK_BYTES = 1 << 20
-_DIGEST = re.compile(r"[0-9a-f]{32}")
+DIGEST = re.compile(r"[0-9a-f]{32}")
+"""What `ArraysDigest.hexdigest` gives."""
 
 
 class Rows(NamedTuple):
@@ -86,4 +87,4 @@ class ArraysDigest:
 
 def is_digest(text: str) -> bool:
     """Whether a text is what `ArraysDigest.hexdigest` gives; anything else must not become a name of a folder."""
-    return _DIGEST.fullmatch(text) is not None
+    return DIGEST.fullmatch(text) is not None

@@ -26,7 +26,6 @@ from trainer.files import MODEL, write_whole
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 
-FILE_NAME = MODEL
 FORMAT = 3
 
 _FIELDS = {
@@ -106,7 +105,7 @@ def load_model(path: Path | str) -> Model:
     """
     path = Path(path)
     if path.is_dir():
-        path /= FILE_NAME
+        path /= MODEL
     try:
         with path.open("rb") as file:
             content = archive.read(file)

@@ -22,10 +22,13 @@ class Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help, and that of the verbs below it, is laid out so."""
+    """A parser whose help, and that of the verbs below it, is laid out so.
+
+    An option is only what is written out: a command that is shown again, changed, is what was typed.
+    """
 
     def __init__(self, *args: object, **how: object) -> None:
-        super().__init__(*args, **{"formatter_class": Help, **how})  # type: ignore[arg-type]
+        super().__init__(*args, **{"formatter_class": Help, "allow_abbrev": False, **how})  # type: ignore[arg-type]
 
 
 def _filled(text: str, width: int) -> list[str]:

@@ -196,7 +196,8 @@ def _how(args: argparse.Namespace, model: "Model") -> tuple["Settings", "Wanted"
 
 
 def _load(address: str) -> "Model":
-    from trainer.predict import FILE_NAME, load_model
+    from trainer.files import MODEL
+    from trainer.predict import load_model
 
     if not address.startswith("s3://"):
         return load_model(address)
@@ -204,11 +205,11 @@ def _load(address: str) -> "Model":
 
     from bootstrap import objects
 
-    place = objects.parse(address if address.endswith(FILE_NAME) else f"{address.rstrip('/')}/{FILE_NAME}")
+    place = objects.parse(address if address.endswith(MODEL) else f"{address.rstrip('/')}/{MODEL}")
     with TemporaryDirectory(prefix="shoal-model-") as folder:
         if not objects.exists(s3 := boto3.client("s3"), place):
             raise ShoalError(f"there is no model at {place}; check the address")
-        objects.save(s3, place, Path(folder) / FILE_NAME)
+        objects.save(s3, place, Path(folder) / MODEL)
         return load_model(folder)
 
 

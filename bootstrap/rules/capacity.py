@@ -25,7 +25,9 @@ class TooFewZones(Rule):
         if asked.topology.zone:
             return
         region, zones, wanted = asked.topology.region, _named_zones(asked), sizing.zones(asked.topology.region)
-        if len(zones) < wanted:
+        if not zones:
+            yield f"zone: {region} has no zone that your account may use; write another region."
+        elif len(zones) < wanted:
             yield (
                 f"zone: a network in {wanted} zones is to be made, and CloudFormation names only {_and(zones)}, for in "
                 f"{region} your account has default subnets in no other; write one of them, such as `zone: "

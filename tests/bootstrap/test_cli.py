@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from uuid import uuid4
 
@@ -67,6 +68,11 @@ def test_help_teaches_by_an_example(verb: str) -> None:
     said = shoal(verb, "--help")
     assert said.returncode == 0
     assert f"shoal {verb}" in " ".join(said.stdout.partition("xample")[2].split())
+
+
+def test_the_version_is_the_one_that_is_installed() -> None:
+    told = shoal("--version")
+    assert (told.returncode, told.stdout, told.stderr) == (0, f"shoal {version('shoal')}\n", "")
 
 
 def test_help_is_quick_because_no_verb_is_loaded_before_it_runs() -> None:
@@ -141,6 +147,7 @@ def no_model(folder: Path) -> list[str]:
         (no_dataset, 1, "data.h5 is no HDF5 file"),
         (no_model, 1, "model.pt: no such file"),
         (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),
+        (lambda _: ["preprocess", "--local", "--input", "x", "--dry"], 2, "unrecognized arguments: --dry"),
         (lambda _: ["preprocess", "--input", "x"], 2, "--local --deployment is required"),
         (lambda _: ["preprocess", "--local", "--deployment", "d", "--input", "x"], 2, "not allowed with"),
         (
