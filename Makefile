@@ -12,7 +12,7 @@ linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform many
 DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all:
 
 # A module's tests share an emulator, so a module is tested by one process; tests/conftest.py says in which order. One
-# process more than there are cores: a third of a test's time is waiting.
+# process more than there are cores: tests also wait.
 PYTEST := pytest --numprocesses $$(expr $$(nproc) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
