@@ -93,10 +93,10 @@ PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 
 build/wheels/emr-x86_64.zip: MACHINE := x86_64
 build/wheels/emr-arm64.zip: MACHINE := aarch64
-$(EMR): bootstrap/emr/requirements.txt .venv/bin/python Makefile
+$(EMR): bootstrap/emr/requirements.txt bootstrap/emr/installer.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of EMR's nodes, $(MACHINE)"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
-	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $<
+	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $< -r $(word 2,$^)
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 

@@ -228,7 +228,8 @@ def look_up(  # type: ignore[no-untyped-def]
                 cleaned8[uint64(out)] = key
                 cleaned8[uint64(out + 8)] = second
             else:
-                cleaned[out : out + length] = lower[start : start + length]
+                for place in range(length):
+                    cleaned[uint64(out) + place] = lower[start + place]
                 key, second = lower8[start], _hashed(cleaned, out, length)
             slot = ((key * _SPREAD_FIRST) ^ (second * _SPREAD_SECOND)) >> to_slot
             while table[slot, 0] != 0 and not (
@@ -295,7 +296,13 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
     """Whether a known word is the one of so many letters at `start`."""
-    return np.array_equal(letters[word_ends[known_as] : word_ends[known_as + 1]], cleaned[start : start + length])
+    begin = word_ends[known_as]
+    if word_ends[known_as + 1] - begin != length:
+        return False
+    for place in range(length):
+        if letters[begin + place] != cleaned[start + place]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

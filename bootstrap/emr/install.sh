@@ -23,8 +23,10 @@ aws s3 cp --only-show-errors "$code" "$download/code.zip"
 aws s3 cp --only-show-errors "$wheels" "$download/wheels.zip"
 python3.11 -m zipfile -e "$download/code.zip" "$home/code"
 python3.11 -m zipfile -e "$download/wheels.zip" "$download/wheels"
-python3.11 -m venv "$home/venv"
-"$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-compile \
+# Python's own pip would first have to be unpacked and installed; the one that came along runs as it lies there.
+python3.11 -m venv --without-pip "$home/venv"
+pip=("$download"/wheels/pip-*.whl)
+PYTHONPATH=${pip[0]} "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-compile \
     --find-links "$download/wheels" -r "$download/wheels/requirements.txt"
 
 # What the script below is told is quoted for the shell that will read it.
@@ -58,11 +60,5 @@ $as_root chmod 755 "$root/usr/local/bin/shoal-python"
 [ -n "$root" ] || sudo ln -sf /usr/local/bin/shoal-python /usr/bin/shoal-python
 # Compiled once a node instead of once a task; what is imported here leaves its bytecode too.
 mkdir -p "$home/compiled"
-"$root/usr/local/bin/shoal-python" -c '
-import jobs.choose, jobs.encode, jobs.merge, jobs.vocabulary
-from jobs.deduplicate import Deduplicate
-from jobs.tokenise import Tokeniser
-words = Tokeniser()
-ids = words(["compiled"]).ids.astype("int64")
-words.letters_of(ids), words.hashes_of(ids)'
+"$root/usr/local/bin/shoal-python" -m jobs.warm_up
 chmod -R u+rwX,go+rX,go-w "$home/compiled"

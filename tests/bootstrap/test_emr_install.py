@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
+from bootstrap.generator import write_reviews
 from bootstrap.step_arguments import HARNESS
 from embedded.aws import EmbeddedAws
 
@@ -86,17 +87,23 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield Node()
 
 
-TOKENISE = (
-    "NUMBA_DEBUG_CACHE=1 shoal-python -c '"
-    'from jobs.tokenise import Tokeniser; words = Tokeniser(); ids = words(["compiled"]).ids.astype("int64"); '
-    "words.letters_of(ids), words.hashes_of(ids)'"
-)
+@pytest.fixture
+def jobs(tmp_path: Path) -> str:
+    """A command that does all jobs, on reviews of other shapes than those of the boot."""
+    write_reviews(tmp_path / "reviews.json", texts=300)
+    return (
+        "shoal-python -c 'import sys; from jobs.pipeline import preprocess; from jobs.sources import Inputs; "
+        'preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner="inline")\' '
+        f"{tmp_path}/reviews.json {tmp_path}/data"
+    )
 
 
-def test_tasks_find_the_tokeniser_compiled(node: Node) -> None:
-    said = node.says(TOKENISE)
-    assert "data loaded from" in said
-    assert "data saved to" not in said
+def test_no_job_compiles_anything_again(node: Node, jobs: str) -> None:
+    compiled = "cd $NODE_ROOT/opt/shoal/compiled; find . -name '*.nb?' -printf '%p %T@\n' | sort"
+    before = node.says(compiled).splitlines()
+    assert len(before) > 10
+    node.says(jobs)
+    assert node.says(compiled).splitlines() == before
 
 
 def test_nobody_else_can_change_the_compiled_code(node: Node) -> None:
@@ -107,9 +114,11 @@ def test_nobody_else_can_change_the_compiled_code(node: Node) -> None:
 
 def test_a_container_of_another_user_takes_a_copy_of_the_compiled_code_along(node: Node) -> None:
     said = node.says(
-        f"""mkdir -p $NODE_ROOT/mnt/yarn/container_7
+        """mkdir -p $NODE_ROOT/mnt/yarn/container_7
         cd $NODE_ROOT/mnt/yarn/container_7
-        CONTAINER_ID=container_7 {TOKENISE}"""
+        CONTAINER_ID=container_7 NUMBA_DEBUG_CACHE=1 shoal-python -c '
+from jobs.tokenise import Tokeniser
+Tokeniser()(["compiled"])'"""
     )
     loaded = [line for line in said.splitlines() if "data loaded from" in line]
     assert loaded

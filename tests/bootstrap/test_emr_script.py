@@ -13,13 +13,14 @@ SCRIPT = Path(__file__).parents[2] / "bootstrap" / "emr" / "install.sh"
 # Makes a virtual environment, whose `python` shows what it is told, and works until the file $AWAITED is there.
 PYTHON = r"""
 [ "$2" = venv ] || exit 0
-mkdir -p "$3/bin"
-cat >"$3/bin/python" <<'RUN'
+home=${!#}
+mkdir -p "$home/bin"
+cat >"$home/bin/python" <<'RUN'
 #!/bin/bash
 env
 for moment in $(seq ${MOMENTS:-0}); do [ -e "$AWAITED" ] || sleep 0.05; done
 RUN
-chmod +x "$3/bin/python"
+chmod +x "$home/bin/python"
 """
 
 
@@ -27,7 +28,7 @@ class Node:
     """A node that says no region; `fetching` is the environment of the AWS CLI while it was installed."""
 
     def __init__(self, folder: Path) -> None:
-        self.root, commands = folder / "node", folder / "commands"
+        self.root, self._folder, commands = folder / "node", folder, folder / "commands"
         commands.mkdir()
         for name, body in {"aws": f"env >>{folder}/aws", "python3.11": PYTHON}.items():
             (commands / name).write_text(f"#!/bin/bash\n{body}\n")
@@ -41,7 +42,9 @@ class Node:
         """Run Shoal's Python; the environment that it found."""
         command = [self.root / "usr" / "local" / "bin" / "shoal-python"]
         environment |= {"PATH": os.environ["PATH"]}
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         said, _ = process.communicate(timeout=120)  # whoever keeps it beyond its end holds no file of it
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

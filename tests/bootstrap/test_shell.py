@@ -169,7 +169,7 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bash: Bash, hostile: str) -> None:
-    bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi')
+    bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python"; fi')
     bash.add("sleep", "exec /bin/sleep 0.05")
     root = bash.folder / hostile
     bash.run(str(ROOT / "bootstrap" / "emr" / "install.sh"), hostile, hostile, hostile, NODE_ROOT=str(root))

@@ -1,0 +1,25 @@
+"""Every job once, on a few reviews: `python -m jobs.warm_up`, when a machine is set up.
+
+What numba compiles then lies in NUMBA_CACHE_DIR, and Python's bytecode beside the code, instead of being made anew by
+each task. The easy mistake is to call compiled functions by hand: for other types of arrays they are compiled again.
+"""
+
+import tempfile
+from pathlib import Path
+
+from jobs.pipeline import preprocess
+from jobs.sources import Inputs
+
+_REVIEWS = "".join(f'{{"reviewText": "word {"of " * n}other", "overall": {n}}}\n' for n in range(1, 6))
+
+
+def main() -> None:
+    """Preprocess the reviews, and keep nothing of what comes of them."""
+    with tempfile.TemporaryDirectory(prefix="shoal-warm-up-") as folder:
+        reviews = Path(folder, "reviews.json")
+        reviews.write_text(_REVIEWS)
+        preprocess(Inputs(files=(str(reviews),)), f"{folder}/data", runner="inline")
+
+
+if __name__ == "__main__":
+    main()
