@@ -296,13 +296,12 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
     """Whether a known word is the one of so many letters at `start`."""
-    begin = word_ends[known_as]
+    begin, place = word_ends[known_as], uint64(0)
     if word_ends[known_as + 1] - begin != length:
         return False
-    for place in range(length):
-        if letters[begin + place] != cleaned[start + place]:
-            return False
-    return True
+    while place < length and letters[begin + place] == cleaned[start + place]:
+        place += _ONE
+    return place == length
 
 
 @njit(cache=True, nogil=True)
