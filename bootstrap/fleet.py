@@ -20,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap import names
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
+from bootstrap.interrupt import ENDING_SIGNALS
 from bootstrap.patience import Left, patiently
 from bootstrap.progress import note
 from infra import topology
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from mypy_boto3_autoscaling.client import AutoScalingClient
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOWER_SECONDS = 120
 _LOWER = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", "0")
 

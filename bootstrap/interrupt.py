@@ -5,6 +5,9 @@ The easy mistake is to take every end for Ctrl-C: who sent SIGTERM waits for 143
 
 import signal
 
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Those by which somebody asks a command to end."""
+
 
 class Interrupt(KeyboardInterrupt):
     """A KeyboardInterrupt that knows its signal."""

@@ -1,6 +1,6 @@
 """All verbs: reads the command line, runs the one that is asked for, and turns every known failure into one sentence.
 
-The easy mistake is to import a verb's libraries here: `shoal --help` would take seconds.
+The easy mistake is to import what another verb needs, or a verb only while it works: every command would wait for it.
 """
 
 import argparse
@@ -9,59 +9,40 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from importlib import import_module
 from importlib.metadata import version
 from types import FrameType
 
 import psutil
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.cli import (
-    catalog,
-    costs,
-    dataset,
-    demo,
-    deploy,
-    destroy,
-    embedded,
-    extend,
-    fetch,
-    logs,
-    plan,
-    predict,
-    preprocess,
-    status,
-    train,
-)
-from bootstrap.cli.aws_errors import sentence
 from bootstrap.cli.help import Parser
 from bootstrap.cli.output import say
 from bootstrap.errors import ShoalError, UsageError
-from bootstrap.fleet import ENDING_SIGNALS
-from bootstrap.loopback import START, is_gone
+from bootstrap.interrupt import ENDING_SIGNALS
 from corpus.errors import DataError
 from embedded.errors import EmulatorError
 from infra.errors import TopologyError
 from jobs.errors import JobError
 from trainer.errors import TrainingError
 
-_VERBS = (
-    plan,
-    deploy,
-    preprocess,
-    train,
-    predict,
-    dataset,
-    status,
-    logs,
-    costs,
-    extend,
-    fetch,
-    destroy,
-    demo,
-    catalog,
-    embedded,
+VERBS = (
+    "plan",
+    "deploy",
+    "preprocess",
+    "train",
+    "predict",
+    "dataset",
+    "status",
+    "logs",
+    "costs",
+    "extend",
+    "fetch",
+    "destroy",
+    "demo",
+    "catalog",
+    "embedded",
 )
+"""A module each, in the order of the help."""
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _WAY = """\
 on AWS:
@@ -83,7 +64,7 @@ Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
     """Run the command line's verb, with `interrupt` for all signals that end it; returns the exit status."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
-    args = _parser().parse_args(typed)
+    args = _parser(typed).parse_args(typed)
     args.typed = typed
     before = _children()
     for number in ENDING_SIGNALS:
@@ -94,20 +75,24 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         say(f"shoal: {error}")
         return 2
     except _KNOWN as error:
-        say(f"shoal: {error}" + (f"; {START}" if is_gone(error) else ""))
-        return 1
-    except (BotoCoreError, ClientError, Boto3Error) as error:
-        say(f"shoal: {sentence(error)}")
+        say(f"shoal: {error}{_hint(error)}")
         return 1
     except BrokenPipeError:
         # Whoever read our output has seen enough; what Python would still flush must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception as error:
+        told = _of_aws(error)
+        if told is None:
+            raise
+        say(f"shoal: {told}")
+        return 1
     finally:
         _end_children(before)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
+    """Of the verb that is asked for; of all verbs where that is not clear."""
     parser = Parser(
         prog="shoal",
         description="A pile of reviews to a trained sentiment model, on a cluster that switches itself off.",
@@ -115,10 +100,32 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('shoal')}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in _VERBS:
-        added = verb.add(verbs)
-        added.set_defaults(run=verb.run)
+    for name in typed[:1] if typed[:1] and typed[0] in VERBS else VERBS:
+        verb = import_module(f"bootstrap.cli.{name}")
+        verb.add(verbs).set_defaults(run=verb.run)
     return parser
+
+
+def _asked_aws() -> bool:
+    return "botocore" in sys.modules
+
+
+def _hint(error: Exception) -> str:
+    """What else is to be said where the emulator is not there."""
+    if not _asked_aws():
+        return ""
+    from bootstrap.loopback import START, is_gone
+
+    return f"; {START}" if is_gone(error) else ""
+
+
+def _of_aws(error: Exception) -> str | None:
+    """The sentence for an error of AWS; None for any other one."""
+    if not _asked_aws():
+        return None
+    from bootstrap.cli.aws_errors import AwsError, sentence
+
+    return sentence(error) if isinstance(error, AwsError) else None
 
 
 def _children() -> set[psutil.Process]:

@@ -13,8 +13,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+import bootstrap.cli.catalog  # noqa: F401  (annotations name the Session that is replaced here)
 from bootstrap import prices
-from bootstrap.cli import verbs  # noqa: F401  (annotations name the Session that is replaced here)
 from bootstrap.cli.main import main
 from bootstrap.errors import ShoalError
 from infra import catalog

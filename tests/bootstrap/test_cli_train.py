@@ -10,7 +10,7 @@ import pytest
 
 from bootstrap.cli.main import main
 from bootstrap.cli.train import rows
-from bootstrap.fleet import ENDING_SIGNALS
+from bootstrap.interrupt import ENDING_SIGNALS
 
 QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
 SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}

@@ -132,9 +132,7 @@ def test_a_terminal_is_as_wide_as_columns_says_and_a_file_is_not(
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize(
-    "verb", [(), *((verb.__name__.rpartition(".")[2],) for verb in verbs._VERBS), ("dataset", "info")]
-)
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in verbs.VERBS), ("dataset", "info")])
 def test_help_fits(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([*verb, "--help"])
