@@ -83,19 +83,24 @@ def test_the_version_is_the_one_that_is_installed() -> None:
     assert (told.returncode, told.stdout, told.stderr) == (0, f"shoal {version('shoal')}\n", "")
 
 
-def test_reviews_to_predictions_by_hand(reviews: Path, dataset: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def trained(dataset: Path) -> Path:
+    """The folder of a model, trained on two ranks of which one is slow."""
+    model = dataset.parent / "model"
+    slowed = ("--nodes", "2", "--slow", "1:2.0", "--epochs", "16")
+    done = shoal("train", "--local", *slowed, "--data", dataset, "--output", model, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads((model / "summary.json").read_text())
+    return model
+
+
+def test_reviews_to_predictions_by_hand(dataset: Path, trained: Path) -> None:
     counts = json.loads((dataset.parent / "counts.json").read_text())
     assert counts["distinct"] == 3_000
-    model = tmp_path / "model"
-    trained = shoal(
-        "train", "--local", "--nodes", "2", "--slow", "1:2.0", "--data", dataset, "--output", model, "--json"
-    )
-    assert trained.returncode == 0, trained.stderr
-    summary = json.loads(trained.stdout)
-    assert summary == json.loads((model / "summary.json").read_text())
+    summary = json.loads((trained / "summary.json").read_text())
     assert summary["accuracy"] > summary["majority"] + 0.1
     assert summary["rows_of_ranks"][0] > summary["rows_of_ranks"][1]
-    said = shoal("predict", "--model", model, "--json", given="The screen is good and sharp.\n\nthe of and\n")
+    said = shoal("predict", "--model", trained, "--json", given="The screen is good and sharp.\n\nthe of and\n")
     labels = [json.loads(line)["label"] for line in said.stdout.splitlines()]
     assert labels == ["positive", "unknown", "unknown"]
 
@@ -270,9 +275,12 @@ def own_temporary_folder(folder: Path) -> str:
 
 def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
-    command = ["shoal", "train", "--local", "--nodes", "2", "--data", dataset, "--output", tmp_path, "--epochs", "40"]
+    command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]
     running = subprocess.Popen(
-        [*map(os.fspath, command), "--json"], stdout=subprocess.PIPE, text=True, env={**os.environ, MARK: mark}
+        [*map(os.fspath, command), "--nodes", "2", "--slow", "0:9", "1:9"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark},
     )
     record = tmp_path / "record.jsonl"
     deadline = time.monotonic() + 120
@@ -284,16 +292,16 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Pat
     assert running.returncode == 130
     assert (json.loads(said)["stopped"], json.loads(said)["stopped_by"]) == (True, "SIGINT")
     assert left_behind(mark) == []
-    again = shoal("train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "40", "--resume", "--json")
+    again = shoal(*command[1:], "--resume")
     assert again.returncode == 0, again.stderr
     resumed = json.loads(again.stdout)
     assert resumed["stopped"] is False
-    assert resumed["rows_seen"] == 40 * resumed["rows"]
+    assert resumed["rows_seen"] == 10 * resumed["rows"]
     curves = points(tmp_path / "tensorboard")
     steps = [step for step, _ in curves["training/loss"]]
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1]) == (1, resumed["steps"])
-    every_epoch = range(resumed["steps"] // 40, resumed["steps"] + 1, resumed["steps"] // 40)
+    every_epoch = range(resumed["steps"] // 10, resumed["steps"] + 1, resumed["steps"] // 10)
     assert [step for step, _ in curves["test/accuracy"]] == list(every_epoch)
 
 
@@ -350,6 +358,7 @@ def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> 
     assert summary["f1_negative"] > 0.35
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_work_as_they_stand(reviews: Path, tmp_path: Path) -> None:
     block = re.search(r"make setup.*?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert block
@@ -379,9 +388,11 @@ def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> N
     assert left_behind(mark) == []
 
 
-def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(dataset: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(
+    dataset: Path, trained: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "1", "--json"]
-    assert shoal(*command[1:]).returncode == 0
     refused = shoal(*command[1:])
     assert (refused.returncode, "is a finished model; add --force" in refused.stderr) == (1, True)
     command.append("--force")
@@ -396,10 +407,9 @@ def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(dataset: 
     assert not said or json.loads(said)["stopped"] is True
 
 
-def test_a_text_is_answered_before_the_next_is_given(dataset: Path, tmp_path: Path) -> None:
-    assert shoal("train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "1").returncode == 0
+def test_a_text_is_answered_before_the_next_is_given(trained: Path) -> None:
     asked = subprocess.Popen(
-        ["shoal", "predict", "--model", tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ["shoal", "predict", "--model", trained], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert asked.stdin is not None
     assert asked.stdout is not None

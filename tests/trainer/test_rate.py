@@ -29,7 +29,7 @@ class Sleepy(Classifier):
         return self.embedding(tokens).sum((1, 2))[:, None] / lengths[:, None]
 
 
-def rate(tmp_path, slowness: float) -> float:
+def rate(tmp_path, slowness: float, **seconds: float) -> float:
     rows = Rows(
         tokens=np.ones((50, 3), dtype=np.uint16),
         lengths=np.full(50, 3, np.uint16),
@@ -39,7 +39,7 @@ def rate(tmp_path, slowness: float) -> float:
     loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
     config = TrainConfig(data=tmp_path, output=tmp_path)
     with join(1):
-        (found,) = own_rates(Sleepy(), rows, config, split=np.array([SHARE]), loss=loss, slowness=slowness)
+        (found,) = own_rates(Sleepy(), rows, config, split=np.array([SHARE]), loss=loss, slowness=slowness, **seconds)
     return found
 
 
@@ -47,3 +47,7 @@ def rate(tmp_path, slowness: float) -> float:
 def test_it_is_the_rows_a_second_that_its_steps_take(tmp_path, slowness: float) -> None:
     possible = 1 / (SECONDS_A_ROW * slowness)
     assert 0.6 * possible < rate(tmp_path, slowness) < 1.02 * possible
+
+
+def test_a_machine_that_took_all_the_time_leaves_a_rate_all_the_same(tmp_path) -> None:
+    assert rate(tmp_path, 1.0, seconds=0.0) > 0
