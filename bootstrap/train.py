@@ -19,6 +19,7 @@ from bootstrap.interrupt import name_of
 from bootstrap.progress import Bars
 from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.watch import RunView
+from corpus.dataset import open_dataset
 from trainer import faults
 from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
 from trainer.errors import TrainingError
@@ -39,12 +40,15 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
 
     Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true, and `stopped_by` the
     signal's name. A finished run that is to be gone on with is left as it is; `finished_before` is true then. Raises
-    TrainingError with the trainer's own sentence, and ShoalError when it ends without one.
+    DataError for a dataset that cannot be used, TrainingError with the trainer's own sentence, and ShoalError when it
+    ends without one.
     """
     if config.resume and (finished := finished_summary(config.output)):
         return {**finished, "finished_before": True}
     if not config.resume:
         require_free(config.output, force=config.force)
+    with open_dataset(config.data):
+        """A dataset that cannot be used is said at once, not by ranks that have started."""
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / SUMMARY).unlink(missing_ok=True)

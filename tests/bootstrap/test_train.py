@@ -1,6 +1,7 @@
 """What the launcher of a training makes of its ranks' output, when they failed or one was lost."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.train import failure, read_summary, train_here
 from corpus.dataset import Rows, write_dataset
+from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.config import Slowed, TrainConfig
 from trainer.errors import TrainingError
@@ -207,10 +209,17 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
 
 
 @pytest.mark.slow
-def test_a_bad_dataset_is_told_once_and_not_tried_again(config: TrainConfig) -> None:
+def test_a_bad_dataset_is_told_before_anything_is_begun(config: TrainConfig) -> None:
     config.data.write_text("hello")
-    with pytest.raises(TrainingError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
+    with pytest.raises(DataError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
         train_here(config, ranks=2, bars=bars)
+    assert not config.output.exists()
+
+
+def test_what_all_ranks_refuse_is_told_once_and_not_tried_again(config: TrainConfig) -> None:
+    refused = replace(config, slow={3: Slowed(2.0)})
+    with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
+        train_here(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
 
 
@@ -221,8 +230,8 @@ def test_no_code_comes_from_the_folder_where_the_user_stands(
     folder.mkdir()
     for name in ("trainer", "torch", "numpy"):
         (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
-    config.data.write_text("hello")
     monkeypatch.chdir(folder)
-    with pytest.raises(TrainingError), Bars() as bars:
-        train_here(config, ranks=1, bars=bars)
+    refused = replace(config, slow={3: Slowed(2.0)})
+    with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
+        train_here(refused, ranks=1, bars=bars)
     assert not ran.exists(), ran.read_text()
