@@ -14,15 +14,39 @@ from embedded.aws import EmbeddedAws
 ROOT = Path(__file__).parents[1]
 
 
+def make_repository(folder: Path, *, but: str = "") -> None:
+    """Fill a folder with this repository by links, `but` for one of its folders, and for its topologies."""
+    for name in ("bootstrap", "build", "corpus", "embedded", "infra", "jobs", "trainer"):
+        if name != but:
+            (folder / name).symlink_to(ROOT / name)
+    for name in ("app.py", "cdk.json"):  # the app looks for the rest beside it
+        shutil.copy(ROOT / name, folder)
+
+
+def make_repository_with_first_boot(folder: Path, script: str) -> None:
+    """The whole repository, with another first boot of EMR nodes."""
+    make_repository(folder, but="bootstrap")
+    (folder / "topologies").symlink_to(ROOT / "topologies")
+    give_first_boot(folder, script)
+
+
+def give_first_boot(repository: Path, script: str) -> None:
+    """Give a repository of links another first boot of EMR nodes."""
+    room, real = repository / "bootstrap", ROOT / "bootstrap"
+    for folder, of in ((room, real), (room / "emr", real / "emr")):
+        folder.mkdir()
+        for each in of.iterdir():
+            if each.name not in ("emr", "install.sh"):
+                (folder / each.name).symlink_to(each)
+    (room / "emr" / "install.sh").write_text(script)
+
+
 class Person:
     """Somebody with a repository of their own topologies, and a shell that talks to the embedded AWS."""
 
     def __init__(self, aws: EmbeddedAws, repository: Path) -> None:
         self.aws, self.repository = aws, repository
-        for name in ("bootstrap", "build", "corpus", "embedded", "infra", "jobs", "trainer"):
-            (repository / name).symlink_to(ROOT / name)
-        for name in ("app.py", "cdk.json"):
-            shutil.copy(ROOT / name, repository)
+        make_repository(repository)
         (repository / "topologies").mkdir()
 
     @property

@@ -10,9 +10,9 @@ from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import EmbeddedAws
 from embedded.faults import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
-from tests.person import ROOT, Person
+from tests.person import ROOT, Person, give_first_boot
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 TOPOLOGY = """
 description: All of it
@@ -58,16 +58,11 @@ def destroys(person: Person) -> str:
 @pytest.fixture
 def first_boot(person: Person) -> Iterator[Callable[[str], None]]:
     """Gives the EMR nodes of this person's deployments another first boot."""
-    room, real = person.repository / "bootstrap", ROOT / "bootstrap"
+    room = person.repository / "bootstrap"
     room.unlink()
-    for folder, of in ((room, real), (room / "emr", real / "emr")):
-        folder.mkdir()
-        for each in of.iterdir():
-            if each.name not in ("emr", "install.sh"):
-                (folder / each.name).symlink_to(each)
-    yield lambda script: (room / "emr" / "install.sh").write_text(script) and None
+    yield lambda script: give_first_boot(person.repository, script)
     shutil.rmtree(room)
-    room.symlink_to(real)
+    room.symlink_to(ROOT / "bootstrap")
 
 
 def test_a_first_boot_that_fails_is_explained_before_all_is_taken_back(
@@ -85,7 +80,6 @@ def test_a_first_boot_that_fails_is_explained_before_all_is_taken_back(
     assert left_over(before, inventory()) == {}
 
 
-@pytest.mark.slow
 def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> None:
     before = inventory()
     with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
@@ -95,7 +89,6 @@ def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> N
     assert left_over(before, inventory()) == {}
 
 
-@pytest.mark.slow
 def test_a_create_of_which_not_everything_goes_at_once_is_taken_back_all_the_same(person: Person) -> None:
     faults = (CreateFails(resource_type=GROUP), DeleteFails(resource_type="AWS::EFS::FileSystem", times=1))
     with person.aws.faults.during(*faults):
@@ -103,7 +96,6 @@ def test_a_create_of_which_not_everything_goes_at_once_is_taken_back_all_the_sam
     assert "What was made has been deleted again" in told
 
 
-@pytest.mark.slow
 def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person) -> None:
     refused = Denied(service="cloudformation", operation="DeleteStack")
     with person.aws.faults.during(CreateFails(resource_type=GROUP), refused):
@@ -113,7 +105,6 @@ def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person)
     assert "nothing that costs money is left" in destroys(person)
 
 
-@pytest.mark.slow
 def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> None:
     often = [
         Throttled(service=service, times=3)
@@ -128,7 +119,6 @@ def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> No
         assert "nothing that costs money is left" in destroys(person)
 
 
-@pytest.mark.slow
 def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
     deploys(person)
     ids = {name.rstrip("0123456789ABCDEF"): each for name, each in person.resources("whole").items()}
@@ -147,7 +137,6 @@ def test_what_was_deleted_by_hand_keeps_nothing_else(person: Person) -> None:
     assert "nothing that costs money is left" in destroys(person)
 
 
-@pytest.mark.slow
 def test_a_node_that_never_reports_ends_the_training_and_is_not_paid_for(person: Person) -> None:
     deploys(person)
     bucket = person.stack_outputs("whole")["DataBucket"]

@@ -14,6 +14,7 @@ from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import EmbeddedAws
 from infra import topology
+from tests.person import make_repository_with_first_boot
 
 pytestmark = pytest.mark.end_to_end
 
@@ -84,8 +85,13 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
         run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
         cdk.prepare(**run)
         found = inventory()
+        (folder / "repository").mkdir()
+        make_repository_with_first_boot(
+            folder / "repository", "exit 0"
+        )  # nothing here asks a node of the cluster for its libraries
         cdk.run(
             ["deploy", "-c", "topology=demo", "-c", "deployment=guarded", "--require-approval", "never"],
+            root=folder / "repository",
             **run,
         )
         yield found

@@ -10,11 +10,9 @@ from bootstrap.inventory import inventory, left_over
 from embedded.aws import EmbeddedAws
 from infra import topology
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 SHIPPED = cdk.ROOT / "topologies"
-# What the others have between them; `make test-all` takes them all.
-SAMPLE = {"mixed-g6e-g6-g5"}
 
 Run = Callable[..., None]
 
@@ -72,9 +70,7 @@ def market(word: str) -> str:
     return word.upper().replace("-", "_")
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in topology.names(SHIPPED)]
-)
+@pytest.mark.parametrize("name", topology.names(SHIPPED))
 def test_a_topology_comes_up_as_it_is_written_and_goes_without_a_trace(
     name: str, run: Run, before: dict[str, set[str]]
 ) -> None:

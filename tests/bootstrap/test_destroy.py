@@ -1,10 +1,12 @@
 """A deployment by the commands that a person types: looked at, extended, fetched from, destroyed."""
 
+import io
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import boto3
 import pytest
 
 from bootstrap import cdk
+from bootstrap.cli.main import main
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import EmbeddedAws
 from infra import topology
+from tests.person import make_repository_with_first_boot
 
 pytestmark = pytest.mark.end_to_end
 
@@ -23,18 +27,25 @@ NAME = "mine"
 RUN = f"{NAME}.20260102T030405-0a1b"
 
 
-def shoal(*arguments: str | Path, status: int = 0) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(
-        [Path(sys.executable).with_name("shoal"), *map(os.fspath, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+@dataclass(frozen=True)
+class Said:
+    stdout: str
+    stderr: str
+
+
+def shoal(*arguments: str | Path, status: int = 0) -> Said:
+    """The command, by its own code in this process: most of a process of its own would be imports."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        Path(os.devnull).open() as nobody,
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        patch.setattr(sys, "stdin", nobody)
+        returned = main(list(map(os.fspath, arguments)))
+    assert returned == status, out.getvalue() + err.getvalue()
+    return Said(out.getvalue(), err.getvalue())
 
 
 def told(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
@@ -50,17 +61,15 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
         for name, value in aws.environment.items():
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
-        cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=folder / "cdk.log")
+        run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
+        cdk.prepare(**run)
         found = inventory()
         # What an earlier deployment of the name left moves no end of this one.
         boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
         context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
-        cdk.run(
-            ["deploy", *context, "--require-approval", "never"],
-            environment=aws.environment,
-            assembly=folder / "assembly",
-            log=folder / "cdk.log",
-        )
+        (folder / "repository").mkdir()
+        make_repository_with_first_boot(folder / "repository", "exit 0")  # nothing here asks a node for its libraries
+        cdk.run(["deploy", *context, "--require-approval", "never"], root=folder / "repository", **run)
         yield found
 
 

@@ -24,6 +24,8 @@ from embedded.faults import Broken, Cut, Throttled, Unruly
 from jobs.sources import Inputs
 from jobs.steps import Plan
 
+pytestmark = pytest.mark.slow
+
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
 
 
@@ -82,7 +84,7 @@ def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
             continue
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset(undisturbed, tmp_path, seed) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=1 + seed)
     unruly = Unruly(seed=seed, killed=0.4, doubled=0.6, within=0.8)
@@ -91,7 +93,6 @@ def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset
     assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
 
 
-@pytest.mark.slow
 def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(undisturbed, tmp_path) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
     for address, content in plan.task_files().items():
@@ -162,7 +163,6 @@ print(json.dumps((ended, made(plan).digest)))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
 )
@@ -195,7 +195,6 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
         yield running
 
 
-@pytest.mark.slow
 def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(undisturbed, aws, tmp_path) -> None:
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="pile")

@@ -94,7 +94,7 @@ def test_generated_input_makes_the_oracles_dataset(
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
-@pytest.mark.parametrize("runner", ["inline", "local"])
+@pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
 def test_real_reviews_make_the_oracles_dataset(tmp_path: Path, runner: str) -> None:
     merged = preprocess(REVIEWS, tmp_path, runner=runner)
     assert_equals_oracle(tmp_path, [gzip.decompress(path.read_bytes()) for path in REVIEWS])
@@ -189,7 +189,7 @@ def test_half_stars_written_as_fractions_make_the_oracles_dataset(tmp_path: Path
     chosen = Settings(rating_steps=2, rating_range=(1, 10), rating_fraction=True, positive_from=7)
     wanted = Wanted(rating_steps=2, rating_range=(1, 10), rating_fraction=True)
     inputs = Inputs(files=(str(tmp_path / "a.json"),), wanted=wanted)
-    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner="local")
+    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner="inline")
     rules = oracle.Rules(rating_range=(1, 10), steps=2, fraction=True)
     assert_equals_oracle(tmp_path / "out", [(tmp_path / "a.json").read_bytes()], rules=rules, positive_from=7)
     assert merged.counts["malformed_by_reason"]["bad_rating"] == 1
@@ -275,7 +275,7 @@ def textless(folder: Path) -> list[Path]:
     return [folder / "textless.json"]
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
+@pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -385,6 +385,7 @@ def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path, t
     assert_group_ends(running.pid)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: Path) -> None:
     path, output = tmp_path / "reviews.json", tmp_path / "out"
     running = started(path, output)

@@ -69,7 +69,11 @@ def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path:
             ("--learning-rate", "0.5"),
             "rank 1: --learning-rate is 0.5 here and 0.008 on the first rank; start all ranks",
         ),
-        (("--data", "other.h5"), "other.h5 is another dataset than the first rank's (digest "),
+        pytest.param(
+            ("--data", "other.h5"),
+            "other.h5 is another dataset than the first rank's (digest ",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_ranks_that_were_told_other_things(
@@ -148,6 +152,7 @@ def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_a_share_that_does_not_fit_into_memory_is_said_once_with_its_rank(
     launch, dataset: Path, tmp_path: Path
 ) -> None:
