@@ -70,6 +70,10 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
+        if any("s3://" in word for word in typed):
+            from bootstrap.loopback import require_s3
+
+            require_s3()
         return int(args.run(args))
     except UsageError as error:
         say(f"shoal: {error}")

@@ -115,7 +115,7 @@ def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -
         return train_remote.train_on(one.deployment, config, dataset=DATASET, output=output, bars=bars)
 
 
-@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(aws, person, tmp_path, how) -> None:
     person.presses = ["AWS has not answered since", "the ranks are asked to stop as soon as AWS answers"]
     with pytest.raises(Left):

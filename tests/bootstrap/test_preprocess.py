@@ -212,6 +212,7 @@ def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a
     assert there.work() == kept
 
 
+@pytest.mark.slow
 def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there, reviews) -> None:
     before = len(there.steps())
     packed = reviews.with_suffix(".json.gz")

@@ -143,7 +143,9 @@ def test_these_are_all_operations_that_are_asked(planted: Keys) -> None:
     assert asked - {"cloudformation DescribeStacks"} == set(OPERATIONS)
 
 
-@pytest.mark.parametrize("alone", [True, False], ids=["alone", "and the tagging service"])
+@pytest.mark.parametrize(
+    "alone", [pytest.param(True, id="alone", marks=pytest.mark.slow), pytest.param(False, id="and the tagging service")]
+)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_what_is_there_is_found_or_named_as_untold_whatever_is_denied(
     operation: str, alone: bool, planted: Keys, told_by_lists: Keys, account: Account, aws: EmbeddedAws

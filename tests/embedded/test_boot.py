@@ -104,6 +104,7 @@ def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
     assert reports()[identifier]["log"].splitlines() == ["SHARE_KIND is 'nsf', but must be efs, nfs or none"]
 
 
+@pytest.mark.slow
 def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed(boot, reports, code, upload):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

@@ -40,8 +40,9 @@ def test_a_wrong_name_is_one_sentence_without_a_traceback(
     assert not done.stdout
 
 
-def test_deployment_and_owner_come_from_the_context(tmp_path: Path) -> None:
-    done = run_app(tmp_path, {"topology": "demo", "deployment": "second", "owner": "Ada Lovelace"})
+def test_deployment_owner_and_generation_come_from_the_context(tmp_path: Path) -> None:
+    given = {"deployment": "second", "owner": "Ada Lovelace", "generation": "2"}
+    done = run_app(tmp_path, {"topology": "demo", **given})
     assert done.returncode == 0, done.stderr
     stack = json.loads((tmp_path / "manifest.json").read_text())["artifacts"]["Shoal-second"]["properties"]
     assert stack["tags"] == {
@@ -49,6 +50,7 @@ def test_deployment_and_owner_come_from_the_context(tmp_path: Path) -> None:
         "shoal:topology": "demo",
         "shoal:owner": "Ada-Lovelace",
     }
+    assert '"PreprocessingCluster2' in (tmp_path / "Shoal-second.template.json").read_text()
 
 
 def test_a_topology_of_ones_own_is_built_from_its_file(tmp_path: Path) -> None:
@@ -58,12 +60,7 @@ def test_a_topology_of_ones_own_is_built_from_its_file(tmp_path: Path) -> None:
     assert (tmp_path / "Shoal-own.template.json").exists()
 
 
-def test_the_generation_comes_from_the_context(tmp_path: Path) -> None:
-    done = run_app(tmp_path, {"topology": "demo", "generation": "2"})
-    assert done.returncode == 0, done.stderr
-    assert '"PreprocessingCluster2' in (tmp_path / "Shoal-demo.template.json").read_text()
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("endpoint", "refused"),
     [("https://ec2.us-east-1.amazonaws.com", True), ("http://127.0.0.1:4566", False)],
