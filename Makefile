@@ -17,6 +17,8 @@ PYTEST := pytest --numprocesses $$(expr $$(nproc) + 1) --maxprocesses 4 --dist l
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# What one process has compiled, the next thousand need not compile again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test test-all lint bench clean

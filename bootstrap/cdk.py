@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bootstrap.errors import ShoalError
 
@@ -25,14 +26,26 @@ _BETWEEN_LOOKS, _MOST_LOOKS = 0.05, 200
 
 def prepare(
     *,
+    account: str,
+    region: str,
     environment: Mapping[str, str],
-    assembly: Path,
     log: Path,
-    topology: str = "demo",
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk bootstrap` for the account of `environment` and the topology's region; the same for all of a region."""
-    run(["bootstrap", "-c", f"topology={topology}"], environment=environment, assembly=assembly, log=log, watch=watch)
+    """Run `cdk bootstrap` for an account's region, which it must have been done for once; all topologies share it.
+
+    The CDK runs no app for it: beside app.py it would, for longer than all the rest takes.
+    """
+    with TemporaryDirectory(prefix="shoal-cdk-") as folder:
+        place, nowhere = f"aws://{account}/{region}", Path(folder)
+        run(
+            ["bootstrap", place],
+            environment=environment,
+            assembly=nowhere / "assembly",
+            log=log,
+            root=nowhere,
+            watch=watch,
+        )
 
 
 def run(

@@ -28,7 +28,7 @@ from bootstrap.progress import Bars
 from bootstrap.train_remote import train_on
 from corpus.counted import plural
 from corpus.settings import Settings
-from embedded.aws import EmbeddedAws
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import cost, topology
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.merge import Merged
@@ -37,7 +37,7 @@ from jobs.sources import find as find_files
 from trainer.config import Slowed, TrainConfig
 
 TOPOLOGY = "demo"
-_TEXTS = 8_000
+_TEXTS, _EPOCHS = 8_000, 12
 _MODEL, _MARK = "model", ".demo"
 """In the output: the folder of the training, which each demo makes anew, and in that what says that one made it."""
 # The second node plays an older GPU: the balancer has to find that out.
@@ -104,7 +104,7 @@ def run(
                 cdk.run(arguments, environment=aws.environment, assembly=folder / "assembly", log=log)
 
             with announce("cdk bootstrap"):
-                cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=log)
+                cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=log)
                 before = inventory()
             with announce(f"cdk deploy -c topology={TOPOLOGY}"):
                 cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "--require-approval", "never")
@@ -149,8 +149,8 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         _check_buckets(deployment, files, merged)
         if written:
             _check_counts(written, merged.counts)
-    with announce(f"shoal train --deployment {TOPOLOGY} --slow 1:2.0"), Bars(unit="row") as bars:
-        config = TrainConfig(data=Path("dataset"), output=output / _MODEL, slow=_SLOW)
+    with announce(f"shoal train --deployment {TOPOLOGY} --epochs {_EPOCHS} --slow 1:2.0"), Bars(unit="row") as bars:
+        config = TrainConfig(data=Path("dataset"), output=output / _MODEL, epochs=_EPOCHS, slow=_SLOW)
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()

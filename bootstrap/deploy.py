@@ -115,7 +115,11 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
             say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(
-                environment=_environment(order), assembly=assembly, log=log, topology=order.source, watch=bars.tick
+                account=order.account.number(),
+                region=order.region,
+                environment=_environment(order),
+                log=log,
+                watch=bars.tick,
             )
         bars.stage("synthesise, upload", 0)
         first = stacks.claim(before) is None

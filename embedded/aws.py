@@ -21,6 +21,7 @@ from embedded.faults import FaultFile
 from embedded.keeper import MARK
 from embedded.processes import end
 
+ACCOUNT = "000000000000"
 REGION = "us-east-1"
 _HOST = "127.0.0.1"
 _START_SECONDS = 60.0

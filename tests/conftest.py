@@ -54,12 +54,19 @@ settings.register_profile(
 settings.load_profile("without a clock")
 
 
+HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """A command that a test runs in this process has handlers of its own, which are none of the next test's."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    """A command that a test or a fixture runs in this process has handlers of its own, which are none of others."""
+    _restore_handlers()
     yield
-    for number, handler in before.items():
+    _restore_handlers()
+
+
+def _restore_handlers() -> None:
+    for number, handler in HANDLERS.items():
         signal.signal(number, handler)
 
 

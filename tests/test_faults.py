@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
-from embedded.aws import EmbeddedAws
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.faults import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
 from tests.person import ROOT, Person, give_first_boot
 
@@ -36,7 +36,7 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
         (folder / "repository").mkdir()
         made = Person(aws, folder / "repository")
         made.writes("whole", TOPOLOGY)
-        cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=folder / "cdk.log")
+        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
         yield made
 
 

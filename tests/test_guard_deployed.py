@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
-from embedded.aws import EmbeddedAws
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.person import make_repository_with_first_boot
 
@@ -83,7 +83,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
         run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
-        cdk.prepare(**run)
+        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
         found = inventory()
         (folder / "repository").mkdir()
         make_repository_with_first_boot(

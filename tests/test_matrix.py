@@ -7,7 +7,7 @@ import pytest
 
 from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
-from embedded.aws import EmbeddedAws
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         def command(*arguments: str) -> None:
             cdk.run(arguments, environment={}, assembly=folder / "assembly", log=folder / "cdk.log")
 
-        cdk.prepare(environment={}, assembly=folder / "assembly", log=folder / "cdk.log")
+        cdk.prepare(account=ACCOUNT, region=REGION, environment={}, log=folder / "cdk.log")
         yield command
 
 

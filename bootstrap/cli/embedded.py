@@ -48,7 +48,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from embedded.aws import EmbeddedAws
+    from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 
     with TemporaryDirectory(prefix="shoal-embedded-") as name:
         folder = Path(name)
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             raise ShoalError(f"there is no command {args.command[0]}; check what follows --")
         with emulator as aws:
             say(f"preparing the emulator on port {aws.port} ...")
-            cdk.prepare(environment=aws.environment, assembly=folder / "assembly", log=folder / "cdk.log")
+            cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
             if args.command:
                 return _run(args.command, aws)
             _stay(aws)

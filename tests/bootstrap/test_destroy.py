@@ -17,7 +17,7 @@ import pytest
 from bootstrap import cdk
 from bootstrap.cli.main import main
 from bootstrap.inventory import inventory, left_over
-from embedded.aws import EmbeddedAws
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.person import make_repository_with_first_boot
 
@@ -62,7 +62,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
         run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
-        cdk.prepare(**run)
+        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
         found = inventory()
         # What an earlier deployment of the name left moves no end of this one.
         boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
