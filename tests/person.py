@@ -24,10 +24,14 @@ def make_repository(folder: Path, *, but: str = "") -> None:
 
 
 def make_repository_with_first_boot(folder: Path, script: str) -> None:
-    """The whole repository, with another first boot of EMR nodes."""
+    """The whole repository, with another first boot of EMR nodes, which installs nothing."""
     make_repository(folder, but="bootstrap")
     (folder / "topologies").symlink_to(ROOT / "topologies")
     give_first_boot(folder, script)
+    (folder / "build").unlink()
+    (folder / "build" / "wheels").mkdir(parents=True)
+    (folder / "build" / "wheels" / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
+    (folder / "build" / "wheels" / "emr-x86_64.zip").write_bytes(b"nothing, as nobody installs it")
 
 
 def give_first_boot(repository: Path, script: str) -> None:

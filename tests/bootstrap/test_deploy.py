@@ -57,6 +57,7 @@ def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> No
     assert deployed.stack("pair")["CreationTime"] == created
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_topology_of_ones_own_is_given_by_its_file(deployed: Person) -> None:
     (deployed.repository / "own").mkdir()

@@ -284,6 +284,7 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     assert there.work() == kept
 
 
+@pytest.mark.slow
 def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypatch) -> None:
     def pressed_again(*_: object) -> None:
         raise KeyboardInterrupt

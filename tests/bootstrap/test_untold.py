@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 import boto3
 import pytest
@@ -70,6 +71,11 @@ OPERATIONS = [f"{service} {operation}" for service, operations in ASKED.items() 
 _OF_THINGS = re.compile(
     r".*Tag|.*(DescribeCluster|DescribeKey|Regions|Versions|StackResources|Targets|AccessPoints|GetResources|Identity)$"
 )
+AT_ONCE = [
+    list(filter(None, each))
+    for each in zip_longest(*([f"{service} {name}" for name in names] for service, names in ASKED.items()))
+]
+"""Groups of them, of each service at most one."""
 LISTS = [operation for operation in OPERATIONS if not _OF_THINGS.match(operation)]
 """Those that are asked whatever there is, of nothing that was found before."""
 TAGGING = Denied(service="tagging")
@@ -143,17 +149,28 @@ def test_these_are_all_operations_that_are_asked(planted: Keys) -> None:
     assert asked - {"cloudformation DescribeStacks"} == set(OPERATIONS)
 
 
-@pytest.mark.parametrize(
-    "alone", [pytest.param(True, id="alone", marks=pytest.mark.slow), pytest.param(False, id="and the tagging service")]
-)
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operations", AT_ONCE, ids=len)
 def test_what_is_there_is_found_or_named_as_untold_whatever_is_denied(
+    operations: list[str], told_by_lists: Keys, account: Account, aws: EmbeddedAws
+) -> None:
+    with aws.faults.during(*map(denied, operations), TAGGING):
+        found = find("planted", account)
+    assert_found_or_untold(told_by_lists, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "and the tagging service"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_is_there_is_found_or_named_as_untold_whichever_one_is_denied(
     operation: str, alone: bool, planted: Keys, told_by_lists: Keys, account: Account, aws: EmbeddedAws
 ) -> None:
     with aws.faults.during(denied(operation), *([] if alone else [TAGGING])):
         found = find("planted", account)
+    assert_found_or_untold(planted if alone and "GetResources" not in operation else told_by_lists, found)
+
+
+def assert_found_or_untold(witnesses: Keys, found: list[Thing]) -> None:
     unseen = {thing.kind for thing in found if thing.outcome == UNTOLD and thing.identifier == "(all)"}
-    witnesses = planted if alone and "GetResources" not in operation else told_by_lists
     missed = witnesses - keys(found)
     assert {(kind, name) for kind, name in missed if kind not in unseen} == set()
 

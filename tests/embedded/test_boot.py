@@ -113,6 +113,7 @@ def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed
     assert reports()[identifier]["state"] == "ready", console
 
 
+@pytest.mark.slow
 def test_a_node_says_that_it_works_as_long_as_it_does(boot, reports, code, wheels, client, eventually):
     identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels, HEARTBEAT_SECONDS="0.2")
     assert reports()[identifier]["state"] == "ready"

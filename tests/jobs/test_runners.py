@@ -113,6 +113,7 @@ def assert_equal(plan: Plan, expected: Any) -> None:
     assert {**published, "malformed_by_reason": reasons} == counts
 
 
+@pytest.mark.slow
 def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
     plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
     Node(tmp_path / "node", unruly=Unruly(seed=5)).run(plan, reducers=3)

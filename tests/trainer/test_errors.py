@@ -55,6 +55,7 @@ def test_a_slowed_rank_that_does_not_exist(said, dataset: Path, tmp_path: Path) 
     refused(said, "--slow names rank 3", "--data", dataset, "--output", tmp_path, "--slow", "3:2")
 
 
+@pytest.mark.slow
 def test_more_ranks_than_rows_in_a_global_batch(launch, dataset: Path, tmp_path: Path) -> None:
     process = launch(2, "-m", "trainer", "--data", dataset, "--output", tmp_path, "--global-batch", "1")
     _, errors = process.communicate(timeout=60)

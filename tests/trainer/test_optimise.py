@@ -52,6 +52,7 @@ def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind:
     assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.slow
 def test_a_rank_does_not_wait_for_torchs_compiler_to_be_imported(tmp_path: Path, dataset: Path) -> None:
     told = "import runpy, sys; runpy.run_module('trainer', run_name='__main__', alter_sys=True)"
     asks = (
