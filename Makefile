@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all lint bench clean
+.PHONY: help setup demo test test-slow test-all lint bench clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -34,6 +34,9 @@ demo: .venv/.ready ## the life of a deployment on this machine, from `cdk deploy
 
 test: .venv/.ready-dev ## all tests but the slow ones and lint's
 	$(PYTEST) -m "not slow and not lint"
+
+test-slow: .venv/.ready-bench ## the slow tests
+	$(PYTEST) -m "slow and not lint"
 
 test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests
 	$(PYTEST)

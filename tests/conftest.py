@@ -13,28 +13,33 @@ TESTS = Path(__file__).parent
 LONGEST = (
     "test_demo.py",
     "test_by_hand.py",
+    "test_matrix.py",
     "test_faults.py",
-    "bootstrap/test_preprocess.py",
     "bootstrap/test_cli.py",
-    "trainer/test_training.py",
-    "jobs/test_runners.py",
-    "bootstrap/test_deploy.py",
+    "bootstrap/test_preprocess.py",
     "jobs/test_faults.py",
-    "bootstrap/test_destroy.py",
-    "jobs/test_pipeline.py",
-    "trainer/test_errors.py",
+    "bootstrap/test_deploy.py",
+    "bootstrap/test_teardown.py",
+    "trainer/test_resume.py",
+    "trainer/test_launch.py",
+    "trainer/test_training.py",
     "bootstrap/test_untold.py",
     "bootstrap/test_sweep.py",
-    "bootstrap/test_teardown.py",
-    "test_guard_deployed.py",
-    "bootstrap/test_cli_embedded.py",
-    "infra/test_app.py",
-    "bootstrap/test_raising.py",
-    "test_matrix.py",
+    "jobs/test_runners.py",
+    "jobs/test_pipeline.py",
+    "bootstrap/test_destroy.py",
     "infra/test_guard.py",
-    "benchmarks/test_generated.py",
-    "embedded/test_boot.py",
-    "test_payload.py",
+    "bootstrap/test_raising.py",
+    "trainer/test_errors.py",
+    "test_guard_deployed.py",
+    "bootstrap/test_emr_install.py",
+    "infra/test_app.py",
+    "bootstrap/test_preflight_online.py",
+    "infra/test_cleanup.py",
+    "bootstrap/test_ownership.py",
+    "bootstrap/test_outage.py",
+    "jobs/test_ranges.py",
+    "embedded/test_nodes.py",
 )
 """The files that take longest, the longest first (`--durations=50`): begun last, one of them keeps all from the end."""
 
@@ -73,4 +78,7 @@ def _restore_handlers() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files; what is not listed stays in its order."""
     places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    gone = [str(path) for path in places if not path.exists()]
+    if gone:
+        raise pytest.UsageError(f"tests/conftest.py lists files that are not there: {', '.join(gone)}")
     items.sort(key=lambda item: places.get(item.path, len(places)))
