@@ -13,6 +13,7 @@ TESTS = Path(__file__).parent
 LONGEST = (
     "test_demo.py",
     "test_by_hand.py",
+    "jobs/test_fuzz.py",
     "test_matrix.py",
     "test_faults.py",
     "bootstrap/test_cli.py",

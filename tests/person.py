@@ -31,7 +31,8 @@ def make_repository_with_first_boot(folder: Path, script: str) -> None:
     (folder / "build").unlink()
     (folder / "build" / "wheels").mkdir(parents=True)
     (folder / "build" / "wheels" / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
-    (folder / "build" / "wheels" / "emr-x86_64.zip").write_bytes(b"nothing, as nobody installs it")
+    for architecture in ("x86_64", "arm64"):
+        (folder / "build" / "wheels" / f"emr-{architecture}.zip").write_bytes(b"nothing, as nobody installs it")
 
 
 def give_first_boot(repository: Path, script: str) -> None:
