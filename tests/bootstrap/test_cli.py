@@ -273,6 +273,7 @@ def own_temporary_folder(folder: Path) -> str:
     return os.fspath(chosen)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]

@@ -87,6 +87,7 @@ def test_a_bucket_of_ones_own_is_not_given_at_the_price_of_the_data_there_are(de
         s3.delete_bucket(Bucket="given-instead")
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
     resources = deployed.resources("pair")

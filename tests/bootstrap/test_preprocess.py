@@ -29,6 +29,8 @@ from jobs.merge import Merged
 from jobs.pipeline import preprocess as preprocess_here
 from jobs.sources import Inputs
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 RAW, DATA, LOG = "raw", "data", "log"
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
@@ -163,7 +165,6 @@ class Impatient(Bars):
             raise KeyboardInterrupt
 
 
-@pytest.mark.slow
 def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(there, reviews, tmp_path) -> None:
     before = len(there.steps())
     made = there.preprocess(reviews)
@@ -184,7 +185,6 @@ def test_the_same_command_follows_steps_that_still_go_on(there, reviews) -> None
     assert [key.rpartition("/")[2] for key in there.work()] == ["followed", "merged.json"]
 
 
-@pytest.mark.slow
 def test_of_two_commands_that_begin_at_once_one_submits_and_both_tell_the_result(there, reviews) -> None:
     before = len(there.steps())
     both = [there.begin(reviews) for _ in range(2)]
@@ -194,7 +194,6 @@ def test_of_two_commands_that_begin_at_once_one_submits_and_both_tell_the_result
     assert sum("following run " in out for out, _ in said) == 1
 
 
-@pytest.mark.slow
 def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a_while_only(
     there, reviews, monkeypatch
 ) -> None:
@@ -212,7 +211,6 @@ def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a
     assert there.work() == kept
 
 
-@pytest.mark.slow
 def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there, reviews) -> None:
     before = len(there.steps())
     packed = reviews.with_suffix(".json.gz")
@@ -227,7 +225,6 @@ def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there
     assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
 
 
-@pytest.mark.slow
 def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, monkeypatch) -> None:
     reviews.write_bytes(b"no review\n" + reviews.read_bytes())
     with pytest.raises(DataError, match="lines are malformed"):
@@ -238,7 +235,6 @@ def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, 
     assert there.names()[before:] == STEPS
 
 
-@pytest.mark.slow
 def test_work_of_which_a_part_was_lost_is_not_gone_on_with(there, reviews) -> None:
     class Losing(Bars):
         def stage(self, name: str, total: int, unit: str | None = None) -> None:
@@ -256,7 +252,6 @@ def test_work_of_which_a_part_was_lost_is_not_gone_on_with(there, reviews) -> No
     assert there.names()[before:] == [*STEPS, *STEPS]
 
 
-@pytest.mark.slow
 def test_other_settings_are_other_work(there, reviews) -> None:
     with pytest.raises(DataError):
         there.preprocess(reviews, max_malformed=0)
@@ -265,7 +260,6 @@ def test_other_settings_are_other_work(there, reviews) -> None:
     assert there.names()[before:] == STEPS
 
 
-@pytest.mark.slow
 def test_a_file_of_stopwords_reaches_the_tasks(there, reviews, tmp_path) -> None:
     (tmp_path / "words.txt").write_text("\n".join(sorted(load_stopwords())))
     made = there.preprocess(reviews, stopwords=str(tmp_path / "words.txt"))
@@ -284,7 +278,6 @@ def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
     assert there.work() == kept
 
 
-@pytest.mark.slow
 def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypatch) -> None:
     def pressed_again(*_: object) -> None:
         raise KeyboardInterrupt
@@ -299,7 +292,6 @@ def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypa
     cancel(Cluster(there.deployment), list(there.steps()), "0123456789ab")
 
 
-@pytest.mark.slow
 def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())
@@ -312,7 +304,6 @@ def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) ->
     assert list(there.steps()) == submitted
 
 
-@pytest.mark.slow
 def test_an_unruly_cluster_on_a_bad_s3_makes_the_same_dataset(there, reviews, tmp_path) -> None:
     here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
     faults = (

@@ -535,6 +535,7 @@ def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
     assert_equals_oracle(output, [PLAIN])
 
 
+@pytest.mark.slow
 def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
     folder.mkdir()
