@@ -32,9 +32,9 @@ def prepare(
     log: Path,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk bootstrap` for an account's region, which it must have been done for once; all topologies share it.
+    """Run `cdk bootstrap` for a region of an account: needed once, whatever the topology.
 
-    The CDK runs no app for it: beside app.py it would, for longer than all the rest takes.
+    It runs in an empty folder. Beside app.py the CDK would run the app first, which takes longer than all the rest.
     """
     with TemporaryDirectory(prefix="shoal-cdk-") as folder:
         place, nowhere = f"aws://{account}/{region}", Path(folder)

@@ -37,6 +37,7 @@ from jobs.sources import find as find_files
 from trainer.config import Slowed, TrainConfig
 
 TOPOLOGY = "demo"
+# So few texts are learnt in two thirds of the epochs that they would get.
 _TEXTS, _EPOCHS = 8_000, 12
 _MODEL, _MARK = "model", ".demo"
 """In the output: the folder of the training, which each demo makes anew, and in that what says that one made it."""

@@ -27,14 +27,16 @@ def is_gone(error: BaseException) -> bool:
 
 
 def require_s3() -> None:
-    """Raise ShoalError where S3 is to be asked on this machine, and nobody listens: jobs would go on asking for a
-    minute, as they do on a cluster."""
+    """Raise ShoalError where S3 is to be asked on this machine, and nobody listens there: what reads from it would go
+    on asking for more than a minute, as it does on a cluster."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     if not emulated(endpoint):
         return
     parts = urlsplit(endpoint)
     try:
-        socket.create_connection((str(parts.hostname), parts.port or 80), timeout=5).close()
+        socket.create_connection(
+            (str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)), timeout=5
+        ).close()
     except (OSError, ValueError) as error:
         raise ShoalError(f"there is no S3 at {endpoint} ({error}); {START}") from error
 

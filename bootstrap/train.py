@@ -48,7 +48,7 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
     if not config.resume:
         require_free(config.output, force=config.force)
     with open_dataset(config.data):
-        """A dataset that cannot be used is said at once, not by ranks that have started."""
+        pass  # one that cannot be used is said at once, and not by ranks that had to start first
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / SUMMARY).unlink(missing_ok=True)

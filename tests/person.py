@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +15,27 @@ from embedded.aws import EmbeddedAws
 ROOT = Path(__file__).parents[1]
 
 
-def make_repository(folder: Path, *, but: str = "") -> None:
-    """Fill a folder with this repository by links, `but` for one of its folders, and for its topologies."""
+def make_repository(folder: Path, *, but: Collection[str] = ()) -> None:
+    """Fill a folder with this repository by links, `but` for some of its folders, and for its topologies."""
     for name in ("bootstrap", "build", "corpus", "embedded", "infra", "jobs", "trainer"):
-        if name != but:
+        if name not in but:
             (folder / name).symlink_to(ROOT / name)
     for name in ("app.py", "cdk.json"):  # the app looks for the rest beside it
         shutil.copy(ROOT / name, folder)
 
 
-def make_repository_with_first_boot(folder: Path, script: str) -> None:
-    """The whole repository, with another first boot of EMR nodes, which installs nothing."""
-    make_repository(folder, but="bootstrap")
+def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
+    """A new folder with the whole repository, but for what EMR's nodes install; returns it."""
+    folder.mkdir()
+    make_repository(folder, but=("bootstrap", "build"))
     (folder / "topologies").symlink_to(ROOT / "topologies")
-    give_first_boot(folder, script)
-    (folder / "build").unlink()
-    (folder / "build" / "wheels").mkdir(parents=True)
-    (folder / "build" / "wheels" / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
+    give_first_boot(folder, "exit 0")
+    wheels = folder / "build" / "wheels"
+    wheels.mkdir(parents=True)
+    (wheels / "gpu.zip").symlink_to(ROOT / "build" / "wheels" / "gpu.zip")
     for architecture in ("x86_64", "arm64"):
-        (folder / "build" / "wheels" / f"emr-{architecture}.zip").write_bytes(b"nothing, as nobody installs it")
+        (wheels / f"emr-{architecture}.zip").write_bytes(b"nothing, as nobody installs it")
+    return folder
 
 
 def give_first_boot(repository: Path, script: str) -> None:

@@ -14,7 +14,7 @@ from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
-from tests.person import make_repository_with_first_boot
+from tests.person import make_repository_whose_cluster_installs_nothing
 
 pytestmark = pytest.mark.end_to_end
 
@@ -85,13 +85,10 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
         run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
         cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
         found = inventory()
-        (folder / "repository").mkdir()
-        make_repository_with_first_boot(
-            folder / "repository", "exit 0"
-        )  # nothing here asks a node of the cluster for its libraries
+        repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
         cdk.run(
             ["deploy", "-c", "topology=demo", "-c", "deployment=guarded", "--require-approval", "never"],
-            root=folder / "repository",
+            root=repository,
             **run,
         )
         yield found

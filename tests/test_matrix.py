@@ -9,7 +9,7 @@ from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
-from tests.person import make_repository_with_first_boot
+from tests.person import make_repository_whose_cluster_installs_nothing
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -27,9 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             patch.setenv(name, value)
         patch.setattr(boto3, "DEFAULT_SESSION", None)
 
-        repository = folder / "repository"
-        repository.mkdir()
-        make_repository_with_first_boot(repository, "exit 0")  # what nodes install is tried elsewhere
+        repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
 
         def command(*arguments: str) -> None:
             cdk.run(arguments, environment={}, assembly=folder / "assembly", log=folder / "cdk.log", root=repository)

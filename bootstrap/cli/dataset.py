@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import size
 from bootstrap.cli.output import add_json, percent, show, table
+from bootstrap.cli.reading import require_s3
 from bootstrap.terminal import columns
 from corpus.counted import plural
 from jobs.shown import printable
@@ -65,6 +66,7 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
+    require_s3(args.file)
     with _opened(args.file, whole=args.check) as (dataset, stored_bytes):
         if args.check:
             dataset.require_digest(dataset.computed_digest())

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bootstrap.cli.output import say
-from bootstrap.cli.reading import add_reading, read_wanted, whole_command
+from bootstrap.cli.reading import add_reading, read_wanted, require_s3, whole_command
 from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it."""
     if not args.files:
         _check_plain(args)
+    require_s3(args.model, *args.files)
     model = _load(args.model)
     if args.files:
         with whole_command(args.typed):

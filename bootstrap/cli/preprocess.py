@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.made import result, warnings
 from bootstrap.cli.named import account_of, add_where, checked
 from bootstrap.cli.output import add_json, say, show
-from bootstrap.cli.reading import add_inputs, add_reading, read_inputs, whole_command
+from bootstrap.cli.reading import add_inputs, add_reading, read_inputs, require_s3, whole_command
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     except DataError as error:
         raise UsageError(str(error)) from error
     _check(args)
+    require_s3(*inputs.files, *inputs.test, *inputs.positive, *inputs.negative, args.output)
     with whole_command(args.typed):
         if args.dry_run:
             _preview(args, inputs, settings)

@@ -99,6 +99,14 @@ def read_wanted(
     )
 
 
+def require_s3(*addresses: str | None) -> None:
+    """Raise ShoalError where one of these is in an emulator's S3 that is not there."""
+    if any(address and address.startswith("s3://") for address in addresses):
+        from bootstrap.loopback import require_s3  # which loads AWS's library
+
+        require_s3()
+
+
 @contextmanager
 def whole_command(typed: Sequence[str]) -> Iterator[None]:
     """Where ratings are on another scale, show the whole command that reads them, as `typed` and with more options."""

@@ -1,6 +1,7 @@
 """All verbs: reads the command line, runs the one that is asked for, and turns every known failure into one sentence.
 
-The easy mistake is to import what another verb needs, or a verb only while it works: every command would wait for it.
+The easy mistake is to import what another verb needs, or what a verb needs only while it
+runs: every command would wait for it.
 """
 
 import argparse
@@ -70,10 +71,6 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
-        if any("s3://" in word for word in typed):
-            from bootstrap.loopback import require_s3
-
-            require_s3()
         return int(args.run(args))
     except UsageError as error:
         say(f"shoal: {error}")
@@ -104,13 +101,14 @@ def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('shoal')}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name in typed[:1] if typed[:1] and typed[0] in VERBS else VERBS:
+    for name in [name for name in VERBS if [name] == typed[:1]] or VERBS:
         verb = import_module(f"bootstrap.cli.{name}")
         verb.add(verbs).set_defaults(run=verb.run)
     return parser
 
 
 def _asked_aws() -> bool:
+    """Whether an error may be one of AWS: what such errors mean is not worth loading otherwise."""
     return "botocore" in sys.modules
 
 

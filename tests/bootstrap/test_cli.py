@@ -278,7 +278,7 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Pat
     mark = own_temporary_folder(tmp_path)
     command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]
     running = subprocess.Popen(
-        [*map(os.fspath, command), "--slow", "0:9"],
+        [*map(os.fspath, command), "--nodes", "2", "--slow", "0:9", "1:9"],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, MARK: mark},

@@ -18,7 +18,7 @@ from tests.processes import MARK, left_behind
 def emulator(mark: Path, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         ["shoal", "embedded", *arguments],
-        env={**os.environ, MARK: os.fspath(mark)},
+        env={**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:9", MARK: os.fspath(mark)},  # of one that has ended
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -34,9 +34,9 @@ def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_i
         "try:\n    print(*sys.argv[1:], flush=True); time.sleep(300)\n"
         "except KeyboardInterrupt:\n    print(s3.list_buckets()['Buckets'][-1]['Name']); sys.exit(7)"
     )
-    running = emulator(tmp_path, "--", sys.executable, "-c", code, "--port", "--")
+    running = emulator(tmp_path, "--", sys.executable, "-c", code, "--port", "--", "s3://ours")
     assert running.stdout is not None
-    assert running.stdout.readline() == "--port --\n"
+    assert running.stdout.readline() == "--port -- s3://ours\n"
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
     said, told = running.communicate(timeout=60)
     assert (running.returncode, said) == (7, "ours\n"), told
@@ -69,7 +69,12 @@ def test_an_emulator_that_is_not_there_is_said_for_files_and_plans_too(tmp_path:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}
-    read = shoal("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out", **places)
-    assert read.returncode == 1
-    assert "start `shoal embedded`" in " ".join(read.stderr.split())
+    for reading in (
+        ("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out"),
+        ("predict", "--model", "s3://models/one"),
+        ("dataset", "info", "s3://data/dataset.h5"),
+    ):
+        read = shoal(*reading, **places)
+        assert read.returncode == 1
+        assert "start `shoal embedded`" in " ".join(read.stderr.split())
     assert "start `shoal embedded`" in " ".join(shoal("plan", "starter", **places).stdout.split())

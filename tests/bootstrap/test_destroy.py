@@ -19,7 +19,7 @@ from bootstrap.cli.main import main
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
-from tests.person import make_repository_with_first_boot
+from tests.person import make_repository_whose_cluster_installs_nothing
 
 pytestmark = pytest.mark.end_to_end
 
@@ -67,9 +67,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
         # What an earlier deployment of the name left moves no end of this one.
         boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
         context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
-        (folder / "repository").mkdir()
-        make_repository_with_first_boot(folder / "repository", "exit 0")  # nothing here asks a node for its libraries
-        cdk.run(["deploy", *context, "--require-approval", "never"], root=folder / "repository", **run)
+        repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+        cdk.run(["deploy", *context, "--require-approval", "never"], root=repository, **run)
         yield found
 
 

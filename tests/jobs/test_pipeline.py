@@ -183,13 +183,14 @@ def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, w
     assert_equals_oracle(tmp_path / "out", [oracle.File(content, **as_file)], rules=rules)
 
 
-def test_half_stars_written_as_fractions_make_the_oracles_dataset(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runner", ["inline", pytest.param("local", marks=pytest.mark.slow)])
+def test_half_stars_written_as_fractions_make_the_oracles_dataset(tmp_path: Path, runner: str) -> None:
     content = reviews(*((f"this lamp number word{chr(97 + n)} shines", f"{(1 + n % 10) / 2:g}/5") for n in range(20)))
     (tmp_path / "a.json").write_bytes(content + reviews(("eight of ten", "8/10")))
     chosen = Settings(rating_steps=2, rating_range=(1, 10), rating_fraction=True, positive_from=7)
     wanted = Wanted(rating_steps=2, rating_range=(1, 10), rating_fraction=True)
     inputs = Inputs(files=(str(tmp_path / "a.json"),), wanted=wanted)
-    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner="inline")
+    merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner=runner)
     rules = oracle.Rules(rating_range=(1, 10), steps=2, fraction=True)
     assert_equals_oracle(tmp_path / "out", [(tmp_path / "a.json").read_bytes()], rules=rules, positive_from=7)
     assert merged.counts["malformed_by_reason"]["bad_rating"] == 1

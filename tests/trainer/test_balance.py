@@ -338,9 +338,8 @@ def test_ranks_that_observe_the_same_split_the_same() -> None:
         second.observe(split, seconds)
 
 
-@settings(max_examples=30)
-@given(st.integers(1, 30), st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
-def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, every: int) -> None:
+def assert_comes_back(steps: int, stall: float, every: int) -> None:
+    """A rank that stalls for so many seconds, at so many steps, has its share again afterwards."""
     cluster, balancer = Cluster([0.0, 0.0], [1e-3, 1e-3]), BySteps(rates=np.ones(2), every=every, total=64)
     cluster.run(balancer, 40, total=64)
     cluster.fixed[1] = stall
@@ -348,6 +347,22 @@ def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, eve
     cluster.fixed[1] = 0.0
     splits = cluster.run(balancer, 3 * steps + 20 * EVERY, total=64)
     assert cluster.idle(splits[-1]) < 0.1
+
+
+STALLS = (st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 30), *STALLS)
+def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, every: int) -> None:
+    assert_comes_back(steps, stall, every)
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(st.integers(1, 200), *STALLS)
+def test_a_rank_that_stalls_for_long_comes_back(steps: int, stall: float, every: int) -> None:
+    assert_comes_back(steps, stall, every)
 
 
 def test_a_rank_without_rows_is_tried_again_ever_more_rarely() -> None:

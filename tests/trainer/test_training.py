@@ -219,12 +219,13 @@ def test_a_run_that_is_stopped_in_an_evaluation_ends_at_once_and_goes_on(
     assert {line["epoch"] for line in lines(tmp_path, "step")} == {1}
 
 
+@pytest.mark.parametrize("ranks", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
-    launch, dataset: Path, tmp_path: Path
+    launch, dataset: Path, tmp_path: Path, ranks: int
 ) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
     arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--threads", "1")
-    said = finish(launch(0, "-m", "trainer", *arguments))
+    said = finish(launch(ranks, "-m", "trainer", *arguments))
     assert said.count("no checkpoint at step") == len(lines(tmp_path, "note")) > 0
     assert "remove what is in its place" in lines(tmp_path, "note")[0]["text"]
     assert summary(tmp_path)["accuracy"] == lines(tmp_path, "end")[0]["accuracy"] > 0.5
