@@ -50,6 +50,7 @@ class Laps:
         self._rows = 0
         self._now = _seconds()
         self._before = _seconds()
+        self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
         """A step of so many own rows begins, with its first phase."""

@@ -5,13 +5,16 @@ whole global batch; summed over ranks (exchange.py) it is the mean over the glob
 Class weights scale the rows' losses and leave that divisor alone: it counts rows, not weights. A rank without
 rows computes nothing and contributes zero.
 
-A share that does not fit into a GPU's memory is computed in pieces, whose gradients add up to the same.
+The same lets a CPU's threads each compute a piece of the share, and a GPU several pieces one after the other, when a
+share does not fit into its memory: the gradients of pieces add up to the share's.
 """
 
+import copy
 import time
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trainer import dropout
 from trainer.clock import BACKWARD, FORWARD, ROWS, SLOWED, Laps
@@ -21,12 +24,16 @@ from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 from trainer.precision import loss_scale
+from trainer.threads import Threads
+
+_FEWEST = 16
+"""Rows of a thread: fewer take nearly as long as these."""
 
 
 class Compute:
-    """Computes shares with one model on one device.
+    """Computes shares with one model on one device, on a CPU by `threads`.
 
-    `seed`: of dropout. `laps` are told the phases; who makes them begins the steps.
+    `seed`: of dropout, and of the `words` that rows lose. `laps` are told the phases; who makes them begins the steps.
     """
 
     def __init__(
@@ -37,23 +44,44 @@ class Compute:
         loss: Loss,
         device: torch.device,
         seed: int = 0,
+        words: dropout.Words | None = None,
         laps: Laps,
+        threads: Threads | None = None,
     ) -> None:
-        self._model = model
-        self._rows = rows
-        self._device = device
+        self.model = model
+        self.rows = rows
+        self._parameters = list(model.parameters())
+        self.device = device
         self._seed = seed
+        self._words = words
         self.fitting = 0
         """Rows of a piece, since a share did not fit into memory; 0: all that come."""
         self._loss = loss
         self._laps = laps
+        self._threads = threads or Threads(1)
+
+    def twin(self, laps: Laps) -> "Compute":
+        """One with a copy of the model, which learns by itself, for the same rows and in the same way."""
+        model = copy.deepcopy(self.model)
+        for module in model.modules():
+            if isinstance(module, nn.RNNBase):
+                module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
+        return Compute(
+            model,
+            self.rows,
+            loss=self._loss,
+            device=self.device,
+            seed=self._seed,
+            words=self._words,
+            laps=laps,
+            threads=self._threads,
+        )
 
     def __call__(self, numbers: IntArray, of: int, step: int, slowness: float = 1.0) -> Tensor:
-        """Make the model's gradients those of these rows (n,) of a global batch of `of` rows; n may be 0.
+        """Add the gradients of these rows (n,) of a global batch of `of` rows to the model's; n may be 0.
 
-        The gradients have to be zero, or None, before. `slowness`: sleep until it took so many times its own time.
-        Returns this share's part of the global batch's mean loss, a
-        scalar still on the device. Raises RankError when not even one row fits into memory.
+        `slowness`: sleep until it took so many times its own time. Returns these rows' part of the global batch's mean
+        loss, a scalar still on the device. Raises RankError when not even one row fits into memory.
         """
         start = time.perf_counter()
         while True:
@@ -69,35 +97,50 @@ class Compute:
         return loss
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        loss = torch.zeros((), device=self._device, dtype=self._model.embedding.weight.dtype)
+        """The sum of losses, and gradients, over pieces: one for each thread at a time, of all kinds of rows each."""
+        loss = torch.zeros((), device=self.device, dtype=self.model.embedding.weight.dtype)
+        sums: list[Tensor] = []
         size = self.fitting or max(1, len(numbers))
-        scale = loss_scale(self._model.precision, of)
+        scale = loss_scale(self.model.precision, of)
         for start in range(0, len(numbers), size):
-            loss += self._piece(numbers[start : start + size], of, step, scale)
-        if scale != 1.0:
-            for parameter in self._model.parameters():
-                if parameter.grad is not None:
-                    parameter.grad /= scale
+            rows = numbers[start : start + size]
+            threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
+
+            def computed(first: int, rows: IntArray = rows, threads: int = threads) -> tuple[Tensor, Sequence[Tensor]]:
+                return self._piece(rows[first::threads], of, step, scale, Laps() if first else self._laps)
+
+            for part, gradients in self._threads.map(computed, range(threads)):
+                loss += part
+                if sums:
+                    torch._foreach_add_(sums, list(gradients))
+                else:
+                    sums = list(gradients)
+            self._laps.end_of(BACKWARD)
+        if scale != 1.0 and sums:
+            torch._foreach_div_(sums, scale)
+        for parameter, gradient in zip(self._parameters, sums, strict=bool(sums)):
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return loss
 
-    def _piece(self, numbers: IntArray, of: int, step: int, scale: float) -> Tensor:
-        batch = self._rows.batch(numbers, self._device)
-        keys = torch.from_numpy(dropout.keys(self._seed, step, batch.numbers)).to(self._device, non_blocking=True)
-        self._laps.end_of(ROWS)
-        outputs = self._model(batch.tokens, batch.lengths, keys)  # (n, outputs)
+    def _piece(
+        self, numbers: IntArray, of: int, step: int, scale: float, laps: Laps
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        keys = dropout.keys(self._seed, step, numbers)
+        batch = self.rows.batch(numbers, self.device, keys=keys, words=self._words)
+        laps.end_of(ROWS)
+        outputs = self.model(batch.tokens, batch.lengths, batch.keys)  # (n, outputs)
         loss = self._loss.sum(outputs, batch.labels, batch.ratings) / of
-        self._laps.end_of(FORWARD)
-        (loss * scale).backward()  # type: ignore[no-untyped-call]
-        self._laps.end_of(BACKWARD)
-        return loss.detach()
+        laps.end_of(FORWARD)
+        gradients = torch.autograd.grad(loss * scale, self._parameters)
+        laps.end_of(BACKWARD)
+        return loss.detach(), gradients
 
     def _take_less(self, rows: int) -> None:
         """Compute in pieces of half of `rows`, which did not fit, from now on; and drop what was begun."""
         if rows <= 1:
             raise RankError(
-                f"not one row fits into the memory of {self._device}; take a smaller model, or end what else runs there"
+                f"not one row fits into the memory of {self.device}; take a smaller model, or end what else runs there"
             )
         self.fitting = (rows + 1) // 2
-        self._model.zero_grad()
-        if self._device.type == "cuda":
+        if self.device.type == "cuda":
             torch.cuda.empty_cache()

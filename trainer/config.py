@@ -245,7 +245,7 @@ class TrainConfig:
 
     def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
         """What `models.build` needs besides the name, for so many ids and numbers a row."""
-        names = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout", "word_dropout")
+        names = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
         return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in names}}
 
     def plain(self) -> dict[str, Any]:

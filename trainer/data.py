@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from corpus.dataset import Rows as Block
 from corpus.layout import LEAST_ROWS
 from corpus.private import private_folder
 from corpus.text import FIRST_WORD
+from trainer.dropout import Words
 from trainer.errors import TrainingError
 from trainer.losses import Scale
 from trainer.mapped import map_rows
@@ -36,13 +38,13 @@ _COPIED = 1 << 18  # rows at once on their way to a device
 @dataclass(frozen=True, kw_only=True)
 class Batch:
     """Rows on their way into a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64,
-    `labels` and `ratings` (n,) uint8; and their `numbers` (n,), which stay on the host."""
+    `labels` and `ratings` (n,) uint8; and their `keys` (n,) int64, which name masks of dropout, where there are any."""
 
     tokens: Tensor
     lengths: Tensor
     labels: Tensor
     ratings: Tensor
-    numbers: IntArray
+    keys: Tensor | None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -70,17 +72,29 @@ class Rows:
             ratings=self.ratings[part],
         )
 
-    def batch(self, numbers: IntArray, device: torch.device) -> Batch:
-        """The rows of these numbers (n,), n > 0, cut to the longest of them."""
-        lengths = self.lengths[numbers].astype(np.int64)
+    def batch(
+        self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: Words | None = None
+    ) -> Batch:
+        """The rows of these numbers (n,), n > 0, cut to the longest of them; of their words those that `words` keep.
+
+        `keys` (n,) name their masks of dropout (dropout.py).
+        """
+        lengths, places = self.lengths[numbers].astype(np.int64), None
+        if words is not None and keys is not None:
+            lengths, places = words(lengths, keys)
         longest_first = np.argsort(-lengths, kind="stable")
         numbers, lengths = numbers[longest_first], lengths[longest_first]
+        places = None if places is None else places[longest_first]
+
+        def there(array: npt.NDArray[Any]) -> Tensor:
+            return torch.from_numpy(array).to(device, non_blocking=True)
+
         return Batch(
-            tokens=self._tokens(numbers, int(lengths[0]), device),
-            lengths=torch.from_numpy(lengths).to(device, non_blocking=True),
-            labels=torch.from_numpy(self.labels[numbers]).to(device, non_blocking=True),
-            ratings=torch.from_numpy(self.ratings[numbers]).to(device, non_blocking=True),
-            numbers=numbers,
+            tokens=self._tokens(numbers, lengths, places, device),
+            lengths=there(lengths),
+            labels=there(self.labels[numbers]),
+            ratings=there(self.ratings[numbers]),
+            keys=None if keys is None else there(keys[longest_first]),
         )
 
     def on(self, device: torch.device) -> "Rows":
@@ -94,13 +108,25 @@ class Rows:
             resident[start : start + _COPIED] = torch.from_numpy(np.array(signed[start : start + _COPIED]))
         return replace(self, resident=resident)
 
-    def _tokens(self, numbers: IntArray, longest: int, device: torch.device) -> Tensor:
+    def _tokens(
+        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
+    ) -> Tensor:
+        longest = int(lengths[0])
         if self.resident is None:
-            tokens = torch.from_numpy(self.tokens[numbers, :longest].astype(np.int32))
-            return tokens.to(device, non_blocking=True)
+            if places is None:
+                tokens = self.tokens[numbers, :longest].astype(np.int32)
+            else:
+                tokens = self.tokens[numbers[:, None], places[:, :longest]].astype(np.int32)
+                tokens *= np.arange(longest) < lengths[:, None]
+            return torch.from_numpy(tokens).to(device, non_blocking=True)
         chosen = torch.from_numpy(numbers).to(device, non_blocking=True)
-        tokens = self.resident[:, :longest][chosen]
-        return tokens.int() & 0xFFFF if tokens.dtype == torch.int16 else tokens
+        if places is None:
+            found = self.resident[:, :longest][chosen]
+        else:
+            at = torch.from_numpy(places[:, :longest]).to(device, non_blocking=True)
+            real = torch.arange(longest, device=device) < torch.from_numpy(lengths).to(device)[:, None]
+            found = self.resident[chosen[:, None], at] * real
+        return found.int() & 0xFFFF if found.dtype == torch.int16 else found
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         """(m,): the ids below `words` that occur in these rows, ascending; 0 is among them when padding is."""

@@ -3,9 +3,14 @@
 Every place of dropout has a pool of masks, drawn once, and a hash of seed, step and row says which of them a row gets:
 no random numbers are drawn in a step. The easy mistake is torch's own dropout: it draws from the rank's generator in
 the order of the rank's rows, so that the learning curve depends on how the rows were split.
+
+Values are dropped by making them 0 (`Dropout`), words by leaving them out of the row (`Words`), which is then shorter.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -52,3 +57,33 @@ class Dropout(nn.Module):
 
     def _mask(self, keys: Tensor, dtype: torch.dtype) -> Tensor:
         return self.pool[keys].to(dtype) * (1.0 / (1.0 - self._share))
+
+
+class Kept(NamedTuple):
+    """What is left of rows: `lengths` (rows,), and `places` (rows, at least the largest of `lengths`), where in its row
+    each word that is left stood, in their order; what is behind a row's length says nothing."""
+
+    lengths: IntArray
+    places: npt.NDArray[np.int32]
+
+
+class Words:
+    """Leaves a share of the words out of each row (Iyyer et al. 2015, section 3.1), but one at least in it: no text can
+    be learnt by heart by a few words that no other has."""
+
+    def __init__(self, share: float, longest: int, seed: int) -> None:
+        """`share` of the words of rows of up to `longest`, the same for equal seeds."""
+        generator = np.random.default_rng((seed, POOL))
+        kept = generator.random((POOL, longest), dtype=np.float32) >= share
+        self._before = np.zeros((POOL, longest + 1), dtype=np.int32)  # words kept before each place
+        np.cumsum(kept, axis=1, out=self._before[:, 1:])
+        self._places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (POOL, longest), those kept first
+
+    def __call__(self, lengths: IntArray, keys: IntArray) -> Kept:
+        """What the masks that `keys` (rows,) name leave of rows of `lengths` (rows,), of at least 1 word each."""
+        left = self._before[keys, lengths].astype(np.int64)
+        places = self._places[keys, : max(1, int(left.max()))]
+        none = np.flatnonzero(left == 0)
+        left[none] = 1
+        places[none, 0] = keys[none] % lengths[none]
+        return Kept(left, places)

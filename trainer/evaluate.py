@@ -12,12 +12,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from trainer import peers
-from trainer.data import Batch, Rows
+from trainer.data import Rows
 from trainer.errors import RankError
 from trainer.losses import Loss
 from trainer.metrics import Confusion
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
+from trainer.threads import Threads
 
 _BATCH, _GPU_BATCH = 512, 8192
 _ROUND = 8192
@@ -25,38 +26,29 @@ _ROUND = 8192
 
 
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, stop: Callable[[], bool]
+    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
-    `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order. Label 1 is
-    called where its probability is above one half. None, on every rank, once `stop` says on any rank that it was asked
-    to stop. Raises TrainingError when other ranks are gone, and RankError when not one row fits into memory.
+    `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order, on a CPU by its
+    `threads`. Label 1 is called where its probability is above one half. None, on every rank, once `stop` says on any
+    rank that it was asked to stop. Raises TrainingError when other ranks are gone, and RankError when not one row fits
+    into memory.
     """
-    device = model.embedding.weight.device
     rank = dist.get_rank()
     end = int(split[: rank + 1].sum())
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
+    judge = _Judge(model, rows, loss)
     sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + call
-    size = _GPU_BATCH if device.type == "cuda" else _BATCH
     model.eval()
     stopped = False
-    with torch.inference_mode():
-        for first in range(0, int(split.max()), _ROUND):
-            if stopped := _any_rank(stop()):
-                break
-            waiting = numbers[first : first + _ROUND]
-            while len(waiting):
-                some, after = waiting[:size], waiting[size:]
-                try:
-                    sums += _judge(model, rows.batch(some, device), loss)
-                except torch.OutOfMemoryError:
-                    if size == 1:
-                        raise RankError(f"not one row to judge fits into the memory of {device}") from None
-                    size = (min(size, len(some)) + 1) // 2
-                    continue
-                waiting = after
+    for first in range(0, int(split.max()), _ROUND):
+        if stopped := _any_rank(stop()):
+            break
+        some = numbers[first : first + _ROUND]
+        for found in threads.map(judge, [some[thread :: threads.count] for thread in range(threads.count)]):
+            sums += found
     model.train()
     if stopped:
         return None
@@ -72,12 +64,33 @@ def evaluate(
     )
 
 
-def _judge(model: Classifier, batch: Batch, loss: Loss) -> Tensor:
-    """(5,): the sum of losses, and rows by 2 * label + call."""
-    outputs = model(batch.tokens, batch.lengths)  # (n, outputs)
-    losses = loss.sum(outputs, batch.labels, batch.ratings)
-    kinds = torch.bincount(2 * batch.labels.long() + (loss.log_odds(outputs) > 0), minlength=4)  # (4,)
-    return torch.cat([losses[None].double(), kinds.double()]).cpu()
+class _Judge:
+    def __init__(self, model: Classifier, rows: Rows, loss: Loss) -> None:
+        self._model, self._rows, self._loss = model, rows, loss
+        self._device = model.embedding.weight.device
+        self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
+
+    def __call__(self, numbers: IntArray) -> Tensor:
+        """(5,): the sum of the losses of these rows (n,), and how many there are by 2 * label + call."""
+        sums = torch.zeros(5, dtype=torch.float64)
+        with torch.inference_mode():
+            while len(numbers):
+                try:
+                    sums += self._batch(numbers[: self._size])
+                except torch.OutOfMemoryError:
+                    if self._size == 1:
+                        raise RankError(f"not one row to judge fits into the memory of {self._device}") from None
+                    self._size = (min(self._size, len(numbers)) + 1) // 2
+                    continue
+                numbers = numbers[self._size :]
+        return sums
+
+    def _batch(self, numbers: IntArray) -> Tensor:
+        batch = self._rows.batch(numbers, self._device)
+        outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
+        losses = self._loss.sum(outputs, batch.labels, batch.ratings)
+        kinds = torch.bincount(2 * batch.labels.long() + (self._loss.log_odds(outputs) > 0), minlength=4)  # (4,)
+        return torch.cat([losses[None].double(), kinds.double()]).cpu()
 
 
 def _any_rank(mine: bool) -> bool:

@@ -26,6 +26,7 @@ from trainer.clock import ORDER, UPDATE, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
 from trainer.data import Data
+from trainer.dropout import Words
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import MOST_WORDS, Exchange, Report
@@ -91,7 +92,9 @@ class _Run:
             loss=self.loss,
             device=ranks.device,
             seed=config.seed,
+            words=self._words(),
             laps=self.laps,
+            threads=ranks.threads,
         )
         self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
         first, table = self.order.batch(0, 0), self.model.embedding.num_embeddings
@@ -239,6 +242,7 @@ class _Run:
                 rows,
                 split=self.balancer.split(len(rows)),
                 loss=self.loss,
+                threads=self.ranks.threads,
                 stop=lambda: self.stop.made,
             )
             if evaluated is None:
@@ -286,14 +290,12 @@ class _Run:
         )
 
     def _rates_by(self, measured: Callable[..., list[float]], **what: Any) -> list[float]:
-        return measured(
-            self.model,
-            self.data.training,
-            self.config,
-            loss=self.loss,
-            slowness=self.slowed.at(self.steps_done),
-            **what,
-        )
+        return measured(self.compute, self.config, slowness=self.slowed.at(self.steps_done), **what)
+
+    def _words(self) -> Words | None:
+        """Which words of rows the model is to see."""
+        config = self.config
+        return Words(config.word_dropout, self.data.row_length, config.seed) if config.word_dropout else None
 
     def _model_settings(self) -> dict[str, Any]:
         return self.config.model_settings(words=len(self.data.vocabulary) + FIRST_WORD, outputs=self.loss.outputs)

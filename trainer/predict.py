@@ -26,7 +26,7 @@ from trainer.files import MODEL, write_whole
 from trainer.losses import Loss
 from trainer.models.classifier import Classifier
 
-FORMAT = 3
+FORMAT = 4
 
 _FIELDS = {
     "name": str,

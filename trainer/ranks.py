@@ -22,6 +22,7 @@ from corpus.errors import DataError
 from trainer import devices, faults, peers
 from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
+from trainer.threads import Threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class Ranks:
     device: torch.device
     here: int = 1
     """How many of the ranks are on this machine."""
+    threads: Threads
+    """Those that compute on a CPU; on a GPU this one alone."""
     patient: dist.ProcessGroup | None = None
     """All ranks once more, to wait for each other as long as reading a dataset may take."""
 
@@ -94,7 +97,7 @@ def join(threads: int | None) -> Iterator[Ranks]:
     """Join the process group that torchrun's environment describes; without torchrun, a group of one.
 
     `threads` of a rank; None: the cores that this process may use, shared among the ranks on its machine, whichever
-    torchrun started them (two threads that wait for each other on one core are many times slower than one).
+    torchrun started them.
 
     After an error the group on GPUs is left as it is, because its end would wait for collectives that never end: the
     process must end then, without cleaning up. Raises TrainingError when this machine has too few GPUs, and when the
@@ -122,11 +125,12 @@ def join(threads: int | None) -> Iterator[Ranks]:
     failed = True
     try:
         patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
-        ranks = Ranks(rank=rank, size=size, device=device, patient=patient)
+        ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), patient=patient)
         machines = ranks.gather(_machine())
-        ranks = replace(ranks, here=machines.count(machines[rank]))
-        torch.set_num_threads(threads or max(1, _cores() // ranks.here))
-        yield ranks
+        here = machines.count(machines[rank])
+        torch.set_num_threads(1)
+        count = 1 if device.type == "cuda" else threads or max(1, _cores() // here)
+        yield replace(ranks, here=here, threads=Threads(count))
         failed = False
     finally:
         if device.type == "cpu" or not failed:

@@ -6,22 +6,17 @@ collective is in between. The model that trains here is a copy, thrown away afte
 model itself: a rate too low makes every run look good.
 """
 
-import copy
 import time
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from trainer import peers
 from trainer.balance import proportional
 from trainer.clock import Laps, WaitingLaps
 from trainer.compute import Compute
 from trainer.config import TrainConfig
-from trainer.data import Rows
-from trainer.losses import Loss
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.order import IntArray
 
@@ -36,46 +31,38 @@ _QUEUE = 16
 """Steps that the host may be ahead of a GPU: enough never to let it wait, few enough to end in time."""
 
 
-def first_rates(
-    model: Classifier, rows: Rows, config: TrainConfig, *, total: int, loss: Loss, slowness: float
-) -> list[float]:
+def first_rates(compute: Compute, config: TrainConfig, *, total: int, slowness: float) -> list[float]:
     """Rows a second of every rank, each on its share of `total` rows by these rates; the same on every rank.
 
     A look at equal shares tells the shares, and has memory at hand for larger ones.
     """
-    room = _ROOM if model.embedding.weight.device.type == "cpu" else 1.0
+    room = _ROOM if compute.device.type == "cpu" else 1.0
     equal = proportional(round(room * total), np.ones(dist.get_world_size()))
-    look = own_rates(model, rows, config, split=equal, loss=loss, slowness=slowness, seconds=_LOOK, warm_up=1)
-    return own_rates(model, rows, config, split=proportional(total, np.array(look)), loss=loss, slowness=slowness)
+    look = own_rates(compute, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)
+    return own_rates(compute, config, split=proportional(total, np.array(look)), slowness=slowness)
 
 
 def own_rates(
-    model: Classifier,
-    rows: Rows,
+    compute: Compute,
     config: TrainConfig,
     *,
     split: IntArray,
-    loss: Loss,
     slowness: float,
     seconds: float = _SECONDS,
     warm_up: int = _WARM_UP,
 ) -> list[float]:
     """Rows a second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
     rank. Measured for so many `seconds`, after some steps to `warm_up`, or one where that takes as long."""
-    device = model.embedding.weight.device
-    twin = copy.deepcopy(model)
-    for module in twin.modules():
-        if isinstance(module, nn.RNNBase):
-            module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
+    device = compute.device
     laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
-    compute = Compute(twin, rows, loss=loss, device=device, laps=laps)
-    steps = Optimiser(twin.parameters(), config)
+    twin = compute.twin(laps)
+    steps = Optimiser(twin.model.parameters(), config)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
 
     def step() -> None:
         laps.begin(share)
-        compute(generator.integers(len(rows), size=share), share, 0, slowness)
+        twin(generator.integers(len(twin.rows), size=share), share, 0, slowness)
         steps.step(config.learning_rate)
         steps.clear()
 

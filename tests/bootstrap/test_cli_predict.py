@@ -27,7 +27,6 @@ SETTINGS = {
     "pooling": "mean+words",
     "dropout": 0.0,
     "embedding_dropout": 0.0,
-    "word_dropout": 0.0,
     "words": 2 + len(WORDS),
     "outputs": 1,
 }

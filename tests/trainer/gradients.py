@@ -1,4 +1,5 @@
-"""A program for three ranks: how far the gradients of unequal shares are from those of one process.
+"""A program for three ranks: how far the gradients of unequal shares, by two threads where they are large enough, are
+from those of one process.
 
 Writes {"float32 7/41/16 clipped in 32": largest deviation relative to the largest gradient, ...} to the file that its
 argument names.
@@ -17,9 +18,11 @@ from trainer import models
 from trainer.clock import Laps
 from trainer.compute import Compute
 from trainer.data import Rows
+from trainer.dropout import Words
 from trainer.exchange import Exchange
 from trainer.losses import Loss, Scale
 from trainer.models.classifier import Classifier
+from trainer.threads import Threads
 
 SETTINGS = {
     "words": 300,
@@ -30,7 +33,6 @@ SETTINGS = {
     "dropout": 0.5,
     "embedding_dropout": 0.5,
     "outputs": 1,
-    "word_dropout": 0.3,
 }
 SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=0.3)
@@ -61,7 +63,8 @@ def gradients(
     by_word: bool = True,
 ) -> torch.Tensor:
     model.zero_grad()
-    compute = Compute(model, rows, loss=LOSS, device=torch.device("cpu"), laps=laps)
+    words, threads = Words(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
+    compute = Compute(model, rows, loss=LOSS, device=torch.device("cpu"), words=words, laps=laps, threads=threads)
     everything = np.arange(64)
     if exchange is None:
         laps.begin(64)

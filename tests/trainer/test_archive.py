@@ -136,7 +136,7 @@ HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "no numbers": (table(lambda: torch.full((5, 4), float("nan"))), "its tensor embedding.weight holds what is no n"),
     "gigabytes": (vast, "its tensor .* is none, or not stored as it stands"),
-    "a list of models": (lambda held: held.clear(), "is not a model of format 3, which this Shoal reads"),
+    "a list of models": (lambda held: held.clear(), "is not a model of format 4, which this Shoal reads"),
 }
 
 

@@ -8,8 +8,10 @@ from trainer import models
 from trainer.clock import COMPUTE, Laps
 from trainer.compute import Compute
 from trainer.data import Rows
+from trainer.dropout import Words
 from trainer.errors import RankError
 from trainer.losses import Loss, Scale
+from trainer.threads import Threads
 
 SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+words", "outputs": 1}
 ROWS = 60
@@ -41,10 +43,15 @@ class Full(torch.nn.Module):
 
 
 def gradients(
-    rows_of, holds: int, fails_in: str = "forward", precision: torch.dtype = torch.float32
+    rows_of,
+    holds: int,
+    fails_in: str = "forward",
+    precision: torch.dtype = torch.float32,
+    threads: int = 1,
+    parts: tuple[slice, ...] = (slice(0, ROWS),),
 ) -> tuple[list[torch.Tensor], int]:
     torch.manual_seed(0)
-    shares = {"dropout": 0.5, "embedding_dropout": 0.5, "word_dropout": 0.3}
+    shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # which autocast leaves alone
     model.precision = precision
     laps = Laps()
@@ -54,12 +61,15 @@ def gradients(
         Rows(**made._asdict()),
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         device=torch.device("cpu"),
+        words=Words(0.3, made.tokens.shape[1], seed=0),
         laps=laps,
+        threads=Threads(threads),
     )
     for step in range(2):
         model.zero_grad()
         laps.begin(ROWS)
-        compute(np.arange(ROWS), ROWS, step)
+        for part in parts:
+            compute(np.arange(ROWS)[part], ROWS, step)
     assert laps.computing()[0] == ROWS
     assert laps.computing()[1] > 0
     laps.finish()
@@ -76,6 +86,21 @@ def test_pieces_add_up_and_are_as_large_as_fit(rows_of, holds: int, piece: int, 
     for one, other in zip(found, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-12)
     assert fitting == piece
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_make_the_gradients_of_one(rows_of, threads: int) -> None:
+    expected, _ = gradients(rows_of, ROWS)
+    found, _ = gradients(rows_of, ROWS, threads=threads)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+
+
+def test_gradients_are_added_to_those_that_are_there(rows_of) -> None:
+    once, _ = gradients(rows_of, ROWS)
+    parts, _ = gradients(rows_of, ROWS, parts=(slice(0, 13), slice(13, 13), slice(13, ROWS)))
+    for one, other in zip(parts, once, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
 
 
 def test_not_even_one_row_fits(rows_of) -> None:

@@ -16,6 +16,7 @@ from corpus.dataset import open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.data import Rows, load
+from trainer.dropout import Words, keys
 from trainer.errors import TrainingError
 from trainer.losses import Scale
 from trainer.mapped import map_rows
@@ -68,10 +69,32 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
     labels = (lengths > 3).astype(np.uint8)
     rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
     numbers, cpu = generator.permutation(50)[:20], torch.device("cpu")
-    one, other = (made.batch(numbers, cpu) for made in (rows, rows.on(cpu)))
-    assert one.tokens.dtype == other.tokens.dtype == torch.int32
-    assert torch.equal(one.tokens, other.tokens)
-    assert int(one.tokens.max()) == 65_535
+    how: dict[str, Any]
+    for how in ({}, {"keys": keys(0, 0, numbers), "words": Words(0.4, 8, seed=0)}):
+        one, other = (made.batch(numbers, cpu, **how) for made in (rows, rows.on(cpu)))
+        assert one.tokens.dtype == other.tokens.dtype == torch.int32
+        assert torch.equal(one.tokens, other.tokens)
+        assert int(one.tokens.max()) == 65_535
+
+
+def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
+    rows, numbers = load(dataset).training, np.arange(100, 160)
+    masks, words = keys(0, 7, numbers), Words(0.5, load(dataset).row_length, seed=0)
+    batch = rows.batch(numbers, torch.device("cpu"), keys=masks, words=words)
+    assert batch.keys is not None
+    left = words(rows.lengths[numbers].astype(np.int64), masks)
+    texts = [
+        rows.tokens[number, places[:length]].tolist()
+        for number, places, length in zip(numbers, left.places, left.lengths, strict=True)
+    ]
+    found = zip(batch.tokens.tolist(), batch.lengths.tolist(), batch.keys.tolist(), strict=True)
+    assert sorted((key, tokens[:length]) for tokens, length, key in found) == sorted(
+        zip(masks.tolist(), texts, strict=True)
+    )
+    behind = torch.arange(batch.tokens.shape[1]) >= batch.lengths[:, None]
+    assert int(batch.tokens[behind].abs().sum()) == 0
+    assert batch.lengths.tolist() == sorted(left.lengths.tolist(), reverse=True)
+    assert batch.tokens.shape[1] == int(batch.lengths[0])
 
 
 def test_the_ids_of_rows_are_those_that_occur() -> None:

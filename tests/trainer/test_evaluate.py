@@ -11,6 +11,7 @@ from trainer.evaluate import evaluate
 from trainer.losses import Loss, Scale
 from trainer.models.classifier import Classifier
 from trainer.ranks import join
+from trainer.threads import Threads
 
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 
@@ -33,8 +34,11 @@ class FirstWord(Classifier):
         return torch.where(tokens[:, :1] == 3, 1.0, -1.0)
 
 
-@pytest.mark.parametrize(("holds", "largest"), [(10_000, 512), (512, 512), (511, 256), (7, 4), (1, 1)])
-def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int) -> None:
+@pytest.mark.parametrize(
+    ("holds", "largest", "threads"),
+    [(10_000, 512, 1), (10_000, 512, 3), (512, 512, 1), (511, 256, 1), (7, 4, 1), (1, 1, 1)],
+)
+def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, threads: int) -> None:
     generator = np.random.default_rng(0)
     count = 9000 if holds > 1 else 30  # more than a round
     tokens = generator.integers(2, 4, (count, 3)).astype(np.uint16)
@@ -42,7 +46,7 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int) 
     rows = Rows(tokens=tokens, lengths=generator.integers(1, 4, count).astype(np.uint16), labels=labels, ratings=labels)
     model = FirstWord(holds)
     with join(1):
-        found = evaluate(model, rows, split=np.array([count]), loss=LOSS, stop=lambda: False)
+        found = evaluate(model, rows, split=np.array([count]), loss=LOSS, threads=Threads(threads), stop=lambda: False)
     assert found is not None
     loss, confusion = found
     called = tokens[:, 0] == 3
@@ -64,7 +68,7 @@ def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
     )
     model, asked = FirstWord(), iter((False, True))
     with join(1):
-        found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, stop=lambda: next(asked))
+        found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, threads=Threads(1), stop=lambda: next(asked))
     assert found is None
     assert sum(model.sizes) == 8192
 
@@ -73,4 +77,4 @@ def test_a_memory_that_holds_no_row_is_said() -> None:
     labels = np.zeros(9, dtype=np.uint8)
     rows = Rows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
     with join(1), pytest.raises(RankError, match="not one row to judge fits into the memory of cpu"):
-        evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, stop=lambda: False)
+        evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)

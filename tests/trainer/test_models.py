@@ -12,7 +12,7 @@ from trainer.models.lstm import LSTMClassifier
 def build(pooling: str = "mean+words", **changes: object) -> LSTMClassifier:
     torch.manual_seed(0)
     settings = {"words": 50, "embedding": 12, "hidden": 8, "layers": 2, "pooling": pooling, "outputs": 1}
-    shares = {"dropout": 0.5, "embedding_dropout": 0.5, "word_dropout": 0.3}
+    shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**settings, **shares, **changes})
     assert isinstance(model, LSTMClassifier)
     return model.eval()
@@ -70,18 +70,6 @@ def test_what_a_row_drops_depends_on_its_key_alone() -> None:
     assert not torch.equal(together, model(tokens, lengths, keys_of(4, 150)))
     for some in (slice(0, 1), slice(20, 149), slice(7, 40)):
         assert torch.allclose(together[some], model(tokens[some], lengths[some], keys[some]), atol=1e-5)
-
-
-def test_whole_words_are_dropped() -> None:
-    only_words = {"layers": 1, "dropout": 0.0, "embedding_dropout": 0.0, "word_dropout": 0.5}
-    model, (tokens, lengths) = build(**only_words), some_texts(100)
-    seen: list[torch.Tensor] = []
-    model.lstm[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    model._one_group(tokens, lengths, keys_of(0, 100))
-    words = model.embedding(tokens.t())
-    whole, gone = (seen[0] == 2 * words).all(2), (seen[0] == 0).all(2)
-    assert bool((whole | gone).all())
-    assert float(gone[tokens.t() != 0].float().mean()) == pytest.approx(0.5, abs=0.05)
 
 
 def test_words_reach_the_last_layers_beside_the_lstm() -> None:

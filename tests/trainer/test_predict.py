@@ -18,7 +18,6 @@ SETTINGS = {
     "dropout": 0.5,
     "embedding_dropout": 0.5,
     "outputs": 1,
-    "word_dropout": 0.3,
 }
 
 
@@ -100,5 +99,5 @@ def test_what_is_no_model_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="is not a model written by `shoal train`"):
         load_model(tmp_path / "model.pt")
     torch.save({"format": 99}, tmp_path / "model.pt")
-    with pytest.raises(TrainingError, match="is not a model of format 3"):
+    with pytest.raises(TrainingError, match="is not a model of format 4"):
         load_model(tmp_path)

@@ -40,12 +40,10 @@ class LSTMClassifier(Classifier):
         pooling: str,
         dropout: float,
         embedding_dropout: float,
-        word_dropout: float,
         outputs: int,
     ) -> None:
         """`words` counts the ids, with padding and unknown. `embedding_dropout` drops the same dimensions from all
-        words of a text (Gal and Ghahramani 2016, section 4), and so needs few random numbers. `word_dropout` drops
-        whole words (Iyyer et al. 2015): no text can be learnt by heart by a few words that no other has."""
+        words of a text (Gal and Ghahramani 2016, section 4), and so needs few random numbers."""
         super().__init__()
         self.embedding = nn.Embedding(words, embedding, padding_idx=PADDING)
         with torch.no_grad():
@@ -55,7 +53,6 @@ class LSTMClassifier(Classifier):
         self.pool = {"last": _last, "mean": _mean}[pooling]
         features = hidden + embedding if self.beside else hidden
         self.head = nn.ModuleList([nn.Linear(features, _HEAD), nn.Linear(_HEAD, outputs)])
-        self.word_dropout = Dropout(word_dropout, 1)
         self.embedding_dropout = Dropout(embedding_dropout, embedding)
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
@@ -69,8 +66,7 @@ class LSTMClassifier(Classifier):
         return torch.cat([self._one_group(some[:, : int(long.max())], long, key) for some, long, key in each])
 
     def _one_group(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        vectors = self.word_dropout.at_each_time(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
-        vectors = states = self.embedding_dropout(vectors, keys)
+        vectors = states = self.embedding_dropout(self.embedding(tokens.t()), keys)  # (width, rows, embedding)
         for number, layer in enumerate(self.lstm):
             if number:
                 states = self.dropout_between.at_each_time(states, keys)
