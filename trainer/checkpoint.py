@@ -23,7 +23,7 @@ from trainer.optimise import Optimiser
 from trainer.progress import Progress
 
 KEPT = 2
-FORMAT = 4
+FORMAT = 5
 """Of the states: it grows when their names or what they hold change."""
 
 _DIGEST_BYTES = 16

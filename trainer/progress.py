@@ -18,10 +18,10 @@ class Progress:
     """Of this epoch, over its rows so far."""
     best: dict[str, Any] | None = None
     """The epoch with the best balanced accuracy on the validation rows so far (of equal ones, that with the smaller
-    loss): `epoch` (from 1), `validation`, `test`, `state`."""
+    loss): `epoch` (from 1), `validation`, `state`."""
 
     def is_best(self, results: dict[str, Any]) -> bool:
-        """Whether an epoch with these results (`validation`, `test`) is the best so far."""
+        """Whether an epoch with these results (`validation`) is the best so far."""
         return self.best is None or _merit(results) > _merit(self.best)
 
     def end_epoch(self) -> None:

@@ -245,7 +245,7 @@ def restored(state: dict[str, Any]) -> Any:
 
 def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
     state = saved()
-    state["progress"]["best"] = {"epoch": 1, "validation": {}, "test": {}, "state": state["model"]}
+    state["progress"]["best"] = {"epoch": 1, "validation": {}, "state": state["model"]}
     assert (restored(state).epoch, restored(state).step) == (1, 2)
 
 
