@@ -72,7 +72,7 @@ def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence
     )
     with Bars() as bars:
         summary = train_here(config, ranks=1, bars=bars)
-    return {name: summary[name] for name in ("accuracy", "balanced_accuracy", "steps", "best_epoch")}
+    return {name: summary[name] for name in ("accuracy", "balanced_accuracy", "steps")}
 
 
 def _mean(found: Sequence[dict[str, Any]], batch: int, recipe: str, measure: str) -> str:

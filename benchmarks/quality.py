@@ -5,7 +5,7 @@
 Each NAME is a pile of reviews that is preprocessed first; LABEL is the field of its labels, where it has several that
 may be. fastText (Joulin et al. 2017), supervised and with single
 words, gets the rows as texts of word ids: those that Shoal's model learns from, and the number of epochs and the rate
-that do best on the rows held out, which Shoal uses to choose its best epoch. Beside it, fastText on the cleaned texts
+that do best on the rows held out, by which Shoal's own settings were chosen. Beside it, fastText on the cleaned texts
 whole, without cutting, dropping stopwords or a vocabulary.
 
 Each seed splits a pile's rows into those to learn from and those to test anew, as large as the dataset's own: a few

@@ -35,7 +35,7 @@ def main() -> None:
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])
     gradients = torch.zeros(asked["floats"])
-    told = gradients[: 2 * len(speeds)].view(2, -1)  # computing and reducing, a rank
+    told = gradients[: len(speeds)]  # computing, a rank
     step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
     fixed, per_row = _FIXED * step_seconds, (1 - _FIXED) * step_seconds * speeds.sum() / _BATCH
     steps = asked["epochs"] * asked["steps_per_epoch"]
@@ -46,7 +46,7 @@ def main() -> None:
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
     splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
-    accounts, reducing, late = Accounts(len(speeds)), 0.0, None
+    accounts, spent, late = Accounts(rates.tolist()), {"backward": 0.0, "all_reduce": 0.0}, None
     dist.barrier()
     start = time.perf_counter()
     for step in range(steps):
@@ -57,21 +57,23 @@ def main() -> None:
             _sleep_until(begun + (fixed + per_row * rows / speed) * noise[step])
         computing = time.perf_counter() - begun if rows else 0.0
         told.zero_()
-        told[:, rank] = torch.tensor([computing, reducing])
+        told[rank] = computing
         begun = time.perf_counter()
         dist.all_reduce(gradients)
-        reducing = time.perf_counter() - begun
+        spent["backward"] += computing
+        spent["all_reduce"] += time.perf_counter() - begun
         if late is not None:
             splitting.observe(*late)  # a step late, as the trainer
-        computed, reduced = told.double().numpy()
-        late = split, computed
-        accounts.add(computed, reduced)
+        late = split, told.double().numpy()
+        accounts.add(*late)
     seconds = time.perf_counter() - start
+    phases: list[dict[str, float]] = [{}] * len(speeds)
+    dist.all_gather_object(phases, spent)
     if rank == 0:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
         ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
-        lost = accounts.lost(seconds=seconds, share=ideal / seconds, rates=rates.tolist(), ordering=0.0)
-        found = {"share": ideal / seconds, **{name: lost[name] for name in ("communication", "imbalance")}}
+        shares = accounts.shares(rows=steps * _BATCH, seconds=seconds, phases=phases, checkpoints=0.0)
+        found = {"share": ideal / seconds, **shares}
         print(json.dumps(found))  # noqa: T201
     dist.destroy_process_group()
 

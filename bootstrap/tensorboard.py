@@ -62,6 +62,7 @@ class Board:
         self._gave_up = False
         self._steps_of_epoch, self._ideal = 1, 1.0
         self._epochs_told = 0
+        self._test_told = False
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +84,8 @@ class Board:
             self._step(line)
         elif line["kind"] == "epoch":
             self._epoch(line)
+        elif line["kind"] == "test":
+            self._test(line)
         elif line["kind"] == "end" and not line["stopped"]:
             *_, ended = hparams({}, {})
             self._add(line, 0, summary=ended)
@@ -108,6 +111,7 @@ class Board:
         self._steps_of_epoch = line["steps"] // line["epochs"]
         self._ideal = sum(line["own_rates"])
         self._epochs_told = min(self._epochs_told, line["from_step"] // self._steps_of_epoch)
+        self._test_told &= line["from_step"] == line["steps"]
         if self._file is None and not self._pending:
             self._add(line, 0, file_version="brain.Event:2")
         self._add(line, line["from_step"] + 1, session_log=SessionLog(status=SessionLog.START))
@@ -121,6 +125,7 @@ class Board:
         if line["rows_per_second"]:
             points["speed/rows_per_second"] = line["rows_per_second"]
             points["speed/share_of_ideal"] = line["rows_per_second"] / self._ideal
+            points["speed/balanced"] = line["balanced"]
         for name in ("split", "compute_seconds"):
             points |= {f"{name}/rank_{rank}": value for rank, value in enumerate(line[name])}
         self._add_points(line, line["step"], points)
@@ -130,8 +135,14 @@ class Board:
             return  # a run that goes on after the last step of an epoch measures it again
         self._epochs_told = line["epoch"]
         points = {"training/loss_of_epoch": line["loss"]}
-        for name in ("validation", "test"):
-            points |= {f"{name}/{measure}": value for measure, value in line[name].items()}
+        points |= {f"validation/{measure}": value for measure, value in line["validation"].items()}
+        self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
+
+    def _test(self, line: Mapping[str, Any]) -> None:
+        if self._test_told:
+            return
+        self._test_told = True
+        points = {f"test/{name}": value for name, value in line.items() if name not in ("kind", "time", "epoch")}
         self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
 
     def _add_points(self, line: Mapping[str, Any], step: int, points: Mapping[str, float]) -> None:

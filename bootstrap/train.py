@@ -119,8 +119,10 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size"), _is_count),
     **dict.fromkeys(("seconds", "samples_per_second"), _is_number),
     "rows_of_ranks": lambda value: isinstance(value, list) and all(map(_is_count, value)),
-    "share_of_ideal": lambda value: value is None or _is_number(value),
+    **dict.fromkeys(("share_of_ideal", "balanced"), lambda value: value is None or _is_number(value)),
     "lost": lambda value: value is None or (_are_numbers(value) and "communication" in value),
+    "times": _are_numbers,
+    "wall": _is_number,
     "profile": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }
 """What is read of a summary, with what it must be; and of one of a run that came to its end, besides:"""

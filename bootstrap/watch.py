@@ -14,7 +14,7 @@ from bootstrap.progress import Bars
 from bootstrap.tensorboard import Board
 from jobs.shown import printable
 
-_FIGURES = ("loss", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
+_FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
 """In this order, as a narrow screen has no room for the last ones."""
 
 
@@ -65,6 +65,7 @@ class RunView:
             self._figures |= {"loss": f"{line['loss']:.3f}", "epoch": str(line["epoch"])}
             self._figures["split"] = "+".join(map(str, line["split"]))
             if line["rows_per_second"]:
+                self._figures["balanced"] = f"{line['balanced']:.0%}"
                 self._figures["of ideal"] = f"{line['rows_per_second'] / self._ideal:.0%}"
                 self._bars.pace(line["rows_per_second"])
             self._bars.at(line["step"] * self._batch)

@@ -23,7 +23,7 @@ from trainer.optimise import Optimiser
 from trainer.progress import Progress
 
 KEPT = 2
-FORMAT = 4
+FORMAT = 5
 """Of the states: it grows when their names or what they hold change."""
 
 _DIGEST_BYTES = 16
@@ -150,8 +150,6 @@ def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser,
         progress = Progress(**state["progress"])
         expected = model.state_dict()
         archive.require_tensors(state["model"], expected)
-        if progress.best is not None:
-            archive.require_tensors(progress.best.get("state"), expected)
         archive.require_tensors(state["optimiser"], optimiser.state())
         model.load_state_dict(state["model"])
         optimiser.restore(state["optimiser"])

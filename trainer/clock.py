@@ -1,4 +1,4 @@
-"""Where the time of training goes: the whole of it, and step by step its phases.
+"""Where the time of a sitting goes: the whole of it, and step by step the phases of training.
 
 The easy mistake is to ask a GPU for the time of the step that was just queued: the host then waits for it, at every
 step. On a GPU the newest times are those of two steps before, so that the host may be a step ahead.
@@ -6,7 +6,9 @@ step. On a GPU the newest times are those of two steps before, so that the host 
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
 from itertools import pairwise
 
 import torch
@@ -20,25 +22,59 @@ ORDER, PACK, ALL_REDUCE, UPDATE = "order", "pack", "all_reduce", "update"
 with the wait for the last of them; the optimiser's step."""
 
 
+class Activity(StrEnum):
+    """What a moment of a sitting is spent on."""
+
+    LOADING = "loading"
+    """Reading the dataset, making the model."""
+    RATES = "rates"
+    """Measuring the ranks' own rates."""
+    TRAINING = "training"
+    CHECKPOINTS = "checkpoints"
+    """Writing them, while other ranks wait, or train."""
+    EVALUATION = "evaluation"
+    """Judging the model, by validation rows and at the end by test rows."""
+    OTHER = "other"
+    """What little is left."""
+
+
 class Clock:
-    """Sums up stretches of time: training from the first step to the last, without what lies between epochs."""
+    """What a sitting is about, moment by moment: its times add up to its whole time, as each moment is about one thing.
+
+    Time counts from the making of it, at first for loading.
+    """
 
     def __init__(self) -> None:
-        self._sum = 0.0
-        self._since: float | None = None
+        self._sums = dict.fromkeys(Activity, 0.0)
+        self._now, self._since = Activity.LOADING, time.perf_counter()
 
-    def go_on(self) -> None:
-        """Count from now."""
-        self._since = time.perf_counter()
+    def turn_to(self, activity: Activity) -> Activity:
+        """Count for another activity from now on; returns the one until now."""
+        before, now = self._now, time.perf_counter()
+        self._sums[before] += now - self._since
+        self._now, self._since = activity, now
+        return before
 
-    def pause(self) -> None:
-        """Count no further."""
-        self._sum, self._since = self.seconds, None
+    @contextmanager
+    def during(self, activity: Activity) -> Iterator[None]:
+        """Count for an activity in this block, and then for the one before it again."""
+        before = self.turn_to(activity)
+        try:
+            yield
+        finally:
+            self.turn_to(before)
 
     @property
-    def seconds(self) -> float:
-        """Counted so far."""
-        return self._sum + (time.perf_counter() - self._since if self._since is not None else 0.0)
+    def times(self) -> dict[Activity, float]:
+        """Seconds so far, by activity."""
+        self.turn_to(self._now)
+        return dict(self._sums)
+
+    @property
+    def training(self) -> float:
+        """Seconds so far of training, with its checkpoints."""
+        times = self.times
+        return times[Activity.TRAINING] + times[Activity.CHECKPOINTS]
 
 
 class Laps:
@@ -49,13 +85,12 @@ class Laps:
         """Seconds a phase, over all steps whose times are known."""
         self._rows = 0
         self._now = _seconds()
-        self._before = _seconds()
         self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
         """A step of so many own rows begins, with its first phase."""
         self._add(self._now)
-        self._before, self._now, self._rows = self._now, _seconds(), rows
+        self._now, self._rows = _seconds(), rows
         self._since = time.perf_counter()
 
     def end_of(self, phase: str) -> None:
@@ -72,10 +107,6 @@ class Laps:
     def computing(self) -> tuple[int, float]:
         """Rows and seconds of computing in the latest step of which they are known; (0, 0.0) before there is one."""
         return self._rows, sum(self._now.get(phase, 0.0) for phase in COMPUTE)
-
-    def reducing(self) -> float:
-        """Seconds of the latest all-reduce that is known; 0.0 before there is one."""
-        return self._before.get(ALL_REDUCE, 0.0)
 
     def _add(self, phases: Mapping[str, float]) -> None:
         for phase, seconds in phases.items():
@@ -120,9 +151,6 @@ class GPULaps(Laps):
     def computing(self) -> tuple[int, float]:
         rows, phases = self._latest
         return rows, sum(phases.get(phase, 0.0) for phase in COMPUTE)
-
-    def reducing(self) -> float:
-        return self._latest[1].get(ALL_REDUCE, 0.0)
 
     def _take_oldest(self) -> None:
         rows, marks = self._pending.popleft()

@@ -1,8 +1,8 @@
 """The dataset as the ranks use it: training, validation and test rows, and batches of them.
 
 Every rank has all training rows, in its memory or on its machine's disk: any rank can then take any part of any global
-batch. The first twentieth of the training rows is the validation part, kept out of training, because the best epoch is
-chosen by it.
+batch. The first twentieth of the training rows is the validation part, kept out of training, to show
+after each epoch how a run does on what it has not seen; whoever chooses settings chooses by it.
 """
 
 import math

@@ -29,7 +29,7 @@ MOST_WORDS = 0.8
 """Where batches touch a larger share of the word table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = 4  # numbers: rows, seconds of computing, seconds of the all-reduce, rows of a piece
+_A_RANK = 3  # numbers: rows, seconds of computing, rows of a piece
 
 _HALF_SCALE = 4096.0
 """Gradients times this are sent in half precision: gradients of a mean are small, and below 6e-5 it has fewer digits.
@@ -56,8 +56,6 @@ class Report:
     """(ranks,): rows of the shares that `seconds` belongs to (on a GPU, those of two steps before)."""
     seconds: npt.NDArray[np.float64]
     """(ranks,): each rank's own compute time; 0 where none is known yet."""
-    reducing: npt.NDArray[np.float64]
-    """(ranks,): the time that the all-reduce before took each rank, its wait for the others included."""
     pieces: IntArray
     """(ranks,): in pieces of how many rows each computes its share, where that does not fit into memory; else 0."""
 
@@ -104,7 +102,7 @@ class Exchange:
         sent = self._table.grad if touched is None else self._table.grad[touched]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), self._laps.reducing(), piece)
+        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), piece)
         tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
         tail[_LOSS] = loss
         dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
@@ -159,7 +157,7 @@ class Exchange:
             with peers.needed(f"at step {step + 1}"):
                 peers.wait(arrival, peers.health(self._table.device))
         told = tail.to(torch.float64).numpy()
-        rows, seconds, reducing, pieces = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        rows, seconds, pieces = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         return Report(
             step=step,
             size=size,
@@ -169,7 +167,6 @@ class Exchange:
             save=bool(told[_SAVE] > 0),
             rows=rows.astype(np.int64),
             seconds=seconds,
-            reducing=reducing,
             pieces=pieces.astype(np.int64),
         )
 

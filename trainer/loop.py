@@ -1,8 +1,8 @@
 """A training run from beginning to end, the same on every rank.
 
 Per step: the global batch of this step (order.py), cut over the ranks (balance.py), each rank's part (compute.py), one
-all-reduce (exchange.py), one step of the optimiser. What ranks must agree on (the split, when to stop or to save,
-which epoch was best) follows from what the all-reduce brought. The easy mistake is to let one rank decide by what
+all-reduce (exchange.py), one step of the optimiser. What ranks must agree on (the split, when to stop or to save)
+follows from what the all-reduce brought. The easy mistake is to let one rank decide by what
 only it knows, such as its clock: the others would wait for it for ever.
 
 What a result depends on: the data, the settings, the seed. The number of ranks, the splits, and interruptions change
@@ -20,12 +20,11 @@ from tqdm import tqdm
 from corpus.counted import plural
 from corpus.text import FIRST_WORD
 from trainer import checkpoint, faults, models, precision, start
-from trainer.accounts import Accounts
 from trainer.balance import balancer, deal
-from trainer.clock import ORDER, UPDATE, Clock, laps_of
+from trainer.clock import ORDER, UPDATE, Activity, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
-from trainer.data import Data
+from trainer.data import Data, Rows
 from trainer.dropout import Words
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
@@ -40,22 +39,28 @@ from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import first_rates, own_rates
 from trainer.record import Record, Thinning, say
+from trainer.sitting import Sitting
+
+_EPOCH_CHECKPOINT_SECONDS = 10.0
+"""A checkpoint that is older than this is followed by another one at an epoch's end."""
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
+    clock = Clock()
     with StopRequest() as stop:
         data = start.data(config, ranks)
-        run = _Run(config, ranks, data, stop)
+        run = _Run(config, ranks, data, stop, clock)
+        clock.turn_to(Activity.OTHER)
         with run.record:
             return run.train()
 
 
 class _Run:
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest) -> None:
-        self.config, self.ranks, self.data, self.stop = config, ranks, data, stop
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest, clock: Clock) -> None:
+        self.config, self.ranks, self.data, self.stop, self.clock = config, ranks, data, stop, clock
         saved, self.notes = start.saved(config, ranks, data.digest)
         self.order = Order(
             rows=len(data.training),
@@ -99,23 +104,20 @@ class _Run:
         self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
         first, table = self.order.batch(0, 0), self.model.embedding.num_embeddings
         self.by_word = ranks.size > 1 and len(data.training.ids(first, table)) <= MOST_WORDS * table
-        self.clock, self.accounts = Clock(), Accounts(ranks.size)
-        self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
         self.stopped = self.save_due = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
-        self.rates = self._rates_by(first_rates, total=self.order.size(0))
+        self.sitting = Sitting(self.progress, clock, self._rates_by(first_rates, total=self.order.size(0)))
         with ranks.agreement():
             try:
                 self.balancer = balancer(
                     config.balance,
-                    np.array(self.rates),
+                    np.array(self.sitting.rates),
                     every=config.rebalance_every,
                     steps_per_epoch=self.order.steps,
                     total=self.order.size(0),
                 )
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
-        self.rows_of_ranks = np.zeros(ranks.size, dtype=np.int64)  # in this sitting
         self.names, self.pieces = ranks.gather(faults.who(ranks.rank)), np.zeros(ranks.size, dtype=np.int64)
         self.thinning = Thinning(config.record_every)
         with ranks.agreement():
@@ -126,18 +128,19 @@ class _Run:
         faults.begun()
         with self._bar() as self.bar:
             while self.progress.epoch < self.epochs and not self.stopped:
-                self._train_epoch()
+                with self.clock.during(Activity.TRAINING):
+                    self._train_epoch()
                 if not self.stopped:
                     self._evaluate_epoch()
         self._save()
+        tested = self._judge() if not self.stopped else None
         self.laps.finish()
-        if not self.stopped:
-            again = self._rates_by(own_rates, split=self.balancer.split(self.order.size(0)))
-            self.rates = [max(pair) for pair in zip(self.rates, again, strict=True)]
-        summary = self._summary()
+        if tested:
+            self.sitting.measured_again(self._rates_by(own_rates, split=self.balancer.split(self.order.size(0))))
+        summary = self._summary(tested)
         if self.ranks.first:
-            if not self.stopped:
-                self._save_model()
+            if tested:
+                self._save_model(tested)
             write_json(self.config.output / SUMMARY, summary)
         self.record.write("end", **summary)
         return summary
@@ -157,22 +160,19 @@ class _Run:
             ) from error
 
     def _train_epoch(self) -> None:
-        """Train to the end of the epoch, and keep that: an evaluation may take long, and the machine may be lost."""
-        self.clock.go_on()
+        """Train to the end of the epoch."""
         while self.progress.step < self.order.steps and not self.stopped:
             with faults.at(f"at step {self.steps_done + 1}"):
                 self._step()
             if self.save_due:
                 self._save()
         self._heed(self.exchange.drain())
-        if self.saved_steps != self.steps_done and not self.stopped:
+        if self.save_due and not self.stopped:
             self._save()
-        self.clock.pause()
 
     def _step(self) -> None:
         rank, size = self.ranks.rank, self.order.size(self.progress.step)
         split = self.balancer.split(size)  # (ranks,)
-        self.rows_of_ranks += split
         self.laps.begin(int(split[rank]))
         rows = self.order.batch(self.progress.epoch, self.progress.step)  # (global batch,)
         own = rows[deal(self.data.training.lengths[rows], split, rank)]  # (local batch,)
@@ -187,10 +187,11 @@ class _Run:
             loss=loss,
             piece=self.compute.fitting,
             stop=self.stop.made,
-            save=self.ranks.first and time.monotonic() - self.saved_at > 60 * self.config.checkpoint_minutes,
+            save=self.ranks.first and self._wants_checkpoint(),
         )
         self.optimiser.step(learning_rate(self.config, self.steps_done, self.steps, self.order.size(0)))
         self.laps.end_of(UPDATE)
+        self.sitting.compute(len(own))
         self.progress.step += 1
         self.progress.rows_seen += size
         self.bar.update(size)
@@ -204,7 +205,7 @@ class _Run:
             self._require_finite(what, value, report.step)
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
-        self.accounts.add(report.seconds, report.reducing)
+        self.sitting.add(report)
         for rank in np.flatnonzero(report.pieces != self.pieces):
             rows = report.pieces[rank]
             pieces = f"pieces of {plural(int(rows), 'row')}"
@@ -219,11 +220,12 @@ class _Run:
                 epoch=self.progress.epoch + 1,
                 step=report.step + 1,
                 loss=report.loss,
-                rows_per_second=self._rate(),
+                rows_per_second=self.sitting.rows_per_second,
+                balanced=self.sitting.balanced,
                 split=report.rows.tolist(),
                 compute_seconds=report.seconds.tolist(),
             )
-            self.bar.set_postfix_str(f"loss {report.loss:.3f}, {self._share_of_ideal():.0%} of ideal")
+            self.bar.set_postfix_str(f"loss {report.loss:.3f}, {self.sitting.balanced:.0%} balanced")
 
     def _require_finite(self, what: str, value: float, step: int) -> None:
         if not np.isfinite(value):
@@ -235,8 +237,28 @@ class _Run:
 
     def _evaluate_epoch(self) -> None:
         """End the epoch with its measures, unless the run is asked to stop: a later sitting then evaluates again."""
-        progress, results = self.progress, {}
-        for name, rows in (("validation", self.data.validation), ("test", self.data.test)):
+        progress = self.progress
+        measured = self._measure("validation", self.data.validation)
+        if measured is None:
+            return
+        progress.validation = measured
+        loss = progress.loss_sum / self.order.rows
+        self.record.write("epoch", epoch=progress.epoch + 1, loss=loss, validation=measured)
+        progress.end_epoch()
+
+    def _judge(self) -> dict[str, float] | None:
+        """How the model does on the test rows, which choose nothing: so they are judged once, at the end.
+
+        None when the run is asked to stop: a later sitting then has nothing left to do but this.
+        """
+        measured = self._measure("test", self.data.test)
+        if measured:
+            self.record.write("test", **measured)
+        return measured
+
+    def _measure(self, name: str, rows: Rows) -> dict[str, float] | None:
+        """The loss and the measures of the model as it is; None, and the run is stopped, when it is asked to."""
+        with self.clock.during(Activity.EVALUATION):
             evaluated = evaluate(
                 self.model,
                 rows,
@@ -245,18 +267,20 @@ class _Run:
                 threads=self.ranks.threads,
                 stop=lambda: self.stop.made,
             )
-            if evaluated is None:
-                self.stopped = True
-                return
-            loss, confusion = evaluated
-            self._require_finite(f"loss on the {name} rows", loss, self.steps_done - 1)
-            results[name] = {"loss": loss, **measures(confusion)}
-        if is_best := progress.is_best(results):
-            state = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.model.state_dict().items()}
-            progress.best = {"epoch": progress.epoch + 1, **results, "state": state}
-        loss = progress.loss_sum / self.order.rows
-        self.record.write("epoch", epoch=progress.epoch + 1, loss=loss, **results, best=is_best)
-        progress.end_epoch()
+        if evaluated is None:
+            self.stopped = True
+            return None
+        loss, confusion = evaluated
+        self._require_finite(f"loss on the {name} rows", loss, self.steps_done - 1)
+        return {"loss": loss, **measures(confusion)}
+
+    def _wants_checkpoint(self) -> bool:
+        """Whether this step is to be kept: the last one of an epoch sooner than others, as an evaluation, which may
+        take long, is about to come, and the machine may be lost."""
+        patience = 60 * self.config.checkpoint_minutes
+        if self.progress.step + 1 == self.order.steps:
+            patience = min(patience, _EPOCH_CHECKPOINT_SECONDS)
+        return time.monotonic() - self.saved_at > patience
 
     def _save(self) -> None:
         """Write a checkpoint, after a look at the latest loss: what it spoilt must not be kept.
@@ -264,16 +288,19 @@ class _Run:
         Only rank 0 writes and may fail at it, so a failure is said and not raised: the others would wait for ever.
         """
         self._heed(self.exchange.drain())
-        self.save_due, self.saved_at, start = False, time.monotonic(), time.monotonic()
-        self.saved_steps = self.steps_done
-        if not self.ranks.first:
-            return
+        self.save_due, self.saved_at, self.saved_steps = False, time.monotonic(), self.steps_done
+        if self.ranks.first:
+            with self.clock.during(Activity.CHECKPOINTS):
+                self._write_checkpoint()
+
+    def _write_checkpoint(self) -> None:
+        start = time.monotonic()
         state = {
             "format": checkpoint.FORMAT,
             "config": self.config.plain(),
             "digest": self.data.digest,
             "global_batch": self.order.global_batch,
-            "progress": {**vars(self.progress), "seconds": self.seconds_before + self.clock.seconds},
+            "progress": {**vars(self.progress), "seconds": self.sitting.seconds},
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state(),
         }
@@ -290,7 +317,8 @@ class _Run:
         )
 
     def _rates_by(self, measured: Callable[..., list[float]], **what: Any) -> list[float]:
-        return measured(self.compute, self.config, slowness=self.slowed.at(self.steps_done), **what)
+        with self.clock.during(Activity.RATES):
+            return measured(self.compute, self.config, slowness=self.slowed.at(self.steps_done), **what)
 
     def _words(self) -> Words | None:
         """Which words of rows the model is to see."""
@@ -319,7 +347,7 @@ class _Run:
             epochs=self.epochs,
             steps=self.steps,
             from_step=self.steps_done,
-            own_rates=self.rates,
+            own_rates=self.sitting.rates,
             precision=self.precision,
         )
         losses = [lost for lost in self.ranks.gather(faults.lost_before()) if lost]
@@ -342,59 +370,39 @@ class _Run:
             disable=None if self.ranks.first else True,  # None: shown where stderr is a terminal
         )
 
-    def _summary(self) -> dict[str, Any]:
-        phases = self.ranks.gather(dict(self.laps.sums))
-        best = self.progress.best if not self.stopped else None
-        seconds = self.seconds_before + self.clock.seconds
-        measured = best["test"] if best else dict.fromkeys(_MEASURES)
+    def _summary(self, tested: dict[str, float] | None) -> dict[str, Any]:
+        """`tested`: the measures on the test rows; None of a run that was stopped."""
         return {
-            **{name: measured[name] for name in _MEASURES},
-            "samples_per_second": self.progress.rows_seen / seconds,
-            "share_of_ideal": self._share_of_ideal(),
-            "lost": self._lost([ranks_phases.get(ORDER, 0.0) for ranks_phases in phases]),
-            "profile": phases,
-            "seconds": seconds,
+            **{name: tested[name] if tested else None for name in _MEASURES},
+            **self.sitting.summary(self.ranks, self.laps),
             "rows_seen": self.progress.rows_seen,
             "rows": self.order.rows,
             "epochs": self.epochs,
-            "best_epoch": best["epoch"] if best else None,
-            "validation": best["validation"] if best else None,
+            "validation": self.progress.validation,
             "stopped": self.stopped,
             "steps": self.steps_done,
             "global_batch": self.order.global_batch,
             "world_size": self.ranks.size,
             "split": self.balancer.split(self.order.size(0)).tolist(),
-            "rows_of_ranks": self.rows_of_ranks.tolist(),
-            "own_rates": self.rates,
             "precision": self.precision,
             "positive_weight": self.loss.positive_weight,
             "digest": self.data.digest,
         }
 
-    def _lost(self, ordering: list[float]) -> dict[str, float] | None:
-        share = self._share_of_ideal()
-        if share is None:
-            return None
-        return self.accounts.lost(
-            seconds=self.clock.seconds, share=share, rates=self.rates, ordering=sum(ordering) / len(ordering)
-        )
-
-    def _save_model(self) -> None:
-        best = self.progress.best
-        assert best is not None  # every epoch was evaluated
+    def _save_model(self, tested: dict[str, float]) -> None:
         save_model(
             self.config.output / MODEL,
             name=self.config.model,
             settings=self._model_settings(),
             loss=self.loss.plain(),
-            state=best["state"],
+            state={name: tensor.cpu() for name, tensor in self.model.state_dict().items()},
             vocabulary=self.data.vocabulary,
             stopwords=self.data.stopwords,
             row_length=self.data.row_length,
             about={
                 "dataset": self.data.digest,
-                "epoch": best["epoch"],
-                "test": best["test"],
+                "epoch": self.progress.epoch,
+                "test": tested,
                 "rating_steps": self.data.rating_steps,
                 "rating_fraction": self.data.rating_fraction,
             },
@@ -404,12 +412,3 @@ class _Run:
     def steps_done(self) -> int:
         """Of the whole run, over all sittings."""
         return self.progress.epoch * self.order.steps + self.progress.step
-
-    def _rate(self) -> float | None:
-        """Rows a second of training in this sitting; None before its first step."""
-        rows = self.progress.rows_seen - self.rows_before
-        return rows / self.clock.seconds if rows else None
-
-    def _share_of_ideal(self) -> float | None:
-        rate = self._rate()
-        return None if rate is None else rate / sum(self.rates)

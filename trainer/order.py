@@ -43,15 +43,21 @@ class Order:
         return min(self.global_batch, self.rows - step * self.global_batch)
 
     def batch(self, epoch: int, step: int) -> IntArray:
-        """The rows of global batch `step` of `epoch`, both counted from 0: (size(step),)."""
+        """The rows of global batch `step` of `epoch`, both counted from 0: (size(step),), not to be written to.
+
+        They are a part of their window, which is two megabytes that no step has to copy.
+        """
         start = step * self.global_batch
         stop = start + self.size(step)
         bounds = self._bounds(epoch)  # (windows + 1,)
         first = int(np.searchsorted(bounds, start, side="right")) - 1
         last = int(np.searchsorted(bounds, stop, side="left"))
-        parts = [self._window(epoch, window) for window in range(first, last)]  # each (rows of the window,)
-        offset = int(bounds[first])
-        return np.concatenate(parts)[start - offset : stop - offset]  # (stop - start,)
+        begins = bounds.tolist()
+        parts = [
+            self._window(epoch, window)[max(0, start - begins[window]) : stop - begins[window]]
+            for window in range(first, last)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)  # (stop - start,)
 
     def _bounds(self, epoch: int) -> IntArray:
         return _window_bounds(self.rows, self.seed, epoch, self.block_rows, self.window_blocks)
@@ -82,8 +88,10 @@ def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blo
 
 @lru_cache(maxsize=2)
 def _window_rows(rows: int, seed: int, epoch: int, window: int, block_rows: int, window_blocks: int) -> IntArray:
-    """(rows of the window,): its rows, shuffled."""
+    """(rows of the window,): its rows, shuffled; read-only, as batches are parts of it."""
     blocks = _block_order(rows, seed, epoch, block_rows)[window * window_blocks : (window + 1) * window_blocks]
     numbers = blocks[:, None] * block_rows + np.arange(block_rows)  # (window_blocks, block_rows)
     inside = numbers[numbers < rows]  # (rows of the window,)
-    return np.random.default_rng((seed, epoch, _OF_ROWS, window)).permutation(inside)
+    shuffled = np.random.default_rng((seed, epoch, _OF_ROWS, window)).permutation(inside)
+    shuffled.flags.writeable = False
+    return shuffled

@@ -89,15 +89,16 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
         ("rows of each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
         *_nodes(result.get("nodes", ())),
+        *_times(result),
         *_cost(result),
     ]
     if result["stopped"]:
         stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
-        return [*speed, *_share(result), *profile(result), stopped, *_refused(result)]
+        return [*speed, *_speed(result), *profile(result), stopped, *_refused(result)]
     return [
         ("model", str(output / MODEL)),
         *speed,
-        *_share(result),
+        *_speed(result),
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
@@ -150,12 +151,25 @@ def _columns(shares: dict[str, float], *, communication: float) -> dict[str, flo
     return {**told, "rest": 1.0 - sum(told.values())}
 
 
-def _share(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """The share of ideal and what the rest went to; nothing of a run that was at its end when it was gone on with."""
-    if result["share_of_ideal"] is None:
+def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """How near the ranks together came to the sum of their speeds, and what the rest went to; nothing of a run that was
+    at its end when it was gone on with."""
+    if None in (result["balanced"], result["share_of_ideal"], result["lost"]):
         return []
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
-    return [("share of ideal speed", f"{percent(result['share_of_ideal'])}; lost: {lost}")]
+    return [
+        ("balanced", f"{percent(result['balanced'])} of the sum of the ranks' speeds in the run; lost: {lost}"),
+        (
+            "share of ideal",
+            f"{percent(result['share_of_ideal'])} of the sum of their speeds in bursts before and after",
+        ),
+    ]
+
+
+def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the time of the sitting went to."""
+    spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
+    return [("time", f"{result['wall']:.1f} s: {spent}")]
 
 
 def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:

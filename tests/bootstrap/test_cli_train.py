@@ -24,8 +24,11 @@ def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
         "samples_per_second": 10_000.0,
         "rows_of_ranks": [100] * len(ranks),
         "stopped": False,
-        "share_of_ideal": 0.8,
-        "lost": {"imbalance": 0.1, "communication": 0.04, "data": 0.02, "rest": 0.04},
+        "share_of_ideal": 0.7,
+        "balanced": 0.8,
+        "lost": {"imbalance": 0.1, "communication": 0.04, "data": 0.02, "checkpoints": 0.01, "rest": 0.03},
+        "times": {"loading": 2.0, "training": 98.0, "checkpoints": 2.0},
+        "wall": 102.0,
         "profile": ranks,
         **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "f1_positive", "f1_negative"), 0.5),
         **more,
@@ -54,14 +57,22 @@ def test_figures_stand_below_their_heads() -> None:
     ]
 
 
-def test_what_the_ideal_was_lost_to_is_told_beside_its_share() -> None:
-    line = dict(told(summary([QUICK, SLOW])))["share of ideal speed"]
-    assert line == "80.0%; lost: 10.0% imbalance, 4.0% communication, 2.0% data, 4.0% rest"
+def test_both_figures_of_speed_are_told_with_what_they_are_of_and_what_was_lost() -> None:
+    found = dict(told(summary([QUICK, SLOW])))
+    assert found["balanced"] == (
+        "80.0% of the sum of the ranks' speeds in the run; lost: 10.0% imbalance, 4.0% communication, 2.0% data, "
+        "1.0% checkpoints, 3.0% rest"
+    )
+    assert found["share of ideal"] == "70.0% of the sum of their speeds in bursts before and after"
+
+
+def test_the_times_of_the_sitting_are_told() -> None:
+    assert dict(told(summary([QUICK])))["time"] == "102.0 s: 2.0 loading, 98.0 training, 2.0 checkpoints"
 
 
 def test_of_a_run_that_was_stopped_the_time_is_told_and_how_to_go_on() -> None:
     found = dict(told(summary([QUICK, SLOW], stopped=True)))
-    assert {"share of ideal speed", "time of the steps", "  rank 1"} < found.keys()
+    assert {"balanced", "share of ideal", "time of the steps", "  rank 1"} < found.keys()
     assert found["stopped"] == "with a checkpoint; go on by the same command with --resume"
     assert "accuracy" not in found
 
@@ -86,8 +97,8 @@ def test_many_ranks_on_one_machine_have_one_line() -> None:
 
 
 def test_a_finished_run_that_is_gone_on_with_has_no_speed_to_tell() -> None:
-    found = dict(told(summary([{}, {}], lost=None, share_of_ideal=None)))
-    assert not {"time of the steps", "share of ideal speed"} & set(found)
+    found = dict(told(summary([{}, {}], lost=None, share_of_ideal=None, balanced=None)))
+    assert not {"time of the steps", "share of ideal", "balanced"} & set(found)
 
 
 def test_the_cost_is_told_as_an_upper_bound_where_nodes_are_spot() -> None:

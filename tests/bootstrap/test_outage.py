@@ -24,7 +24,10 @@ SUMMARY = {
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds", "samples_per_second"), 1),
     "rows_of_ranks": [1],
     "share_of_ideal": None,
+    "balanced": None,
     "lost": None,
+    "times": {},
+    "wall": 1,
     "profile": [{}],
 }
 # Ranks that train until they are asked to stop, which is said in the summary.

@@ -32,12 +32,16 @@ def start(from_step: int = 0, **config: object) -> dict:
 
 def step(number: int, loss: float = 0.5, *, rate: float | None = 340.0) -> dict:
     made = {"kind": "step", "time": 1.5e9 + number, "epoch": 1 + (number - 1) // 4, "step": number, "loss": loss}
-    return {**made, "split": [20, 12], "rows_per_second": rate, "compute_seconds": [0.25, 0.5]}
+    return {**made, "split": [20, 12], "rows_per_second": rate, "balanced": 0.75, "compute_seconds": [0.25, 0.5]}
 
 
 def epoch(number: int) -> dict:
     told = {"kind": "epoch", "time": 1.5e9, "epoch": number, "loss": 0.75}
-    return {**told, "validation": MEASURES, "test": {**MEASURES, "accuracy": number / 4}}
+    return {**told, "validation": {**MEASURES, "accuracy": number / 4}}
+
+
+def judged(number: int) -> dict:
+    return {"kind": "test", "time": 1.5e9, "epoch": number, **MEASURES}
 
 
 END = {"kind": "end", "time": 1.5e9, "stopped": False}
@@ -50,20 +54,21 @@ def write(folder: Path, *lines: dict) -> None:
 
 
 def test_every_figure_of_the_record_is_a_curve(tmp_path: Path) -> None:
-    write(tmp_path, start(), step(1), step(4, loss=0.25), epoch(1), END)
+    write(tmp_path, start(), step(1), step(4, loss=0.25), epoch(1), judged(1), END)
     assert points(tmp_path) == {
         "training/loss": [(1, 0.5), (4, 0.25)],
         "speed/rows_per_second": [(1, 340.0), (4, 340.0)],
         "speed/share_of_ideal": [(1, pytest.approx(0.85)), (4, pytest.approx(0.85))],
+        "speed/balanced": [(1, 0.75), (4, 0.75)],
         "split/rank_0": [(1, 20.0), (4, 20.0)],
         "split/rank_1": [(1, 12.0), (4, 12.0)],
         "compute_seconds/rank_0": [(1, 0.25), (4, 0.25)],
         "compute_seconds/rank_1": [(1, 0.5), (4, 0.5)],
         "training/loss_of_epoch": [(4, 0.75)],
         "validation/loss": [(4, 0.25)],
-        "validation/accuracy": [(4, 0.875)],
+        "validation/accuracy": [(4, 0.25)],
         "test/loss": [(4, 0.25)],
-        "test/accuracy": [(4, 0.25)],
+        "test/accuracy": [(4, 0.875)],
     }
 
 
@@ -100,14 +105,24 @@ def test_what_a_record_tells_twice_is_one_point(tmp_path: Path) -> None:
     write(tmp_path, *ends_here, start(4), epoch(1), *(step(number, loss=0.125) for number in (5, 6)), epoch(2))
     found = points(tmp_path)
     assert found["training/loss"] == [*((number, 0.5) for number in range(1, 5)), (5, 0.125), (6, 0.125)]
-    assert found["test/accuracy"] == [(4, 0.25), (8, 0.5)]
+    assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
 
 
 def test_an_epoch_is_measured_again_where_its_training_is(tmp_path: Path) -> None:
     write(tmp_path, start(), step(4), epoch(1), start(2), step(4, loss=0.125), epoch(1), step(8), epoch(2))
     found = points(tmp_path)
     assert found["training/loss"] == [(4, 0.125), (8, 0.5)]
-    assert found["test/accuracy"] == [(4, 0.25), (8, 0.5)]
+    assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
+
+
+def test_a_run_that_is_gone_on_with_to_judge_it_again_has_one_point_of_the_test_rows(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(8), epoch(2), judged(2), start(8), judged(2), END)
+    assert points(tmp_path)["test/accuracy"] == [(8, 0.875)]
+
+
+def test_a_run_that_is_trained_again_is_judged_again(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(4), epoch(1), step(8), epoch(2), judged(2), start(4), step(8), epoch(2), judged(1))
+    assert points(tmp_path)["test/accuracy"] == [(4, 0.875)]
 
 
 def test_a_run_that_goes_on_has_the_points_of_its_whole_record_once(tmp_path: Path) -> None:

@@ -108,7 +108,10 @@ SUMMARY: dict[str, Any] = {
     "samples_per_second": 1.5,
     "rows_of_ranks": [1],
     "share_of_ideal": None,
+    "balanced": None,
     "lost": None,
+    "times": {"training": 1.0},
+    "wall": 1.0,
     "profile": [{"order": 0.1}],
     **dict.fromkeys(("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")),
 }
@@ -135,6 +138,8 @@ def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
                 "profile": [1],
                 "seconds": True,
                 "share_of_ideal": "all",
+                "balanced": "all",
+                "times": {"training": "1"},
             }.items()
         ),
         (json.dumps({**SUMMARY, "stopped": False}), "lacks a fit 'accuracy'"),

@@ -74,7 +74,7 @@ START = {
     "own_rates": [300.0, 100.0],
 }
 STEP = {"kind": "step", "time": 0.0, "epoch": 2, "step": 6, "loss": 0.5, "split": [20, 12], "rows_per_second": 340.0}
-STEP |= {"compute_seconds": [0.1, 0.1]}
+STEP |= {"compute_seconds": [0.1, 0.1], "balanced": 0.9}
 EPOCH = {"kind": "epoch", "validation": {"balanced_accuracy": 0.75}}
 END = {"kind": "end", "time": 0.0, "stopped": True}
 
@@ -108,6 +108,7 @@ def test_a_resumed_run_is_shown_from_where_it_goes_on() -> None:
     assert screen.shown[2:] == [192, 192]
     assert screen.figures == {
         "loss": "0.500",
+        "balanced": "90%",
         "of ideal": "85%",
         "epoch": "2",
         "balanced accuracy": "75.0%",

@@ -235,7 +235,7 @@ from bootstrap.progress import Bars
 with Bars(unit="row") as bars:
     bars.stage("train", 24_000_000)
     bars.pace(5300.0)
-    figures = {"loss": "0.345", "of ideal": "97%", "cost so far": "$1.23", "epoch": "3",
+    figures = {"loss": "0.345", "balanced": "97%", "cost so far": "$1.23", "epoch": "3",
         "balanced accuracy": "88.1%", "split": "100+90+80+70"}
     bars.say(**figures)
     bars.at(4_000_000)

@@ -85,6 +85,14 @@ def test_a_batch_is_the_same_whatever_was_asked_before(order: Order, data: st.Da
     assert np.array_equal(order.batch(1, step), in_turn)
 
 
+def test_a_batch_inside_a_window_is_no_copy_of_it_and_cannot_be_written_to() -> None:
+    order = Order(rows=1000, global_batch=100, seed=0, block_rows=10, window_blocks=50)  # 2 windows, of 5 batches each
+    first, second = order.batch(0, 0), order.batch(0, 1)
+    assert first.base is second.base is not None
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 0
+
+
 @given(orders)
 def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: Order) -> None:
     blocks = [row // order.block_rows for row in epoch_of(order, 0)]

@@ -124,13 +124,32 @@ def test_even_the_first_step_is_nearly_balanced(uneven: Path) -> None:
 def test_the_summary_says_where_the_time_went(uneven: Path, alone: Path) -> None:
     for output in (uneven, alone):
         found = summary(output)
-        assert found["share_of_ideal"] + sum(found["lost"].values()) == pytest.approx(1.0)
+        assert found["balanced"] + sum(found["lost"].values()) == pytest.approx(1.0)
+        assert min(found["balanced"], *found["lost"].values()) >= 0
+        assert found["balanced"] > 0.2
         for phases in found["profile"]:
             assert {"order", "rows", "forward", "backward", "pack", "all_reduce", "update"} <= set(phases)
             assert 0 < sum(phases.values()) < 1.01 * found["seconds"]
     assert "slowed" in summary(uneven)["profile"][1]
     assert "slowed" not in summary(uneven)["profile"][0]
-    assert summary(alone)["lost"]["imbalance"] == 0
+    assert summary(alone)["lost"]["imbalance"] == pytest.approx(0, abs=1e-6)
+
+
+def test_the_times_of_a_sitting_add_up(uneven: Path) -> None:
+    found, times = summary(uneven), summary(uneven)["times"]
+    assert sum(times.values()) == pytest.approx(found["wall"])
+    assert times["training"] + times["checkpoints"] == pytest.approx(found["seconds"])
+    assert min(times[name] for name in ("loading", "rates", "training", "checkpoints", "evaluation")) > 0
+    first, last = lines(uneven, "start")[0]["time"], lines(uneven, "end")[0]["time"]
+    assert found["wall"] < last - first + times["loading"] + times["rates"] + 0.01
+
+
+def test_test_rows_are_judged_once_with_the_weights_that_are_kept(uneven: Path) -> None:
+    (tested,) = lines(uneven, "test")
+    assert tested["accuracy"] == summary(uneven)["accuracy"]
+    about = torch.load(uneven / "model.pt", weights_only=True)["about"]
+    assert about["test"] == {name: tested[name] for name in about["test"]}
+    assert {"epoch", "loss", "validation", "kind", "time"} == lines(uneven, "epoch")[0].keys()
 
 
 def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) -> None:
@@ -139,18 +158,11 @@ def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) ->
         assert torch.allclose(weights(uneven)[name], expected, atol=2e-3), name
 
 
-def test_the_best_epoch_by_the_validation_rows_is_kept(launch, dataset: Path, tmp_path: Path) -> None:
-    by_heart = (
-        "--epochs", "6", "--learning-rate", "0.02", "--schedule", "constant", "--threads", "1",
-        "--dropout", "0", "--embedding-dropout", "0", "--word-dropout", "0",
-    )  # fmt: skip
-    finish(launch(0, "-m", "trainer", "--data", dataset, "--output", tmp_path, *by_heart))
-    epochs = lines(tmp_path, "epoch")
-    best = max(epochs, key=lambda line: (line["validation"]["balanced_accuracy"], -line["validation"]["loss"]))
-    assert best["epoch"] < 6, "the last epoch is the best one: this run shows nothing"
-    assert summary(tmp_path)["best_epoch"] == best["epoch"]
-    assert summary(tmp_path)["accuracy"] == best["test"]["accuracy"]
-    assert torch.load(tmp_path / "model.pt", weights_only=True)["about"]["epoch"] == best["epoch"]
+def test_the_last_epoch_is_kept(alone: Path) -> None:
+    last = lines(alone, "epoch")[-1]
+    about = torch.load(alone / "model.pt", weights_only=True)["about"]
+    assert about["epoch"] == last["epoch"] == summary(alone)["epochs"]
+    assert summary(alone)["validation"] == last["validation"]
 
 
 def test_the_model_file_stands_alone(alone: Path) -> None:
@@ -198,7 +210,7 @@ def long_to_judge(tmp_path_factory: pytest.TempPathFactory, dataset: Path, rows_
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_in_an_evaluation_ends_at_once_and_goes_on(
+def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_by_the_next_sitting(
     launch, long_to_judge: Path, tmp_path: Path
 ) -> None:
     wide = ("--epochs", "1", "--hidden", "256", "--global-batch", "512", "--threads", "1")
@@ -209,14 +221,21 @@ def test_a_run_that_is_stopped_in_an_evaluation_ends_at_once_and_goes_on(
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
-    assert summary(tmp_path)["stopped"], errors
-    assert summary(tmp_path)["steps"] == 4
-    assert lines(tmp_path, "epoch") == []
+    stopped = summary(tmp_path)
+    assert stopped["stopped"], errors
+    assert (stopped["steps"], stopped["accuracy"]) == (4, None)
+    assert lines(tmp_path, "test") == []
+    assert not (tmp_path / "model.pt").exists()
 
     finish(launch(2, *arguments, "--resume"))
-    assert summary(tmp_path)["rows_seen"] == 1900
-    assert len(lines(tmp_path, "epoch")) == 1
+    judged = summary(tmp_path)
+    assert (judged["stopped"], judged["rows_seen"], judged["epochs"]) == (False, 1900, 1)
+    assert 0 < judged["seconds"] <= stopped["seconds"] + judged["times"]["checkpoints"]
+    assert judged["times"]["training"] < judged["times"]["evaluation"]
+    assert (judged["balanced"], judged["share_of_ideal"], judged["lost"]) == (None, None, None)
+    assert [len(lines(tmp_path, kind)) for kind in ("epoch", "test", "checkpoint")] == [1, 1, 2]
     assert {line["epoch"] for line in lines(tmp_path, "step")} == {1}
+    assert load_model(tmp_path).about["test"]["accuracy"] == judged["accuracy"]
 
 
 @pytest.mark.parametrize("ranks", [0, pytest.param(2, marks=pytest.mark.slow)])
