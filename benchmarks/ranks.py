@@ -16,8 +16,7 @@ def run_on(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
         [sys.executable, *torchrun, "-m", module, json.dumps(asked)],
-        env={**os.environ, **RANK_ENVIRONMENT},
-        cwd=Path(__file__).parents[1],
+        env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         check=False,

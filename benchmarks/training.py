@@ -2,32 +2,36 @@
 
     python -m benchmarks training [--runs 3] [--ranks 1 2] [--batches 256 1024] [--rows 60000]
 
-Plain torch is DistributedDataParallel around nn.LSTM, once with rows padded to the longest of the batch and once with
-packed sequences, with the environment that Shoal gives its ranks. Rows a second, of training alone; and what the
-reference's training, 10 epochs of 21.3 million rows, would take at Shoal's.
+Shoal is as a user gets it, with its threads, and with half of the words of a text dropped, which belongs to its default
+model; and beside that with all words, which is what plain torch computes, and the reference's model. Plain torch is
+DistributedDataParallel around nn.LSTM, with rows padded to the longest of the batch or packed, with one thread a rank
+or as many as there are cores for it. Rows a second, of training alone; and what the reference's training, 10 epochs of
+21.3 million rows, would take at Shoal's.
 """
 
 import argparse
 import itertools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from benchmarks.ranks import run_on
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
-from trainer.config import parse
+from corpus.counted import plural
+from trainer.config import TrainConfig, parse
 
 MODELS = {
     "default": {},
     "reference": {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last"},
 }
-_PEERS = {"plain torch, padded": False, "plain torch, packed": True}
-_SHOAL = "shoal"
+_ALL_WORDS = "Shoal, all words"
+_SHOAL = {"Shoal": (), _ALL_WORDS: ("--word-dropout=0",)}
+_PEERS = {"plain torch, padded": False, "packed": True}
 _REFERENCE = 10 * 21_300_000  # rows
 
 
@@ -39,7 +43,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[256, 1024], help="(default: 256 1024)")
     parser.add_argument("--rows", type=int, default=60_000, help="to train on (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="of a rank on a CPU (default: %(default)s)")
     parser.add_argument("--precision", default="float32", help="(default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log("training")
@@ -49,47 +52,62 @@ def main(arguments: Sequence[str]) -> None:
         write_rows(data, options.rows)
         for _ in range(options.runs):
             for name, ranks, batch in itertools.product(MODELS, options.ranks, options.batches):
-                rates = found.setdefault((name, ranks, batch), {way: [] for way in (_SHOAL, *_PEERS)})
-                rates[_SHOAL].append(_shoal(data, Path(folder) / "model", name, ranks, batch, options))
-                for peer, packed in _PEERS.items():
-                    rates[peer].append(_plain(data, name, ranks, batch, packed, options))
+                rates = found.setdefault((name, ranks, batch), {})
+                for way in _ways(name):
+                    rate = _shoal(data, Path(folder) / "model", name, ranks, batch, (*_SHOAL[way], *_asked(options)))
+                    rates.setdefault(way, []).append(rate)
+                for (peer, packed), threads in itertools.product(_PEERS.items(), _threads(ranks)):
+                    rate = _plain(data, name, ranks, batch, packed, threads, _asked(options))
+                    rates.setdefault(f"{peer}, {plural(threads, 'thread')}", []).append(rate)
                 log.say(f"{name}, {ranks}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
     rows = []
     for (name, ranks, batch), rates in found.items():
         middle = {way: median(runs) for way, runs in rates.items()}
-        best = max(middle[peer] for peer in _PEERS)
-        cells = [f"{rate:,.0f}" for rate in middle.values()]
-        rows.append([name, str(ranks), f"{batch:,}", *cells, f"{middle[_SHOAL] / best:.2f}"])
-        rows[-1].append(f"{_REFERENCE / middle[_SHOAL] / 60:,.0f}")
-    log.table(
-        ["model", "ranks", "global batch", *(_SHOAL, *_PEERS), "shoal / best of the others", "213M rows, min"], rows
-    )
+        best = max((way for way in middle if way not in _SHOAL), key=lambda way: middle[way])
+        for way in _ways(name):
+            cells = [name, way, str(ranks), f"{batch:,}", f"{middle[way]:,.0f}", f"{middle[best]:,.0f}", best]
+            cells.append(_spread([own / peer for own, peer in zip(rates[way], rates[best], strict=True)]))
+            rows.append([*cells, f"{_REFERENCE / middle[way] / 60:,.0f}"])
+    headers = ["model", "by", "ranks", "global batch", "rows/s", "best of plain torch", "which is", "ratio"]
+    log.table([*headers, "213M rows, min"], rows)
     log.keep({"options": vars(options), "rates": [[*case, rates] for case, rates in found.items()]})
 
 
-def _settings(data: Path, output: Path, name: str, batch: int, options: argparse.Namespace) -> Any:
-    asked = [f"--{key}={value}" for key, value in MODELS[name].items()]
-    return parse(
-        [
-            *(f"--data={data}", f"--output={output}", f"--global-batch={batch}", f"--epochs={options.epochs}"),
-            *(f"--precision={options.precision}", f"--threads={options.threads}", "--force", *asked),
-        ]
-    )
+def _ways(model: str) -> list[str]:
+    return [way for way in _SHOAL if model == "default" or way == _ALL_WORDS]
 
 
-def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, options: argparse.Namespace) -> float:
+def _threads(ranks: int) -> list[int]:
+    """What plain torch may do best with: one thread a rank, or all cores shared among the ranks."""
+    return sorted({1, max(1, len(os.sched_getaffinity(0)) // ranks)})
+
+
+def _asked(options: argparse.Namespace) -> tuple[str, ...]:
+    return (f"--epochs={options.epochs}", f"--precision={options.precision}")
+
+
+def _settings(data: Path, output: Path, name: str, batch: int, asked: Sequence[str]) -> TrainConfig:
+    model = [f"--{key}={value}" for key, value in MODELS[name].items()]
+    return parse([f"--data={data}", f"--output={output}", f"--global-batch={batch}", "--force", *model, *asked])
+
+
+def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, asked: Sequence[str]) -> float:
     with Bars() as bars:
-        summary = train_here(_settings(data, output, name, batch, options), ranks=ranks, bars=bars)
+        summary = train_here(_settings(data, output, name, batch, asked), ranks=ranks, bars=bars)
     return float(summary["samples_per_second"])
 
 
-def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, options: argparse.Namespace) -> float:
-    config = _settings(data, data, name, batch, options)
-    asked = {
-        **{key: getattr(config, key) for key in ("embedding", "hidden", "layers", "pooling", "threads", "precision")},
+def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads: int, asked: Sequence[str]) -> float:
+    config = _settings(data, data, name, batch, asked)
+    told = {
+        **{key: getattr(config, key) for key in ("embedding", "hidden", "layers", "pooling", "precision", "epochs")},
         "data": str(data),
         "global_batch": batch,
-        "epochs": options.epochs,
         "packed": packed,
+        "threads": threads,
     }
-    return float(run_on(ranks, "benchmarks.peers.plain_torch", asked)["rate"])
+    return float(run_on(ranks, "benchmarks.peers.plain_torch", told)["rate"])
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -23,6 +23,7 @@ from bootstrap.step_arguments import command_arguments, spark_arguments, step_na
 from bootstrap.work import Work
 from corpus.errors import DataError
 from corpus.settings import Settings
+from corpus.text import STOPWORD_LISTS
 from infra import topology
 from jobs.merge import Merged, read_merged
 from jobs.ranges import cut, task_line
@@ -218,7 +219,7 @@ def _with_stopwords_there(
     settings: Settings, stopwords: frozenset[str], folder: Place
 ) -> tuple[Settings, dict[str, bytes]]:
     """The settings, with a file of stopwords of one's own at an address in `folder`; and its content, by address."""
-    if settings.stopwords in ("nltk", "none"):
+    if settings.stopwords in STOPWORD_LISTS:
         return settings, {}
     address = f"{folder}stopwords.txt"
     return replace(settings, stopwords=address), {address: "\n".join(sorted(stopwords)).encode()}

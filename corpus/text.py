@@ -77,26 +77,33 @@ def encode(cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[
     return row
 
 
+STOPWORD_LISTS = ("nltk", "keep-negations", "none")
+"""The choices of stopwords that have a name."""
+
+
 def load_stopwords(choice: str = "nltk") -> frozenset[str]:
     """The words to leave out.
 
     `nltk`: NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and
-    `product`, `would`, `get`, which say nothing in a review. `none`: no word. Anything else is the name
-    of a UTF-8 file with one word a line.
+    `product`, `would`, `get`, which say nothing in a review. `keep-negations`: these but `no`, `nor`, `not`, what ends
+    in `n't`, and the same cut before `'t`. `none`: no word. Anything else is the name of a UTF-8 file with one word a
+    line.
 
     Raises DataError for a file that cannot be read, or that holds words no cleaned text can contain.
     """
     if choice == "none":
         return frozenset()
-    if choice == "nltk":
+    if choice in STOPWORD_LISTS:
         listed = resources.files("corpus").joinpath("stopwords_nltk_english.txt").read_text("ascii").split()
-        return frozenset(listed) | frozenset(EXTRA_STOPWORDS)
+        whole = frozenset(listed) | frozenset(EXTRA_STOPWORDS)
+        return whole if choice == "nltk" else whole - _negations(whole)
     try:
         listed = Path(choice).read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise DataError(
-            f"cannot read the stopword file {choice}: {reason}; give nltk, none, or a text file with one word a line"
+            f"cannot read the stopword file {choice}: {reason}; give {', '.join(STOPWORD_LISTS)}, or a text file with "
+            "one word a line"
         ) from error
     chosen = [line.strip() for line in listed if line.strip()]
     for word in chosen:
@@ -106,3 +113,8 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
                 "it would never match, so correct it or take it out"
             )
     return frozenset(chosen)
+
+
+def _negations(listed: frozenset[str]) -> frozenset[str]:
+    contracted = {word for word in listed if word.endswith("n't")}
+    return frozenset(("no", "nor", "not")) | contracted | {word.removesuffix("'t") for word in contracted}

@@ -23,6 +23,7 @@ import psutil
 
 from corpus.errors import DataError, is_full_disk
 from corpus.settings import Settings
+from corpus.text import STOPWORD_LISTS
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
 from jobs.job import COUNTER
@@ -93,7 +94,7 @@ def preprocess(
     settings = understanding.settings(settings or Settings())
     understanding.check_ratings(settings, max_malformed)
     stopwords = read_stopwords(settings.stopwords)
-    if settings.stopwords not in ("nltk", "none") and not is_s3(settings.stopwords):
+    if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
     name = fingerprint(understanding.sources, settings, stopwords)
     with (

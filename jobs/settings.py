@@ -13,7 +13,7 @@ from typing import Any
 
 from corpus.errors import DataError
 from corpus.settings import Settings
-from corpus.text import load_stopwords
+from corpus.text import STOPWORD_LISTS, load_stopwords
 from jobs.storage import readable
 
 _DEFAULT = Settings()
@@ -49,9 +49,9 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
     add_argument(
         "--stopwords",
         default=_DEFAULT.stopwords,
-        metavar="nltk|none|FILE",
-        help="words to leave out: NLTK's English ones and three that reviews are full of, none, "
-        "or those of a file, one a line (%(default)s)",
+        metavar="|".join((*STOPWORD_LISTS, "FILE")),
+        help="words to leave out: NLTK's English ones and three that reviews are full of; these but negations such as "
+        "'not', with which models are better; none; or those of a file, one a line (%(default)s)",
     )
 
 
@@ -137,7 +137,7 @@ def settings_arguments(settings: Settings) -> list[str]:
 
 def read_stopwords(choice: str) -> frozenset[str]:
     """The words to leave out, of a file at any address too; see `corpus.text.load_stopwords`."""
-    if choice in ("nltk", "none"):
+    if choice in STOPWORD_LISTS:
         return load_stopwords(choice)
     with readable(choice) as path:
         return load_stopwords(str(path))

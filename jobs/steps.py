@@ -16,6 +16,7 @@ import orjson
 import corpus
 import jobs
 from corpus.settings import Settings
+from corpus.text import STOPWORD_LISTS
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.settings import settings_arguments
 from jobs.sources import Source
@@ -191,7 +192,7 @@ class Plan:
 
     def _stopwords(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """The choice of stopwords as an argument, or as a file that travels."""
-        if self.settings.stopwords in ("nltk", "none"):
+        if self.settings.stopwords in STOPWORD_LISTS:
             return (f"--stopwords={self.settings.stopwords}",), {}
         return (), {"--stopwords": self.settings.stopwords}
 

@@ -51,7 +51,7 @@ _MAY_CHANGE = frozenset(
 """Settings that change what is learnt by no more than rounding. (The size of a global batch does: a resumed run
 keeps its own.)"""
 
-_MENDING = ("learning_rate", "clip_norm")
+_MENDING = ("learning_rate", "word_rate", "clip_norm")
 """Those by which a run whose loss became no number can go on."""
 
 

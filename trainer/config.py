@@ -19,13 +19,11 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
     "MALLOC_TRIM_THRESHOLD_": "4000000000",
     "OMP_NUM_THREADS": "1",
-    "OMP_WAIT_POLICY": "PASSIVE",
     "PYTHONSAFEPATH": "1",
 }
 """Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
-and their time no longer linear in rows. (The threads are set by the run itself; naming one silences torchrun.)
-Threads that wait for each other sleep: where they spin, and something else wants one of their cores, they are many
-times slower. And no module comes from the folder where a rank is started, which may hold anybody's files."""
+and their time no longer linear in rows. torch itself has one thread: a rank's threads are its own (threads.py). And no
+module comes from the folder where a rank is started, which may hold anybody's files."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {
@@ -33,6 +31,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "epochs": 10,
         "optimiser": "sgd",
         "learning_rate": 0.1,
+        "word_rate": 1.0,
         "rate_scaling": "none",
         "momentum": 0.9,
         "schedule": "constant",
@@ -107,6 +106,10 @@ class TrainConfig:
         default=None,
     )
     learning_rate: float = _option("the step size at its highest", default=8e-3, also=("--lr",))
+    word_rate: float = _option(
+        "the step size of word vectors, in parts of --learning-rate: rare words learn by heart what few texts say",
+        default=0.25,
+    )
     rate_scaling: str = _option(
         "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
         "suits sgd), by the root of that (as suits adam), or left alone (none)",
@@ -138,14 +141,16 @@ class TrainConfig:
     hidden: int = _option("dimensions of the LSTM's state", default=32)
     layers: int = _option("LSTM layers", default=1)
     pooling: str = _option(
-        "one vector a text: the mean of its words' states, beside it the mean of their vectors (mean+words), or the "
-        "state after its last word",
-        default="mean+words",
-        choices=("mean+words", "mean", "last"),
+        "the vector of a text: of its words' states the mean and the largest of each dimension, beside the mean of the "
+        "words' own vectors (mean+max+words), some of these, or the state after its last word",
+        default="mean+max+words",
+        choices=("mean+max+words", "mean+words", "mean", "last"),
     )
     dropout: float = _option("share of values dropped between LSTM layers and before the last layer", default=0.3)
     embedding_dropout: float = _option("share of dimensions dropped from a text's word vectors", default=0.5)
-    word_dropout: float = _option("share of words dropped from a text, each time it is seen", default=0.5)
+    word_dropout: float = _option(
+        "share of words dropped from a text, each time it is seen; four are left at least", default=0.5
+    )
     loss: str = _option(
         "what is made small: cross-entropy of the ratings (of the labels where the dataset has no ratings) or of the "
         "labels (bce), or the squared error of the rating (mse)",
@@ -210,7 +215,7 @@ class TrainConfig:
             self._require(name, 1 <= getattr(self, name) <= most, f"from 1 to {most}")
         for name in ("epochs", "rank_batch", "threads"):
             self._require(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
-        for name in ("learning_rate", "checkpoint_minutes"):
+        for name in ("learning_rate", "word_rate", "checkpoint_minutes"):
             self._require(name, getattr(self, name) > 0, "above 0")
         for name in ("clip_norm", "seed"):
             self._require(name, getattr(self, name) >= 0, "at least 0")

@@ -83,7 +83,7 @@ class _Run:
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
-        self.optimiser = Optimiser(self.model.parameters(), config)
+        self.optimiser = Optimiser(self.model, config)
         self.progress = Progress()
         with ranks.agreement():
             if saved:
@@ -253,7 +253,7 @@ class _Run:
         """
         measured = self._measure("test", self.data.test)
         if measured:
-            self.record.write("test", **measured)
+            self.record.write("test", epoch=self.progress.epoch, **measured)
         return measured
 
     def _measure(self, name: str, rows: Rows) -> dict[str, float] | None:

@@ -8,15 +8,16 @@ from its first step for as long as importing torch does. The functions behind th
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 from trainer.config import TrainConfig
+from trainer.models.classifier import Classifier
 
 BATCH = 256
 """Rows of the global batch that --learning-rate is meant for."""
@@ -34,30 +35,37 @@ _SGD: dict[str, Any] = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False
 
 
 class Optimiser:
-    """Adam (Kingma and Ba 2015) or SGD with momentum over parameters; one fused pass over all of them.
+    """Adam (Kingma and Ba 2015) or SGD with momentum over a model's parameters, in fused passes; the table of word
+    vectors at a rate of its own.
 
     Every parameter needs a gradient when a step is taken. The state is two moments a parameter and the number of steps
     for Adam, one moment for SGD; as torch.optim's.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], config: TrainConfig) -> None:
-        self._parameters: list[Tensor] = list(parameters)
+    def __init__(self, model: Classifier, config: TrainConfig) -> None:
+        self._parameters: list[Tensor] = list(model.parameters())
         self._momentum = None if config.optimiser == "adam" else config.momentum
         self._first = [torch.zeros_like(each, requires_grad=False) for each in self._parameters]
         adams = self._parameters if self._momentum is None else []
         self._second = [torch.zeros_like(each, requires_grad=False) for each in adams]
         self._steps = [torch.zeros((), device=each.device) for each in adams]
+        tables = [number for number, each in enumerate(self._parameters) if each is model.embedding.weight]
+        others = [number for number in range(len(self._parameters)) if number not in tables]
+        self._groups = ((tables, config.word_rate), (others, 1.0))
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Change the parameters by their gradients at a learning rate."""
-        gradients = [each.grad for each in self._parameters if each.grad is not None]
-        assert len(gradients) == len(self._parameters)
-        if self._momentum is None:
-            adam(self._parameters, gradients, self._first, self._second, [], self._steps, fused=True, lr=rate, **_ADAM)
-        else:
-            moments: list[Tensor | None] = list(self._first)
-            sgd(self._parameters, gradients, moments, fused=True, lr=rate, momentum=self._momentum, **_SGD)
+        """Change the parameters by their gradients at a learning rate, word vectors at `word_rate` times that."""
+        for numbers, share in self._groups:
+            parameters, first = ([each[number] for number in numbers] for each in (self._parameters, self._first))
+            gradients = [each.grad for each in parameters if each.grad is not None]
+            assert len(gradients) == len(parameters)
+            if self._momentum is None:
+                second, steps = ([each[number] for number in numbers] for each in (self._second, self._steps))
+                adam(parameters, gradients, first, second, [], steps, fused=True, lr=share * rate, **_ADAM)
+            else:
+                moments: list[Tensor | None] = list(first)
+                sgd(parameters, gradients, moments, fused=True, lr=share * rate, momentum=self._momentum, **_SGD)
 
     def clear(self) -> None:
         """Forget the gradients."""

@@ -56,7 +56,7 @@ def own_rates(
     device = compute.device
     laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
     twin = compute.twin(laps)
-    steps = Optimiser(twin.model.parameters(), config)
+    steps = Optimiser(twin.model, config)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
 

@@ -14,7 +14,7 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
 - `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
   a share that did not fit into a rank's memory, or a rank that was lost before this `start`.
 - `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of metrics.py).
-- `test`, at the end: `loss` and the measures on the test rows.
+- `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows.
 - `end`: what summary.json says.
 
 summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `f1_positive`, `f1_negative`, `majority`

@@ -18,6 +18,7 @@ from jobs.storage import is_s3
 from jobs.understanding import Estimate, Understanding
 
 _FILES_SHOWN = 12
+_BETTER = "these stopwords hold 'not'; with --stopwords keep-negations models tell 'not good' from 'good'"
 _KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "a text a line"}
 
 
@@ -136,6 +137,7 @@ def text(preview: Preview) -> str:
                 ("memory", f"up to {size(estimated.memory_bytes)}"),
                 ("work space", f"about {size(estimated.disk_bytes)}"),
                 ("settings", _settings(preview.settings)),
+                *([("", _BETTER)] if preview.settings.stopwords == "nltk" else []),
                 *uploads,
                 *(("would write" if not number else "", address) for number, address in enumerate(preview.output)),
             ]

@@ -80,6 +80,7 @@ def test_a_dry_run_shows_what_was_understood_and_writes_nothing(
         "about 40 records in 2 files",
         "out/dataset.h5",
         "memory",
+        "with --stopwords keep-negations models tell 'not good' from 'good'",
     ):
         assert part in said
     assert sorted(folder.rglob("*")) == before

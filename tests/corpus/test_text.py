@@ -76,6 +76,13 @@ def test_the_stopwords_are_nltks_179_and_three_more() -> None:
     assert {"don't", "product", "would", "get"} <= text.load_stopwords()
 
 
+def test_negations_may_be_kept() -> None:
+    kept = text.load_stopwords("nltk") - text.load_stopwords("keep-negations")
+    assert {"no", "nor", "not", "don't", "don", "won't", "wouldn't", "isn"} <= kept
+    assert all(word in ("no", "nor", "not") or word.endswith("n't") or f"{word}'t" in kept for word in kept)
+    assert {"the", "product", "but", "don"} & text.load_stopwords("keep-negations") == {"the", "product", "but"}
+
+
 def test_no_stopwords_means_none() -> None:
     assert text.load_stopwords("none") == frozenset()
 

@@ -112,7 +112,7 @@ def test_wrong_use_exits_2_with_a_sentence(
 
 
 def test_a_configuration_made_in_code_is_checked_too() -> None:
-    with pytest.raises(TrainingError, match=r"--pooling is max, but must be one of mean\+words, mean, last"):
+    with pytest.raises(TrainingError, match=r"--pooling is max, but must be one of mean\+max\+words, mean"):
         TrainConfig(data=Path("d"), output=Path("o"), pooling="max")
 
 

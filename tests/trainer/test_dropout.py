@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.dropout import POOL, Dropout, Words, keys
+from trainer.dropout import FEWEST_WORDS, POOL, Dropout, Words, keys
 
 ROWS = st.lists(st.integers(0, 2**40), min_size=1, max_size=50, unique=True)
 
@@ -63,7 +63,7 @@ def test_words_that_are_left_keep_their_order_and_depend_on_the_rows_key_alone(
     words, numbers = Words(share, 40, seed=1), keys(2, 3, np.arange(len(lengths)))
     left = words(np.array(lengths), numbers)
     for row, (count, places) in enumerate(zip(left.lengths.tolist(), left.places.tolist(), strict=True)):
-        assert 1 <= count <= lengths[row]
+        assert min(FEWEST_WORDS, lengths[row]) <= count <= lengths[row]
         assert places[:count] == sorted(set(places[:count]))
         assert 0 <= places[0] <= places[count - 1] < lengths[row]
     row = data.draw(st.integers(0, len(lengths) - 1))
@@ -81,7 +81,10 @@ def test_every_place_loses_its_share_of_words(share: float) -> None:
     assert times == pytest.approx(1 - share, abs=0.03)
 
 
-def test_a_row_that_would_lose_all_its_words_keeps_any_one_of_them() -> None:
-    left = Words(0.999999, 5, seed=0)(np.full(5_000, 5), keys(0, 0, np.arange(5_000)))
-    assert set(left.lengths.tolist()) == {1}
-    assert np.bincount(left.places[:, 0], minlength=5) / 5_000 == pytest.approx(0.2, abs=0.03)
+def test_a_row_that_would_lose_too_many_words_keeps_any_four_neighbours() -> None:
+    left = Words(0.999999, 9, seed=0)(np.full(9_000, 9), keys(0, 0, np.arange(9_000)))
+    assert set(left.lengths.tolist()) == {FEWEST_WORDS}
+    places = left.places[:, :FEWEST_WORDS]
+    assert {tuple(row) for row in (places - places[:, :1]).tolist()} >= {(0, 1, 2, 3)}
+    assert len({tuple(row) for row in places.tolist()}) == 9
+    assert np.bincount(places.flatten(), minlength=9) / 9_000 == pytest.approx(FEWEST_WORDS / 9, abs=0.03)

@@ -6,7 +6,7 @@ import torch
 
 from trainer import dropout, models
 from trainer.config import TrainConfig
-from trainer.models.lstm import LSTMClassifier
+from trainer.models.lstm import POOLS, LSTMClassifier
 
 
 def build(pooling: str = "mean+words", **changes: object) -> LSTMClassifier:
@@ -25,14 +25,14 @@ def some_texts(count: int, width: int = 30) -> tuple[torch.Tensor, torch.Tensor]
     return torch.from_numpy(tokens.astype(np.int32)), torch.from_numpy(lengths)
 
 
-@pytest.mark.parametrize("pooling", ["mean+words", "mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
 def test_padding_changes_nothing(pooling: str) -> None:
     model, (tokens, lengths) = build(pooling), some_texts(20)
     wider = torch.cat([tokens, torch.zeros(20, 40, dtype=torch.int32)], dim=1)
     assert torch.allclose(model(tokens, lengths), model(wider, lengths), atol=1e-6)
 
 
-@pytest.mark.parametrize("pooling", ["mean+words", "mean", "last"])
+@pytest.mark.parametrize("pooling", ["mean+max+words", "mean+words", "mean", "last"])
 def test_a_text_is_judged_alike_alone_and_in_a_batch(pooling: str) -> None:
     model, (tokens, lengths) = build(pooling), some_texts(250)
     together = model(tokens, lengths)
@@ -70,6 +70,11 @@ def test_what_a_row_drops_depends_on_its_key_alone() -> None:
     assert not torch.equal(together, model(tokens, lengths, keys_of(4, 150)))
     for some in (slice(0, 1), slice(20, 149), slice(7, 40)):
         assert torch.allclose(together[some], model(tokens[some], lengths[some], keys[some]), atol=1e-5)
+
+
+def test_max_takes_the_largest_of_each_dimension_over_real_words() -> None:
+    states = torch.tensor([[[-3.0, 1.0]], [[-2.0, -5.0]], [[9.0, 9.0]]])  # (width 3, one row, 2)
+    assert POOLS["max"](states, torch.tensor([2])).tolist() == [[-2.0, 1.0]]
 
 
 def test_words_reach_the_last_layers_beside_the_lstm() -> None:

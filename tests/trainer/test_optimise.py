@@ -9,12 +9,27 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config import TrainConfig
+from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser, learning_rate
 
 
+class Few(Classifier):
+    """A table of words, and two other parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.embedding = nn.Embedding(30, 4)
+        self.embedding.weight.data.copy_(torch.randn(30, 4, generator=generator))
+        self.vector = nn.Parameter(torch.randn(7, generator=generator))
+        self.number = nn.Parameter(torch.randn((), generator=generator))
+
+    def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        raise NotImplementedError
+
+
 def parameters() -> list[nn.Parameter]:
-    generator = torch.Generator().manual_seed(1)
-    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((30, 4), (7,), ())]
+    return list(Few().parameters())
 
 
 def gradients(steps: int) -> list[list[Tensor]]:
@@ -29,17 +44,21 @@ def give(to: list[nn.Parameter], found: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("kind", ["adam", "sgd"])
 def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind: str) -> None:
-    config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9)
-    ours, theirs = parameters(), parameters()
-    own = Optimiser(ours, config)
+    config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
+    few, others = Few(), Few()
+    ours, theirs = list(few.parameters()), list(others.parameters())
+    own = Optimiser(few, config)
+    assert any(each is others.embedding.weight for each in theirs)
+    rest = [each for each in theirs if each is not others.embedding.weight]
+    groups = [{"params": rest}, {"params": [others.embedding.weight]}]
     make = {
-        "adam": lambda: torch.optim.Adam(theirs, lr=0.01, fused=True),
-        "sgd": lambda: torch.optim.SGD(theirs, lr=0.01, momentum=0.9, fused=True),
+        "adam": lambda: torch.optim.Adam(groups, lr=0.01, fused=True),
+        "sgd": lambda: torch.optim.SGD(groups, lr=0.01, momentum=0.9, fused=True),
     }
     peer = make[kind]()
     for number, found in enumerate(gradients(20)):
         if number == 10:
-            saved, own = own.state(), Optimiser(ours, config)
+            saved, own = own.state(), Optimiser(few, config)
             own.restore(saved)
         rate = 0.01 / (1 + number)
         own.clear()
@@ -47,7 +66,8 @@ def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind:
         give(ours, found)
         own.step(rate)
         give(theirs, found)
-        peer.param_groups[0]["lr"] = rate
+        for group, share in zip(peer.param_groups, (1.0, 0.5), strict=True):
+            group["lr"] = share * rate
         peer.step()
     assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
 

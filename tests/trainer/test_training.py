@@ -146,6 +146,7 @@ def test_the_times_of_a_sitting_add_up(uneven: Path) -> None:
 
 def test_test_rows_are_judged_once_with_the_weights_that_are_kept(uneven: Path) -> None:
     (tested,) = lines(uneven, "test")
+    assert tested["epoch"] == summary(uneven)["epochs"]
     assert tested["accuracy"] == summary(uneven)["accuracy"]
     about = torch.load(uneven / "model.pt", weights_only=True)["about"]
     assert about["test"] == {name: tested[name] for name in about["test"]}
@@ -243,7 +244,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
     launch, dataset: Path, tmp_path: Path, ranks: int
 ) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--threads", "1")
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--word-rate", "1", "--threads", "1")
     said = finish(launch(ranks, "-m", "trainer", *arguments))
     assert said.count("no checkpoint at step") == len(lines(tmp_path, "note")) > 0
     assert "remove what is in its place" in lines(tmp_path, "note")[0]["text"]

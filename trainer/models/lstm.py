@@ -1,8 +1,9 @@
 """Word vectors, an LSTM, one vector a text, two linear layers.
 
 The easy mistake is to read the LSTM after the padding: a short text's last time step is then a state that has
-seen mostly padding. Here only real words count: `last` takes the state after the last word, `mean` averages over
-the words, and `mean+words` puts beside that average the one of the word vectors themselves. What a word says by itself,
+seen mostly padding. Here only real words count. The vector of a text is made of what `pooling` names, with + between:
+the state after its `last` word; of its words' states the `mean`, or dimension by dimension the `max`, in which one
+strong word is not lost among many; and the mean of the vectors of its `words` themselves: what a word says by itself,
 which is most of a sentiment, then reaches the last layers without having to be learnt by the LSTM first.
 """
 
@@ -22,6 +23,7 @@ _MOST_GROUPS = 8
 not in many, as few rows take nearly as long as some more: a quarter of the root of the rows, and no more than this.
 Chosen by trying 1 to 32 groups on 64 to 4,000 rows."""
 
+_WORDS = "words"
 _HEAD = 32
 _WORD_SCALE = 0.1
 """Word vectors start small: rare words then say little until the data says more (N(0, 1) overfits at once)."""
@@ -49,10 +51,9 @@ class LSTMClassifier(Classifier):
         with torch.no_grad():
             self.embedding.weight.mul_(_WORD_SCALE)
         self.lstm = nn.ModuleList(nn.LSTM(hidden if layer else embedding, hidden) for layer in range(layers))
-        pooling, _, self.beside = pooling.partition("+")
-        self.pool = {"last": _last, "mean": _mean}[pooling]
-        features = hidden + embedding if self.beside else hidden
-        self.head = nn.ModuleList([nn.Linear(features, _HEAD), nn.Linear(_HEAD, outputs)])
+        self._pools = [POOLS[name] for name in pooling.split("+") if name != _WORDS]
+        self._beside = _WORDS in pooling.split("+")
+        self.head = nn.ModuleList([nn.Linear(_features(embedding, hidden, pooling), _HEAD), nn.Linear(_HEAD, outputs)])
         self.embedding_dropout = Dropout(embedding_dropout, embedding)
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
@@ -71,11 +72,11 @@ class LSTMClassifier(Classifier):
             if number:
                 states = self.dropout_between.at_each_time(states, keys)
             states, _ = layer(states)  # (width, rows, hidden)
-        text = self.pool(states, lengths)  # (rows, hidden)
-        if self.beside:
-            text = torch.cat([text, _mean(vectors, lengths)], dim=1)  # (rows, hidden + embedding)
+        text = [pool(states, lengths) for pool in self._pools]  # each (rows, hidden)
+        if self._beside:
+            text.append(_mean(vectors, lengths))  # (rows, embedding)
         inner, last = self.head
-        features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
+        features = self.dropout(inner(torch.cat(text, dim=1)).relu(), keys)  # (rows, _HEAD)
         outputs: Tensor = last(features)  # (rows, outputs)
         return outputs
 
@@ -87,11 +88,16 @@ def build(settings: Mapping[str, Any]) -> LSTMClassifier:
 def weights(settings: Mapping[str, Any]) -> int:
     """What `build` makes has so many numbers."""
     embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
-    features = hidden + embedding if "+" in settings["pooling"] else hidden
+    features = _features(embedding, hidden, settings["pooling"])
     inputs = embedding + (layers - 1) * hidden
     lstm = 4 * hidden * (inputs + layers * hidden + 2 * layers)
     head = (features + 1) * _HEAD + (_HEAD + 1) * settings["outputs"]
     return int(settings["words"] * embedding + lstm + head)
+
+
+def _features(embedding: int, hidden: int, pooling: str) -> int:
+    """How many numbers the vector of a text has."""
+    return sum(embedding if name == _WORDS else hidden for name in pooling.split("+"))
 
 
 def _last(states: Tensor, lengths: Tensor) -> Tensor:
@@ -101,5 +107,17 @@ def _last(states: Tensor, lengths: Tensor) -> Tensor:
 
 def _mean(states: Tensor, lengths: Tensor) -> Tensor:
     """(rows, n): the mean over each row's words, of (width, rows, n)."""
-    real = torch.arange(len(states), device=states.device)[:, None] < lengths  # (width, rows)
-    return (states * real[:, :, None]).sum(0) / lengths[:, None]
+    return (states * _real(states, lengths)).sum(0) / lengths[:, None]
+
+
+def _max(states: Tensor, lengths: Tensor) -> Tensor:
+    """(rows, n): the largest over each row's words, of (width, rows, n)."""
+    return states.masked_fill(~_real(states, lengths), -math.inf).amax(0)
+
+
+def _real(states: Tensor, lengths: Tensor) -> Tensor:
+    """(width, rows, 1): which of (width, rows, n) are of words, and not of padding."""
+    return (torch.arange(len(states), device=states.device)[:, None] < lengths)[:, :, None]
+
+
+POOLS = {"last": _last, "mean": _mean, "max": _max}
