@@ -244,7 +244,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_training_goes_on(
     launch, dataset: Path, tmp_path: Path, ranks: int
 ) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "1", "--word-rate", "1", "--threads", "1")
+    arguments = ("--data", dataset, "--output", tmp_path, "--epochs", "3", "--threads", "1")
     said = finish(launch(ranks, "-m", "trainer", *arguments))
     assert said.count("no checkpoint at step") == len(lines(tmp_path, "note")) > 0
     assert "remove what is in its place" in lines(tmp_path, "note")[0]["text"]
