@@ -1,57 +1,74 @@
 """Whether the model classifies as well as fastText does: the same encoded rows, the same test rows, several seeds.
 
-    python -m benchmarks quality NAME[:LABEL]=FILE[,FILE...]... [--seeds 5] [--own-split] [--ranks 1] [--option=...]
+    python -m benchmarks quality 'NAME=OPTIONS OF shoal preprocess'... [--seeds 5] [--rows 500 2000 ...] [--ranks 1]
 
-Each NAME is a pile of reviews that is preprocessed first; LABEL is the field of its labels, where it has several that
-may be. fastText (Joulin et al. 2017), supervised and with single
-words, gets the rows as texts of word ids: those that Shoal's model learns from, and the number of epochs and the rate
-that do best on the rows held out, by which Shoal's own settings were chosen. Beside it, fastText on the cleaned texts
-whole, without cutting, dropping stopwords or a vocabulary.
+Each NAME is a pile of reviews that is preprocessed first, as OPTIONS say, such as 'imdb=--input FILE --label-field
+label'. fastText (Joulin et al. 2017), supervised and with single words, gets the rows as texts of word ids: those that
+Shoal's model learns from, and the number of epochs and the rate that do best on the rows held out, by which Shoal's own
+settings were chosen. Beside it both with more to read: Shoal with negations and longer rows of more words, fastText
+with whole texts, and with pairs of words besides.
 
 Each seed splits a pile's rows into those to learn from and those to test anew, as large as the dataset's own: a few
 thousand test rows favour one model or the other by chance, by more than two good ones differ. `--own-split` keeps to
-the dataset's own.
+the dataset's own. `--rows` takes so many of those to learn from, once for each number.
 """
 
 import argparse
 import itertools
 import random
-import sys
+import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, write_parts
+from bootstrap.cli import preprocess as verb
+from bootstrap.cli.reading import read_inputs
 from bootstrap.generator import write_reviews
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
 from corpus.dataset import open_dataset
-from corpus.formats import Codes
-from corpus.settings import Settings
-from corpus.text import digest, in_test_set, modal_rating, words
 from jobs.pipeline import preprocess
-from jobs.ranges import cut, read_batches
-from jobs.sources import Inputs, Wanted
-from jobs.tally import Tally
-from jobs.understanding import understand
+from jobs.settings import read_settings
 from trainer.config import parse
 from trainer.data import Rows, load
 from trainer.metrics import Confusion, measures
 
 _GENERATED = 8_000
 _EPOCHS, _RATES = (5, 25), (0.1, 0.5)
-_MEASURES = ("accuracy", "f1_negative", "balanced_accuracy")
+_MEASURES = ("accuracy", "macro_f1", "f1_negative", "balanced_accuracy")
+_TEXTS = {
+    "rows": (),
+    "long rows": ("--stopwords=keep-negations", "--row-length=400", "--vocabulary-size=30000"),
+    "whole texts": ("--stopwords=none", "--row-length=2000", "--vocabulary-size=1000000"),
+}
+"""How a pile is preprocessed, beside its own options. Hardly any text has more than 2,000 words."""
 
 Example = tuple[str, int]
-Parts = tuple[list[Example], list[Example], list[Example]]
-"""To learn from, held out, to test."""
 Figures = dict[str, float]
+
+
+class _Model(NamedTuple):
+    texts: str
+    """Of which dataset."""
+    pairs: int | None = None
+    """fastText's word n-grams; None for Shoal."""
+
+
+MODELS = {
+    "Shoal": _Model("rows"),
+    "fastText, same rows": _Model("rows", 1),
+    "Shoal, negations kept, longer rows": _Model("long rows"),
+    "fastText, whole texts": _Model("whole texts", 1),
+    "fastText, whole texts, pairs": _Model("whole texts", 2),
+}
+_PAIRED = ("Shoal", "fastText, same rows")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,66 +77,71 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "piles",
         nargs="*",
-        metavar="NAME[:LABEL]=FILE[,FILE...]",
-        help="reviews, as shoal preprocess takes them (default: 8,000 that are generated)",
+        metavar="NAME=OPTIONS",
+        help="reviews, and how shoal preprocess is to read them (default: 8,000 that are generated)",
     )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each model (default: %(default)s)")
+    parser.add_argument("--rows", type=int, nargs="+", default=[0], help="to learn from, at most (default: all)")
+    parser.add_argument("--only", nargs="+", choices=tuple(MODELS), default=tuple(MODELS), metavar="MODEL")
     parser.add_argument(
         "--option", action="append", default=[], help="an option of shoal train, such as --option=--hidden=64"
     )
     parser.add_argument("--ranks", type=int, default=1, help="of Shoal (default: %(default)s)")
     parser.add_argument("--own-split", action="store_true", help="the dataset's own test rows with every seed")
+    parser.add_argument("--log", default="quality", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
-    log = Log("quality")
+    log = Log(options.log)
     record: dict[str, dict[str, list[Figures]]] = {}
     for pile in options.piles or ["generated="]:
-        name, _, files = pile.partition("=")
-        name, _, label = name.partition(":")
+        name, _, asked = pile.partition("=")
         with TemporaryDirectory() as folder:
             if not options.piles:
-                files = f"{folder}/reviews.json"
-                write_reviews(Path(files), texts=_GENERATED)
-            inputs = Inputs(files=tuple(files.split(",")), wanted=Wanted(label=label or None))
-            made = preprocess(inputs, folder)
-            data = load(Path(made.dataset))
-            log.say(f"\n{name}: {len(data.training)} rows, {len(data.validation)} held out, {len(data.test)} to test")
-            whole = _whole_texts(inputs)
-            found: dict[str, list[Figures]] = {"shoal": [], "fastText, same rows": [], "fastText, whole texts": []}
-            dataset, majority = Path(made.dataset), []
-            for seed in range(options.seeds):
-                if not options.own_split:
-                    dataset = _split_anew(Path(made.dataset), Path(folder) / f"{seed}.h5", seed)
-                    whole = _shuffled(whole, seed)
-                    data = load(dataset)
-                learnt, held_out, test = (_as_texts(rows) for rows in (data.training, data.validation, data.test))
-                majority.append(max(np.bincount([label for _, label in test])) / len(test))
-                found["shoal"].append(_shoal(dataset, Path(folder) / "model", seed, options))
-                found["fastText, same rows"].append(_fasttext(Path(folder), learnt, held_out, test, seed))
-                found["fastText, whole texts"].append(_fasttext(Path(folder), whole[0], whole[1], whole[2], seed))
-        rows = []
-        for model, runs in found.items():
-            cells = [_spread([run[measure] for run in runs]) for measure in _MEASURES]
-            rows.append([model, *cells, _spread([run["seconds"] for run in runs], 1)])
-        log.table([f"{name} (majority {mean(majority):.1%})", *_MEASURES, "seconds"], rows)
-        record[name] = found
+                write_reviews(Path(folder, "reviews.json"), texts=_GENERATED)
+                asked = f"--input {folder}/reviews.json"
+            made = {texts: _dataset(asked, how, Path(folder, texts)) for texts, how in _TEXTS.items()}
+            for rows in options.rows:
+                found = _compared(log, made, Path(folder), rows, options)
+                record[f"{name}, {rows} rows" if rows else name] = found
+                _tabulate(log, name, found)
     log.keep({"options": vars(options), "runs": record})
 
 
-def _split_anew(path: Path, output: Path, seed: int) -> Path:
-    """The rows of a dataset, dealt by chance into as many to learn from and to test as it has."""
+def _dataset(asked: str, how: Sequence[str], folder: Path) -> Path:
+    parser = verb.add(argparse.ArgumentParser().add_subparsers())
+    args = parser.parse_args(["--local", "--output", str(folder), *shlex.split(asked), *how])
+    settings = read_settings(args)
+    return Path(preprocess(read_inputs(args, settings.rating_range), str(folder), settings=settings).dataset)
+
+
+def _compared(
+    log: Log, made: dict[str, Path], folder: Path, rows: int, options: argparse.Namespace
+) -> dict[str, list[Figures]]:
+    """The figures of each model, a seed each."""
+    found: dict[str, list[Figures]] = {name: [] for name in options.only}
+    for seed in range(options.seeds):
+        split = {
+            texts: _split(path, folder / f"{texts}.h5", None if options.own_split else seed, rows)
+            for texts, path in made.items()
+        }
+        for name, runs in found.items():
+            texts, pairs = MODELS[name]
+            if pairs is None:
+                runs.append(_shoal(split[texts], folder / "model", seed, options))
+            else:
+                runs.append(_fasttext(split[texts], folder / "fasttext.txt", seed, pairs))
+            log.say(f"{seed}, {name}: {runs[-1]}")
+    return found
+
+
+def _split(path: Path, output: Path, seed: int | None, most: int) -> Path:
+    """A dataset's rows, dealt by chance into as many to learn from (`most` of these) and to test as it has; without a
+    seed as they are."""
     with open_dataset(path) as dataset:
-        columns = columns_of([dataset.train, dataset.test])
-        mixed, train = np.random.default_rng(seed).permutation(len(columns.lengths)), len(dataset.train)
-        write_parts(output, dataset, columns, train=mixed[:train], test=mixed[train:])
+        columns, train = columns_of([dataset.train, dataset.test]), len(dataset.train)
+        count = len(columns.lengths)
+        mixed = np.arange(count) if seed is None else np.random.default_rng(seed).permutation(count)
+        write_parts(output, dataset, columns, train=mixed[: min(most or train, train)], test=mixed[train:])
     return output
-
-
-def _shuffled(parts: Parts, seed: int) -> Parts:
-    """Examples dealt by chance into parts of the same sizes."""
-    everything = [example for part in parts for example in part]
-    random.Random(seed).shuffle(everything)  # noqa: S311
-    ends = list(itertools.accumulate(len(part) for part in parts))
-    return everything[: ends[0]], everything[ends[0] : ends[1]], everything[ends[1] :]
 
 
 def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) -> Figures:
@@ -127,21 +149,21 @@ def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) 
     start = time.perf_counter()
     with Bars() as bars:
         summary = train_here(config, ranks=options.ranks, bars=bars)
-    return {**{measure: summary[measure] for measure in _MEASURES}, "seconds": time.perf_counter() - start}
+    return {**_figures(summary), "seconds": time.perf_counter() - start}
 
 
-def _fasttext(
-    folder: Path, learnt: Sequence[Example], held_out: Sequence[Example], test: Sequence[Example], seed: int
-) -> Figures:
+def _fasttext(dataset: Path, file: Path, seed: int, pairs: int) -> Figures:
     """The settings with the best accuracy on the rows held out, judged by the test rows."""
     import fasttext  # of requirements-bench.txt
 
-    file = folder / "fasttext.txt"
+    data = load(dataset)
+    learnt, held_out, test = (_as_texts(rows) for rows in (data.training, data.validation, data.test))
     shuffled = random.Random(seed).sample(learnt, len(learnt))  # noqa: S311
     file.write_text("".join(f"__label__{label} {text}\n" for text, label in shuffled))
     start = time.perf_counter()
+    asked = {"dim": 100, "wordNgrams": pairs, "seed": seed, "thread": 1, "verbose": 0}
     models = [
-        fasttext.train_supervised(str(file), epoch=epochs, lr=rate, dim=100, seed=seed, thread=1, verbose=0)
+        fasttext.train_supervised(str(file), epoch=epochs, lr=rate, **asked)
         for epochs, rate in itertools.product(_EPOCHS, _RATES)
     ]
     best = max(models, key=lambda model: _judged(model, held_out)["accuracy"])
@@ -152,15 +174,19 @@ def _judged(model: Any, examples: Sequence[Example]) -> Figures:
     said = [int(labels[0].removeprefix("__label__")) for labels in model.predict([text for text, _ in examples])[0]]
     kinds = np.bincount([2 * label + call for (_, label), call in zip(examples, said, strict=True)], minlength=4)
     true_negative, false_positive, false_negative, true_positive = (int(kind) for kind in kinds)
-    found = measures(
-        Confusion(
-            true_positive=true_positive,
-            false_positive=false_positive,
-            false_negative=false_negative,
-            true_negative=true_negative,
-        )
+    confusion = Confusion(
+        true_positive=true_positive,
+        false_positive=false_positive,
+        false_negative=false_negative,
+        true_negative=true_negative,
     )
-    return {measure: float(found[measure] or 0.0) for measure in _MEASURES}
+    return _figures(measures(confusion))
+
+
+def _figures(found: dict[str, Any]) -> Figures:
+    macro = (found["f1_positive"] + found["f1_negative"]) / 2
+    told = {**found, "macro_f1": macro}
+    return {measure: float(told[measure]) for measure in (*_MEASURES, "majority")}
 
 
 def _as_texts(rows: Rows) -> list[Example]:
@@ -171,34 +197,30 @@ def _as_texts(rows: Rows) -> list[Example]:
     ]
 
 
-def _whole_texts(inputs: Inputs) -> Parts:
-    """The distinct cleaned texts of a pile: to learn from, held out (a twentieth), and to test."""
-    understanding = understand(inputs)
-    settings = understanding.settings(Settings())
-    found: dict[bytes, tuple[str, dict[int, int]]] = {}
-    for text, code in _reviews(inputs, settings):
-        cleaned = words(text)
-        if cleaned:
-            _, codes = found.setdefault(digest(cleaned), (" ".join(cleaned), {}))
-            codes[code] = codes.get(code, 0) + 1
-    least = 1 if settings.labelled else settings.positive_from
-    examples = [(key, (text, int(modal_rating(codes) >= least))) for key, (text, codes) in sorted(found.items())]
-    learnt = [example for key, example in examples if not in_test_set(key, settings.test_share)]
-    test = [example for key, example in examples if in_test_set(key, settings.test_share)]
-    return learnt[len(learnt) // 20 :], learnt[: len(learnt) // 20], test
+def _tabulate(log: Log, name: str, found: dict[str, list[Figures]]) -> None:
+    rows = [
+        [
+            model,
+            *(_spread([run[measure] for run in runs]) for measure in _MEASURES),
+            _spread([run["seconds"] for run in runs], 1),
+        ]
+        for model, runs in found.items()
+    ]
+    if found.keys() >= set(_PAIRED):
+        ours, theirs = (found[model] for model in _PAIRED)
+        rows.append(
+            ["Shoal less fastText, same rows", *(_difference(ours, theirs, measure) for measure in _MEASURES), ""]
+        )
+    first = next(iter(found.values()))
+    log.table([f"{name} (majority {mean(run['majority'] for run in first):.1%})", *_MEASURES, "seconds"], rows)
 
 
-def _reviews(inputs: Inputs, settings: Settings) -> Iterator[tuple[str, int]]:
-    tally, codes = Tally(), Codes(settings)
-    parts: Iterable[Any] = itertools.chain.from_iterable(cut(understand(inputs).sources, 1))
-    for part in parts:
-        for batch in read_batches(part, codes, tally):
-            yield from zip(batch.texts, batch.codes, strict=True)
+def _difference(ours: Sequence[Figures], theirs: Sequence[Figures], measure: str) -> str:
+    """The mean over seeds, and its standard error."""
+    differences = [one[measure] - other[measure] for one, other in zip(ours, theirs, strict=True)]
+    error = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else 0.0
+    return f"{mean(differences):+.4f} ± {error:.4f}"
 
 
 def _spread(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0.0:.{digits}f}"
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
