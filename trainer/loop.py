@@ -26,7 +26,7 @@ from trainer.clock import ORDER, UPDATE, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
 from trainer.data import Data
-from trainer.errors import TrainingError
+from trainer.errors import SPLIT_ALIKE, TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import MOST_WORDS, Exchange, Report
 from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY, write_json
@@ -182,6 +182,7 @@ class _Run:
             size=size,
             words=words,
             loss=loss,
+            rows=len(own),
             piece=self.compute.fitting,
             stop=self.stop.made,
             save=self.ranks.first and time.monotonic() - self.saved_at > 60 * self.config.checkpoint_minutes,
@@ -199,6 +200,7 @@ class _Run:
             return
         for what, value in (("loss", report.loss), ("gradient's length", report.norm)):
             self._require_finite(what, value, report.step)
+        self._require_whole(report)
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
         self.accounts.add(report.seconds, report.reducing)
@@ -227,8 +229,19 @@ class _Run:
             way = "" if self.precision == "float32" else ", or take --precision float32"
             raise TrainingError(
                 f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
-                + ("" if self.saved_steps is None else f", and go on from step {self.saved_steps} with --resume")
+                + self._way_back()
             )
+
+    def _require_whole(self, report: Report) -> None:
+        if not report.is_whole:
+            told = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.names, report.shares.tolist(), strict=True))
+            raise TrainingError(
+                f"the ranks computed {plural(int(report.shares.sum()), 'row')} at step {report.step + 1}, and not the "
+                f"{report.size:,} of its global batch ({told}): {SPLIT_ALIKE}" + self._way_back()
+            )
+
+    def _way_back(self) -> str:
+        return "" if self.saved_steps is None else f", and go on from step {self.saved_steps} with --resume"
 
     def _evaluate_epoch(self) -> None:
         """End the epoch with its measures, unless the run is asked to stop: a later sitting then evaluates again."""

@@ -122,6 +122,38 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 2 * 1900
 
 
+def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
+    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+) -> None:
+    deal, dealt = loop.deal, []
+
+    def losing(*arguments):
+        dealt.append(deal(*arguments))
+        return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
+
+    monkeypatch.setattr(loop, "deal", losing)
+    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
+    assert status == 1
+    assert errors.strip() == (
+        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they do not "
+        "split alike; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
+        "--resume"
+    )
+    newest = checkpoint.newest(tmp_path / "checkpoints")
+    assert newest is not None
+    assert newest[0].name == "step-000000019.pt"
+
+
+@pytest.mark.slow
+def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: Path, tmp_path: Path) -> None:
+    arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--global-batch", "64", "--balance", "3,1")
+    process = launch(2, Path(__file__).with_name("failing.py"), "split", *arguments)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count("the ranks computed 63 rows at step 1, and not the 64 of its global batch (rank 0: 48;") == 1
+    assert "rank 1: 15): they do not split alike; give all ranks the same Python and NumPy" in errors
+
+
 def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "checkpoints", {"some": "state"}, steps=3)
     (tmp_path / "record.jsonl").write_text('{"kind": "start"}\n')
