@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from corpus.counted import plural
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, faults, models, precision, start
+from trainer import checkpoint, drift, faults, models, precision, start
 from trainer.accounts import Accounts
 from trainer.balance import balancer, deal
 from trainer.clock import ORDER, UPDATE, Clock, laps_of
@@ -98,7 +98,7 @@ class _Run:
         self.by_word = ranks.size > 1 and len(data.training.ids(first, table)) <= MOST_WORDS * table
         self.clock, self.accounts = Clock(), Accounts(ranks.size)
         self.rows_before, self.seconds_before = self.progress.rows_seen, self.progress.seconds
-        self.stopped = self.save_due = False
+        self.stopped = self.save_due = self.mended = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
         self.rates = self._rates_by(first_rates, total=self.order.size(0))
         with ranks.agreement():
@@ -162,9 +162,21 @@ class _Run:
             if self.save_due:
                 self._save()
         self._heed(self.exchange.drain())
-        if self.saved_steps != self.steps_done and not self.stopped:
-            self._save()
+        if not self.stopped:
+            self._hold_together()
+            if self.saved_steps != self.steps_done:
+                self._save()
         self.clock.pause()
+
+    def _hold_together(self) -> None:
+        """Undo what rounding made of the ranks' weights, which are to be the same."""
+        apart = drift.mend(self.model, self.optimiser, self.ranks)
+        if apart is not None and not self.mended:
+            self._note(
+                f"the ranks' weights had come apart by up to {apart:.1e}, as unlike processors round otherwise; all "
+                "went on with rank 0's, as they do after each epoch"
+            )
+            self.mended = True
 
     def _step(self) -> None:
         rank, size = self.ranks.rank, self.order.size(self.progress.step)
