@@ -54,8 +54,8 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 
 class _Run:
     def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest) -> None:
+        saved, config, self.notes = start.saved(config, ranks, data)
         self.config, self.ranks, self.data, self.stop = config, ranks, data, stop
-        saved, self.notes = start.saved(config, ranks, data.digest)
         self.order = Order(
             rows=len(data.training),
             global_batch=saved["global_batch"] if saved else config.batch_for(ranks.size),
@@ -63,9 +63,10 @@ class _Run:
         )
         with ranks.agreement():
             if ranks.size > self.order.size(0):
+                more = "" if saved else f"raise --global-batch to at least {ranks.size}, or "
                 raise TrainingError(
                     f"{ranks.size} ranks cannot share a global batch of {plural(self.order.size(0), 'row')}; "
-                    f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
+                    f"{more}start fewer ranks"
                 )
         self.epochs = config.epochs_of(self.order.steps)
         self.steps = self.epochs * self.order.steps

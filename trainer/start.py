@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from trainer import checkpoint
+from trainer import checkpoint, resume
 from trainer.config import TrainConfig
 from trainer.data import Data, load, near
 from trainer.errors import TrainingError
@@ -53,26 +53,44 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     return found
 
 
-def saved(config: TrainConfig, ranks: Ranks, digest: str) -> tuple[dict[str, Any] | None, list[str]]:
-    """The state to go on from, or None to start from the beginning; and what to say of it, on the first rank.
+def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
+    """The state to go on from, or None to start from the beginning; `config` as the run goes on with it; and what to
+    say of it, on the first rank.
 
-    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run, and as `data` does
-    where there is none.
+    Raises TrainingError on all ranks where the state is of another run, where there is none but another version's, and
+    as `data` does where there is none at all.
     """
-    folder = config.output / CHECKPOINTS
-    state, notes = None, []
+    state: dict[str, Any] | None = None
+    notes: list[str] = []
     with ranks.agreement():
         if ranks.first and _goes_on(config):
-            path, state = checkpoint.newest(folder) or (None, None)
-            from_here = f"going on from {path.name}" if path else "starting from the beginning"
-            for passed_over in checkpoint.damaged(folder, path):
-                notes.append(f"{passed_over} is damaged; {from_here}")
-                checkpoint.set_aside(passed_over)
-            if state is None:
-                require_free(config.output, force=config.force)
-            else:
-                notes += checkpoint.check(state, config.plain(), digest, where=folder)
-    return ranks.from_first(state), notes
+            state, notes = _newest(config)
+    state = ranks.from_first(state)
+    if state is None:
+        return None, config, notes
+    with ranks.agreement():
+        config, told = resume.go_on(state, config, digest=data.digest, rows=len(data.training), ranks=ranks.size)
+    return state, config, notes + told
+
+
+def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
+    """The state of the newest sound checkpoint, and what to say of those that are not, which are set aside."""
+    folder = config.output / CHECKPOINTS
+    found, passed_over = checkpoint.newest(folder)
+    for each in passed_over:
+        if each.whole and found is None:  # hours of work, as a rule, though not of this version
+            raise TrainingError(
+                f"{each.path} {each.why}, and there is no other to go on from; go on with what wrote it, or start in "
+                "another --output"
+            )
+    for each in passed_over:
+        checkpoint.set_aside(each.path)
+    if found:
+        path, state = found
+        return state, [f"{each.path} {each.why}; going on from {path.name}" for each in passed_over]
+    require_free(config.output, force=config.force)
+    missing = [] if passed_over else [f"{folder} holds no checkpoint; starting from the beginning"]
+    return None, missing + [f"{each.path} {each.why}; starting from the beginning" for each in passed_over]
 
 
 def _goes_on(config: TrainConfig) -> bool:

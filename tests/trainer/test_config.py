@@ -68,6 +68,12 @@ def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
     assert "--global-batch and --rank-batch contradict each other" in capsys.readouterr().err
 
 
+def test_a_step_has_256_rows_unless_told_otherwise() -> None:
+    config = parse(FILES)
+    assert (config.batch_for(3), config.rows_asked(3)) == (256, None)
+    assert parse([*FILES, "--global-batch", "256"]).rows_asked(3) == 256
+
+
 def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
     config = parse(FILES)
     assert [config.epochs_of(steps) for steps in (1, 25, 30, 64, 84, 10**6)] == [24, 20, 17, 8, 6, 6]

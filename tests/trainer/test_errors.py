@@ -111,7 +111,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1
     assert "the loss is nan at step 27; lower --learning-rate, or set --clip-norm" in errors
-    newest = checkpoint.newest(tmp_path / "checkpoints")
+    newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest is not None
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
@@ -139,7 +139,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
         "split alike; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
         "--resume"
     )
-    newest = checkpoint.newest(tmp_path / "checkpoints")
+    newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest is not None
     assert newest[0].name == "step-000000019.pt"
 
@@ -172,6 +172,65 @@ def test_damaged_checkpoints_are_said_in_the_record(said, dataset: Path, tmp_pat
     assert (status, errors.count(sentence)) == (0, 1)
     assert [sentence in note for note in notes(tmp_path)] == [True]
     assert (tmp_path / "checkpoints" / "step-000000007.pt.damaged").exists()
+
+
+def test_a_folder_without_checkpoints_is_said(said, dataset: Path, tmp_path: Path) -> None:
+    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
+    sentence = f"{tmp_path / 'checkpoints'} holds no checkpoint; starting from the beginning"
+    assert (status, errors.strip(), notes(tmp_path)) == (0, sentence, [sentence])
+
+
+def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / "checkpoints", {"format": 1}, steps=7)
+    (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
+    refused(
+        said,
+        "step-000000007.pt is no checkpoint of this version of Shoal (it is not of format 5), and there is no other to "
+        "go on from; go on with what wrote it, or start in another --output",
+        *("--data", dataset, "--output", tmp_path, "--resume"),
+    )
+    assert (tmp_path / "checkpoints" / "step-000000007.pt").exists()
+    assert (tmp_path / "checkpoints" / "step-000000008.pt").exists()
+
+
+@pytest.fixture
+def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
+    """The command line of a run of four epochs that was lost as the second one was to be judged."""
+    options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
+    judge = loop._Run._evaluate_epoch
+
+    def lost(run: loop._Run) -> None:
+        if run.progress.epoch == 1:
+            raise KeyError
+        judge(run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._Run, "_evaluate_epoch", lost)
+        assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
+    return options
+
+
+def test_a_run_may_be_given_more_epochs_before_its_end(said, unfinished: tuple[object, ...], tmp_path: Path) -> None:
+    refused(said, "--epochs is 1, but", *unfinished, "--epochs", "1", "--resume")
+    assert said(*unfinished, "--epochs", "5", "--resume")[0] == 0
+    (note,) = notes(tmp_path)
+    assert note.startswith(
+        "going on to 5 epochs; they were to be 4. The learning rate is from here on that of a run of 5"
+    )
+    told = json.loads((tmp_path / "summary.json").read_text())
+    assert (told["epochs"], told["rows_seen"], told["steps"]) == (5, 5 * 1900, 5 * 19)
+    sentence = "has come to the end of its 5 epochs; leave out --epochs"
+    refused(said, sentence, *unfinished, "--epochs", "6", "--resume")
+
+
+def test_a_run_that_goes_on_keeps_its_steps(said, unfinished: tuple[object, ...], tmp_path: Path) -> None:
+    sentence = (
+        f"--global-batch is 50, but the run in {tmp_path} has steps of 100 rows; leave it out, or start in another"
+    )
+    refused(said, sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
+    assert said(*unfinished, "--resume") == (0, "")
+    told = json.loads((tmp_path / "summary.json").read_text())
+    assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
 
 
 def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_path: Path) -> None:
