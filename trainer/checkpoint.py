@@ -30,7 +30,15 @@ FORMAT = 5
 
 _DIGEST_BYTES = 16
 
-_KINDS = {"config": dict, "digest": str, "global_batch": int, "progress": dict, "model": dict, "optimiser": dict}
+_KINDS = {
+    "config": dict,
+    "digest": str,
+    "global_batch": int,
+    "launchers": list,
+    "progress": dict,
+    "model": dict,
+    "optimiser": dict,
+}
 
 
 class PassedOver(NamedTuple):
@@ -110,6 +118,8 @@ def require_state(state: dict[str, Any]) -> None:
     known = {entry.name for entry in fields(TrainConfig)}
     if not state["config"].keys() <= known or state["global_batch"] < 1:
         raise DamagedError("it was made with options that are unknown")
+    if not all(isinstance(launcher, str) for launcher in state["launchers"]):
+        raise DamagedError("it holds no launchers")
     numbers = ("epochs", "global_batch", "rank_batch")
     require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
     require_fields(Progress, state["progress"])

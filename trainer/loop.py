@@ -46,6 +46,7 @@ _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "maj
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     with StopRequest() as stop:
+        config = start.going_on(config, ranks)
         data = start.data(config, ranks)
         run = _Run(config, ranks, data, stop)
         with run.record:
@@ -295,6 +296,7 @@ class _Run:
             "config": self.config.plain(),
             "digest": self.data.digest,
             "global_batch": self.order.global_batch,
+            "launchers": sorted(self.ranks.launchers),
             "progress": {**vars(self.progress), "seconds": self.seconds_before + self.clock.seconds},
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state(),

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from trainer import checkpoint, resume
+from trainer import checkpoint, faults, resume
 from trainer.config import TrainConfig
 from trainer.data import Data, load, near
 from trainer.errors import TrainingError
@@ -20,6 +20,22 @@ _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 """In which ranks may differ: each node has paths, memory and cores of its own."""
 
 
+def going_on(config: TrainConfig, ranks: Ranks) -> TrainConfig:
+    """`config`, with `resume` where torchrun started the ranks of a run again by itself: then nobody could say so.
+
+    It counts the times that ranks failed on their machine, and not those that it ended them for a machine that joined,
+    or left, whose own ranks it may have started for the first time. But one of the torchrun processes that start these
+    ranks then started those that wrote the newest checkpoint. Raises TrainingError on all ranks when one of them cannot
+    read that.
+    """
+    again = ranks.restarted
+    with ranks.agreement():
+        if not config.resume and ranks.launchers and os.environ.get("LOCAL_RANK", "0") == "0":
+            found, _ = checkpoint.newest(config.output / CHECKPOINTS)
+            again = again or (found is not None and not ranks.launchers.isdisjoint(found[1]["launchers"]))
+    return replace(config, resume=config.resume or any(ranks.gather(again)))
+
+
 def data(config: TrainConfig, ranks: Ranks) -> Data:
     """The dataset, where `config` wants its rows, and an output folder to write to.
 
@@ -27,7 +43,7 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     a run from the beginning would remove what an unfinished one can go on from, or replace a model unasked.
     """
     with ranks.agreement():
-        if ranks.first and not _goes_on(config):
+        if ranks.first and not config.resume:
             require_free(config.output, force=config.force)
     free = min(ranks.gather(free_memory()))  # before any rank has filled some
     with ranks.agreement(patiently=True):
@@ -62,8 +78,13 @@ def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any]
     """
     state: dict[str, Any] | None = None
     notes: list[str] = []
+    if not config.resume:
+        return None, config, notes
+    folder = config.output / CHECKPOINTS
+    holding = ranks.gather((faults.who(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
     with ranks.agreement():
-        if ranks.first and _goes_on(config):
+        if ranks.first:
+            _require_here(holding, str(folder))
             state, notes = _newest(config)
     state = ranks.from_first(state)
     if state is None:
@@ -71,6 +92,18 @@ def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any]
     with ranks.agreement():
         config, told = resume.go_on(state, config, digest=data.digest, rows=len(data.training), ranks=ranks.size)
     return state, config, notes + told
+
+
+def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
+    """Raise TrainingError where ranks have checkpoints, by `holding`, and the first has none in its folder: a machine
+    that joined a run may be the first, and would begin it anew."""
+    others = [each for each in holding if each]
+    if others and holding[0] is None:
+        who, there = others[0]
+        raise TrainingError(
+            f"{who} has checkpoints in {there}, and the first rank has none in {folder}; give --output a folder that "
+            "all machines share"
+        )
 
 
 def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
@@ -91,7 +124,3 @@ def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     require_free(config.output, force=config.force)
     missing = [] if passed_over else [f"{folder} holds no checkpoint; starting from the beginning"]
     return None, missing + [f"{each.path} {each.why}; starting from the beginning" for each in passed_over]
-
-
-def _goes_on(config: TrainConfig) -> bool:
-    return config.resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
