@@ -50,7 +50,7 @@ def main() -> None:
             dist.all_reduce(everything)
             sizes.append(4 * len(everything))
         else:
-            exchange.reduce(step=trial, size=1, words=words, loss=torch.zeros(()), stop=False, save=False)
+            exchange.reduce(step=trial, size=1, words=words, loss=torch.zeros(()), rows=1, stop=False, save=False)
             dense = len(everything) - model.embedding.weight.numel()
             sizes.append(asked["bits"] // 8 * (dense + len(words) * model.embedding.embedding_dim))
         seconds.append(time.perf_counter() - start)

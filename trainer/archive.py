@@ -56,14 +56,20 @@ def stored_numbers(found: Any) -> int:
     return sum(tensor.numel() for tensor in found.values())
 
 
+def require_finite(found: Any) -> None:
+    """Raise DamagedError unless `found` has tensors by name, all stored, of finite numbers."""
+    stored_numbers(found)
+    for name, tensor in found.items():
+        if not tensor.isfinite().all():
+            raise DamagedError(f"its tensor {name} holds what is no number")
+
+
 def require_tensors(found: Any, expected: Mapping[str, torch.Tensor]) -> None:
     """Raise DamagedError unless `found` has tensors of these names, shapes and types, of finite numbers, all stored."""
-    stored_numbers(found)
+    require_finite(found)
     if found.keys() != expected.keys():
         raise DamagedError("its tensors are not those of the model that it describes")
     for name, tensor in found.items():
         like = expected[name]
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
             raise DamagedError(f"its tensor {name} is not of the shape and type {list(like.shape)}, {like.dtype}")
-        if not tensor.isfinite().all():
-            raise DamagedError(f"its tensor {name} holds what is no number")

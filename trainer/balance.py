@@ -4,10 +4,16 @@ Each rank's time for a step is taken as a + b * rows: what every step costs, and
 balancer fits both to measured compute times and cuts the global batch so that all ranks finish together. The easy
 mistake is to feed it times that contain the wait for the others: then all ranks look equally slow, whatever their
 speed. It wants each rank's own compute time.
+
+Ranks on unlike processors must come to the same split to the last bit. BLAS and LAPACK (np.dot, @, np.linalg) and
+np.sum add up in an order that the processor decides, and Python's sum in one that its version does: here math.fsum
+adds, and all else is one operation a number, or exact.
 """
 
-from collections import deque
+import math
+from collections import defaultdict, deque
 from functools import lru_cache
+from statistics import median
 from typing import Protocol
 
 import numpy as np
@@ -48,7 +54,7 @@ def proportional(total: int, weights: FloatArray) -> IntArray:
 
     The method of the largest remainder; of equal remainders the lower rank's counts first.
     """
-    exact = total * (weights / weights.sum())  # (ranks,)
+    exact = total * (weights / math.fsum(weights.tolist()))  # (ranks,)
     split: IntArray = np.floor(exact).astype(np.int64)
     left = total - int(split.sum())
     split[np.argsort(split - exact, kind="stable")[:left]] += 1
@@ -63,6 +69,7 @@ def equalise(total: int, fixed: FloatArray, per_row: FloatArray) -> IntArray:
     """
     by_start = np.argsort(fixed, kind="stable")
     a, rate = fixed[by_start], 1.0 / per_row[by_start]
+    # np.cumsum adds one after the other, unlike np.sum.
     finish = (total + np.cumsum(a * rate)) / np.cumsum(rate)  # (ranks,): when the first 1, 2, ... ranks are done
     last = np.flatnonzero(finish > a)[-1]
     split = proportional(total, np.maximum(0.0, finish[last] - fixed) / per_row)
@@ -103,25 +110,30 @@ def fit(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
     robust to outliers: it goes through the medians of the observations with equal rows, and goes a second time without
     those that are far above it. Those of few rows stay: what is above a line through the origin there is a.
     """
-    a, b = _line(rows, seconds)
-    ratios = seconds / (a + b * rows)  # (n,)
-    usual = (ratios <= _STALL * np.median(ratios)) | (rows < np.median(rows) / 2)
-    return _line(rows[usual], seconds[usual])
+    points = list(zip(rows.tolist(), seconds.tolist(), strict=True))
+    a, b = _line(points)
+    ratios = [time / (a + b * count) for count, time in points]
+    most, few = _STALL * median(ratios), median(rows.tolist()) / 2
+    return _line([point for point, ratio in zip(points, ratios, strict=True) if ratio <= most or point[0] < few])
 
 
-def _line(rows: FloatArray, seconds: FloatArray) -> tuple[float, float]:
-    """By least squares with a penalty on a (ridge regression), of the medians by rows."""
-    counts, where = np.unique(rows, return_inverse=True)  # (m,), (n,)
-    medians = np.array([np.median(seconds[where == group]) for group in range(len(counts))])  # (m,)
-    weights = np.bincount(where).astype(np.float64)  # (m,)
-    row_unit, time_unit = np.average(counts, weights=weights), np.average(medians, weights=weights)
-    x, y = counts / row_unit, medians / time_unit
-    square, product = np.dot(weights, x * x), np.dot(weights, x * y)
-    system = np.array([[(1 + _TRUST_IN_PROPORTION) * weights.sum(), np.dot(weights, x)], [np.dot(weights, x), square]])
-    a, b = np.linalg.solve(system, np.array([np.dot(weights, y), product]))
+def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """By least squares with a penalty on a (ridge regression), of the medians by rows: of (rows, seconds)."""
+    by_rows = defaultdict[float, list[float]](list)
+    for count, time in points:
+        by_rows[count].append(time)
+    medians = [(count, median(times), len(times)) for count, times in by_rows.items()]
+    row_unit = math.fsum(weight * count for count, _, weight in medians) / len(points)
+    time_unit = math.fsum(weight * time for _, time, weight in medians) / len(points)
+    scaled = [(count / row_unit, time / time_unit, weight) for count, time, weight in medians]
+    x, xx = math.fsum(w * x for x, _, w in scaled), math.fsum(w * x * x for x, _, w in scaled)
+    y, xy = math.fsum(w * y for _, y, w in scaled), math.fsum(w * x * y for x, y, w in scaled)
+    weight = (1 + _TRUST_IN_PROPORTION) * len(points)
+    determinant = weight * xx - x * x  # above 0, as the penalty is
+    a, b = (xx * y - x * xy) / determinant, (weight * xy - x * y) / determinant
     if a < 0 or b <= 0:
-        a, b = 0.0, product / square
-    return float(a * time_unit), float(b * time_unit / row_unit)
+        a, b = 0.0, xy / xx
+    return a * time_unit, b * time_unit / row_unit
 
 
 class Balancer(Protocol):

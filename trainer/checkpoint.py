@@ -1,15 +1,16 @@
 """Checkpoints: all that a run needs to go on as if nothing had happened, at any number of ranks.
 
 The easy mistake is to trust what can be loaded: a checkpoint is torch's archive and the digest of all its bytes behind
-it, which is checked first, as bits may have flipped; and what it holds is compared with the run that is to go on from
-it, as the file may be another's.
+it, which is checked first, as bits may have flipped; then what it holds, as another program, or another version of this
+one, may have written it. Whether it is of the run that is to go on is for resume.py to say.
 """
 
 import io
 from contextlib import suppress
+from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,42 +18,37 @@ from corpus.errors import DataError
 from corpus.plain import require_fields
 from trainer import archive
 from trainer.archive import DamagedError
+from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINT, write_whole
 from trainer.optimise import Optimiser
 from trainer.progress import Progress
 
 KEPT = 2
-FORMAT = 5
+FORMAT = 6
 """Of the states: it grows when their names or what they hold change."""
 
 _DIGEST_BYTES = 16
 
-_MAY_CHANGE = frozenset(
-    (
-        "data",
-        "output",
-        "global_batch",
-        "rank_batch",
-        "balance",
-        "rebalance_every",
-        "slow",
-        "record_every",
-        "checkpoint_minutes",
-        "resume",
-        "force",
-        "rows_in",
-        "cache",
-        "threads",
-        "gradient_bits",
-        "precision",
-    )
-)
-"""Settings that change what is learnt by no more than rounding. (The size of a global batch does: a resumed run
-keeps its own.)"""
+_KINDS = {
+    "config": dict,
+    "digest": str,
+    "global_batch": int,
+    "launchers": list,
+    "progress": dict,
+    "model": dict,
+    "optimiser": dict,
+}
 
-_MENDING = ("learning_rate", "word_rate", "clip_norm")
-"""Those by which a run whose loss became no number can go on."""
+
+class PassedOver(NamedTuple):
+    """A checkpoint that nobody can go on from."""
+
+    path: Path
+    why: str
+    """The rest of the sentence that its path begins."""
+    whole: bool
+    """Whether it is as it was written: what a program made may still be of use to its user."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
@@ -71,18 +67,23 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     torch.save(state, buffer)
     content = buffer.getvalue()
     write_whole(path, content + _digest(content))
-    for old in _newest_first(folder)[KEPT:]:
+    before = [each for each in in_folder(folder) if each.name < path.name]  # what lies behind it could not be set aside
+    for old in before[KEPT - 1 :]:
         with suppress(OSError):  # an old one too many does no harm
             old.unlink()
     return path
 
 
-def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The newest checkpoint that is whole, with its state on the CPU; None when there is none.
+def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[PassedOver]]:
+    """The newest sound checkpoint, with its state on the CPU, or None; and those newer ones that are not.
 
     Raises TrainingError when one cannot be read, and MemoryError: neither says that it is damaged.
     """
-    for path in _newest_first(folder):
+    passed_over = []
+    for path in in_folder(folder):
+        if path.is_dir():
+            passed_over.append(PassedOver(path, "is a folder", whole=False))
+            continue
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -91,60 +92,53 @@ def newest(folder: Path) -> tuple[Path, dict[str, Any]] | None:
             ) from error
         body = content[:-_DIGEST_BYTES]
         if content[-_DIGEST_BYTES:] != _digest(body):
+            passed_over.append(PassedOver(path, "is damaged", whole=False))
             continue
         try:
-            return path, archive.read(io.BytesIO(body))
-        except DamagedError:
+            state = archive.read(io.BytesIO(body))
+            require_state(state)
+        except (DamagedError, DataError) as error:
+            passed_over.append(PassedOver(path, f"is no checkpoint of this version of Shoal ({error})", whole=True))
             continue
-    return None
+        return (path, state), passed_over
+    return None, passed_over
 
 
 def _digest(body: bytes) -> bytes:
     return blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
-def damaged(folder: Path, used: Path | None) -> list[Path]:
-    """The checkpoints newer than the one used, or all: those that `newest` had to pass over."""
-    return [path for path in _newest_first(folder) if used is None or path.name > used.name]
+def require_state(state: dict[str, Any]) -> None:
+    """Raise DamagedError or DataError for anything but the state of a run of this version."""
+    if state.get("format") != FORMAT:
+        raise DamagedError(f"it is not of format {FORMAT}")
+    for name, kind in _KINDS.items():
+        if not isinstance(state.get(name), kind):
+            raise DamagedError(f"it holds no {name}")
+    known = {entry.name for entry in fields(TrainConfig)}
+    if not state["config"].keys() <= known or state["global_batch"] < 1:
+        raise DamagedError("it was made with options that are unknown")
+    if not all(isinstance(launcher, str) for launcher in state["launchers"]):
+        raise DamagedError("it holds no launchers")
+    numbers = ("epochs", "global_batch", "rank_batch")
+    require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
+    require_fields(Progress, state["progress"])
+    if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
+        raise DamagedError("it is of less than no step")
+    for tensors in (state["model"], state["optimiser"]):
+        archive.require_finite(tensors)
 
 
 def set_aside(path: Path) -> None:
-    """Rename a damaged checkpoint, so that it is neither used nor removed."""
+    """Rename a checkpoint that was passed over, so that it is neither used nor removed."""
     with suppress(OSError):  # then it is passed over again
         path.rename(path.with_name(f"{path.name}.damaged"))
-
-
-def check(state: dict[str, Any], config: dict[str, Any], digest: str, *, where: Path) -> list[str]:
-    """Raise TrainingError when a run with this configuration on this dataset cannot go on from this state.
-
-    Returns a sentence for each setting that may change, but changes what is learnt.
-    """
-    if state.get("format") != FORMAT:
-        raise TrainingError(f"the checkpoints in {where} are of another version of Shoal; start in another --output")
-    try:
-        _require_state(state, config)
-    except (DamagedError, DataError) as error:
-        raise _damaged(where, error) from error
-    otherwise = "resume with what it was made with, or start in another --output"
-    if state["digest"] != digest:
-        raise TrainingError(
-            f"the checkpoints in {where} were made with another dataset than {config['data']}; {otherwise}"
-        )
-    for name, value in state["config"].items():
-        if name not in _MAY_CHANGE and name not in _MENDING and config[name] != value:
-            made, now = _said(name, value), _said(name, config[name])
-            raise TrainingError(f"the checkpoints in {where} were made with {made}, not {now}; {otherwise}")
-    return [
-        f"going on with {_said(name, config[name])}; it was {value}"
-        for name, value in state["config"].items()
-        if name in _MENDING and config[name] != value
-    ]
 
 
 def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> Progress:
     """Give a model and its optimiser what a state has for them; returns how far the run had come.
 
-    `state` has passed `check`. Raises TrainingError where it is of another model.
+    `state` is of `newest`. Raises TrainingError where it is of another model.
     """
     try:
         progress = Progress(**state["progress"])
@@ -154,37 +148,19 @@ def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser,
         model.load_state_dict(state["model"])
         optimiser.restore(state["optimiser"])
     except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise _damaged(where, error) from error
+        said = " ".join(str(error).split())
+        raise TrainingError(
+            f"the checkpoints in {where} are none of this run: {said}; start in another --output"
+        ) from error
     return progress
-
-
-def _require_state(state: dict[str, Any], config: dict[str, Any]) -> None:
-    kinds = {"config": dict, "digest": str, "global_batch": int, "progress": dict, "model": dict, "optimiser": dict}
-    for name, kind in kinds.items():
-        if not isinstance(state.get(name), kind):
-            raise DamagedError(f"they hold no {name}")
-    if not state["config"].keys() <= config.keys() or state["global_batch"] < 1:
-        raise DamagedError("they were made with options that are unknown")
-    require_fields(Progress, state["progress"])
-    if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
-        raise DamagedError("they are of less than no step")
-
-
-def _damaged(where: Path, error: Exception) -> TrainingError:
-    said = " ".join(str(error).split())
-    return TrainingError(f"the checkpoints in {where} are none of this run: {said}; start in another --output")
-
-
-def _said(name: str, value: Any) -> str:
-    flag = "--" + name.replace("_", "-")
-    return f"no {flag} of its own" if value is None else f"{flag} {value}"
 
 
 def clear(folder: Path) -> None:
     """Remove all checkpoints, as a run that starts from the beginning does."""
-    for path in _newest_first(folder):
+    for path in in_folder(folder):
         path.unlink()
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def in_folder(folder: Path) -> list[Path]:
+    """All checkpoints by their names, the newest first."""
     return sorted(folder.glob(CHECKPOINT), reverse=True)

@@ -53,6 +53,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 _WIDEST, _DEEPEST = 8192, 64
 """Of a model: what a model file claims must not fill the memory, and nobody trains more on reviews."""
 
+GLOBAL_BATCH = 256
+
 ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
 
@@ -95,14 +97,19 @@ class TrainConfig:
     model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
     epochs: int | None = _option(
         f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, from {FEWEST_EPOCHS} "
-        f"to {MOST_EPOCHS})",
+        f"to {MOST_EPOCHS}, or with --resume the run's); where --resume changes it, the learning rate is from there on "
+        "that of a run of so many",
         default=None,
     )
-    global_batch: int = _option(
-        "rows a step, over all ranks together, however many there are", default=256, also=("--batch-size",)
+    global_batch: int | None = _option(
+        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, or with --resume the "
+        "run's)",
+        default=None,
+        also=("--batch-size",),
     )
     rank_batch: int | None = _option(
-        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps",
+        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps; but a run that goes on "
+        "keeps its steps",
         default=None,
     )
     learning_rate: float = _option("the step size at its highest", default=8e-3, also=("--lr",))
@@ -209,12 +216,17 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("global_batch", "rebalance_every", "record_every"):
+        for name in ("rebalance_every", "record_every"):
             self._require(name, getattr(self, name) >= 1, "at least 1")
         for name, most in (("embedding", _WIDEST), ("hidden", _WIDEST), ("layers", _DEEPEST)):
             self._require(name, 1 <= getattr(self, name) <= most, f"from 1 to {most}")
-        for name in ("epochs", "rank_batch", "threads"):
+        for name in ("epochs", "global_batch", "rank_batch", "threads"):
             self._require(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
+        if self.global_batch is not None and self.rank_batch is not None:
+            raise TrainingError(
+                "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
+                "other those of each; give one"
+            )
         for name in ("learning_rate", "word_rate", "checkpoint_minutes"):
             self._require(name, getattr(self, name) > 0, "above 0")
         for name in ("clip_norm", "seed"):
@@ -242,6 +254,10 @@ class TrainConfig:
 
     def batch_for(self, world_size: int) -> int:
         """Rows of a global batch."""
+        return self.rows_asked(world_size) or GLOBAL_BATCH
+
+    def rows_asked(self, world_size: int) -> int | None:
+        """Rows of a global batch as far as they were asked for."""
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
     def epochs_of(self, steps: int) -> int:
@@ -294,13 +310,8 @@ def from_args(args: argparse.Namespace) -> TrainConfig:
     given = {entry.name: getattr(args, entry.name) for entry in fields(TrainConfig) if entry.name in args}
     if "slow" in given:
         given["slow"] = dict(given["slow"])
-    if "global_batch" in given and "rank_batch" in given:
-        raise TrainingError(
-            "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
-            "other those of each; give one"
-        )
     if "global_batch" in given:
-        given["rank_batch"] = None
+        given.setdefault("rank_batch", None)
     return TrainConfig(**{**PRESETS.get(getattr(args, "preset", None) or "", {}), **given})
 
 
@@ -313,7 +324,7 @@ def as_arguments(config: TrainConfig) -> list[str]:
             line.append(_flag(entry.name))
         elif entry.name == "slow":
             line += [_flag("slow"), *(f"{rank}:{slowed}" for rank, slowed in value.items())] if value else []
-        elif value is not None and value is not False and not (entry.name == "global_batch" and config.rank_batch):
+        elif value is not None and value is not False:
             line += [_flag(entry.name), str(value)]
     return line
 

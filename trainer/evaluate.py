@@ -11,9 +11,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from corpus.counted import plural
 from trainer import peers
 from trainer.data import Rows
-from trainer.errors import RankError
+from trainer.errors import SPLIT_ALIKE, RankError, TrainingError
 from trainer.losses import Loss
 from trainer.metrics import Confusion
 from trainer.models.classifier import Classifier
@@ -32,8 +33,8 @@ def evaluate(
 
     `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order, on a CPU by its
     `threads`. Label 1 is called where its probability is above one half. None, on every rank, once `stop` says on any
-    rank that it was asked to stop. Raises TrainingError when other ranks are gone, and RankError when not one row fits
-    into memory.
+    rank that it was asked to stop. Raises TrainingError when other ranks are gone, or split otherwise, and RankError
+    when not one row fits into memory.
     """
     rank = dist.get_rank()
     end = int(split[: rank + 1].sum())
@@ -56,12 +57,17 @@ def evaluate(
         dist.all_reduce(sums)
     loss_sum, *counts = sums.tolist()
     true_negative, false_positive, false_negative, true_positive = (int(count) for count in counts)
-    return loss_sum / len(rows), Confusion(
+    confusion = Confusion(
         true_positive=true_positive,
         false_positive=false_positive,
         false_negative=false_negative,
         true_negative=true_negative,
     )
+    if confusion.rows != len(rows):
+        raise TrainingError(
+            f"the ranks judged {plural(confusion.rows, 'row')}, and not the {len(rows):,} that there are: {SPLIT_ALIKE}"
+        )
+    return loss_sum / len(rows), confusion
 
 
 class _Judge:

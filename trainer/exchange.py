@@ -29,7 +29,7 @@ MOST_WORDS = 0.8
 """Where batches touch a larger share of the word table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = 3  # numbers: rows, seconds of computing, rows of a piece
+_A_RANK = 4  # numbers: rows, seconds of computing, rows of a piece, rows of this step
 
 _HALF_SCALE = 4096.0
 """Gradients times this are sent in half precision: gradients of a mean are small, and below 6e-5 it has fewer digits.
@@ -58,6 +58,18 @@ class Report:
     """(ranks,): each rank's own compute time; 0 where none is known yet."""
     pieces: IntArray
     """(ranks,): in pieces of how many rows each computes its share, where that does not fit into memory; else 0."""
+    shares: IntArray
+    """(ranks,): how many rows of this step each computed."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the shares add up to the global batch.
+
+        That shows ranks which do not split alike, as a rule: rows are then missing, or computed twice. It does not
+        show which, nor shares that are of the wrong rows and yet of the right number. What ranks tell travels in
+        float32, which rounds numbers of rows from 2**24 on, by one in 2**24 at most.
+        """
+        return abs(int(self.shares.sum()) - self.size) <= self.size >> 24
 
 
 class Exchange:
@@ -85,6 +97,7 @@ class Exchange:
         size: int,
         words: IntArray | None,
         loss: Tensor,
+        rows: int,
         piece: int = 0,
         stop: bool,
         save: bool,
@@ -92,7 +105,8 @@ class Exchange:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
         `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank; None: of the word table,
-        too, all is sent. `loss`: this rank's part of the mean, computed in pieces of `piece` rows, or at once (0).
+        too, all is sent. `loss`: this rank's part of the mean, over `rows` rows of its own, computed in pieces of
+        `piece` rows, or at once (0).
         Raises TrainingError when other ranks are gone.
         """
         device = self._table.device
@@ -102,7 +116,7 @@ class Exchange:
         sent = self._table.grad if touched is None else self._table.grad[touched]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), piece)
+        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), piece, rows)
         tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
         tail[_LOSS] = loss
         dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
@@ -157,7 +171,7 @@ class Exchange:
             with peers.needed(f"at step {step + 1}"):
                 peers.wait(arrival, peers.health(self._table.device))
         told = tail.to(torch.float64).numpy()
-        rows, seconds, pieces = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        rows, seconds, pieces, shares = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         return Report(
             step=step,
             size=size,
@@ -168,6 +182,7 @@ class Exchange:
             rows=rows.astype(np.int64),
             seconds=seconds,
             pieces=pieces.astype(np.int64),
+            shares=shares.astype(np.int64),
         )
 
 

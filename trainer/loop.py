@@ -19,14 +19,14 @@ from tqdm import tqdm
 
 from corpus.counted import plural
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, faults, models, precision, start
+from trainer import checkpoint, drift, faults, models, precision, start
 from trainer.balance import balancer, deal
 from trainer.clock import ORDER, UPDATE, Activity, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
 from trainer.data import Data, Rows
 from trainer.dropout import Words
-from trainer.errors import TrainingError
+from trainer.errors import SPLIT_ALIKE, TrainingError
 from trainer.evaluate import evaluate
 from trainer.exchange import MOST_WORDS, Exchange, Report
 from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY, write_json
@@ -51,6 +51,7 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     clock = Clock()
     with StopRequest() as stop:
+        config = start.going_on(config, ranks)
         data = start.data(config, ranks)
         run = _Run(config, ranks, data, stop, clock)
         clock.turn_to(Activity.OTHER)
@@ -60,8 +61,8 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 
 class _Run:
     def __init__(self, config: TrainConfig, ranks: Ranks, data: Data, stop: StopRequest, clock: Clock) -> None:
+        saved, config, self.notes = start.saved(config, ranks, data)
         self.config, self.ranks, self.data, self.stop, self.clock = config, ranks, data, stop, clock
-        saved, self.notes = start.saved(config, ranks, data.digest)
         self.order = Order(
             rows=len(data.training),
             global_batch=saved["global_batch"] if saved else config.batch_for(ranks.size),
@@ -69,9 +70,10 @@ class _Run:
         )
         with ranks.agreement():
             if ranks.size > self.order.size(0):
+                more = "" if saved else f"raise --global-batch to at least {ranks.size}, or "
                 raise TrainingError(
                     f"{ranks.size} ranks cannot share a global batch of {plural(self.order.size(0), 'row')}; "
-                    f"raise --global-batch to at least {ranks.size}, or start fewer ranks"
+                    f"{more}start fewer ranks"
                 )
         self.epochs = config.epochs_of(self.order.steps)
         self.steps = self.epochs * self.order.steps
@@ -104,7 +106,7 @@ class _Run:
         self.exchange = Exchange(self.model, laps=self.laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
         first, table = self.order.batch(0, 0), self.model.embedding.num_embeddings
         self.by_word = ranks.size > 1 and len(data.training.ids(first, table)) <= MOST_WORDS * table
-        self.stopped = self.save_due = False
+        self.stopped = self.save_due = self.mended = False
         self.saved_at, self.saved_steps = time.monotonic(), self.steps_done if saved else None
         self.sitting = Sitting(self.progress, clock, self._rates_by(first_rates, total=self.order.size(0)))
         with ranks.agreement():
@@ -167,8 +169,20 @@ class _Run:
             if self.save_due:
                 self._save()
         self._heed(self.exchange.drain())
-        if self.save_due and not self.stopped:
-            self._save()
+        if not self.stopped:
+            self._hold_together()
+            if self.save_due:
+                self._save()
+
+    def _hold_together(self) -> None:
+        """Undo what rounding made of the ranks' weights, which are to be the same."""
+        apart = drift.mend(self.model, self.optimiser, self.ranks)
+        if apart is not None and not self.mended:
+            self._note(
+                f"the ranks' weights had come apart by up to {apart:.1e}, as unlike processors round otherwise; all "
+                "went on with rank 0's, as they do after each epoch"
+            )
+            self.mended = True
 
     def _step(self) -> None:
         rank, size = self.ranks.rank, self.order.size(self.progress.step)
@@ -185,6 +199,7 @@ class _Run:
             size=size,
             words=words,
             loss=loss,
+            rows=len(own),
             piece=self.compute.fitting,
             stop=self.stop.made,
             save=self.ranks.first and self._wants_checkpoint(),
@@ -203,6 +218,7 @@ class _Run:
             return
         for what, value in (("loss", report.loss), ("gradient's length", report.norm)):
             self._require_finite(what, value, report.step)
+        self._require_whole(report)
         self.progress.loss_sum += report.loss * report.size
         self.balancer.observe(report.rows, report.seconds)
         self.sitting.add(report)
@@ -232,8 +248,19 @@ class _Run:
             way = "" if self.precision == "float32" else ", or take --precision float32"
             raise TrainingError(
                 f"the {what} is {value} at step {step + 1}; lower --learning-rate, or set --clip-norm{way}"
-                + ("" if self.saved_steps is None else f", and go on from step {self.saved_steps} with --resume")
+                + self._way_back()
             )
+
+    def _require_whole(self, report: Report) -> None:
+        if not report.is_whole:
+            told = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.names, report.shares.tolist(), strict=True))
+            raise TrainingError(
+                f"the ranks computed {plural(int(report.shares.sum()), 'row')} at step {report.step + 1}, and not the "
+                f"{report.size:,} of its global batch ({told}): {SPLIT_ALIKE}" + self._way_back()
+            )
+
+    def _way_back(self) -> str:
+        return "" if self.saved_steps is None else f", and go on from step {self.saved_steps} with --resume"
 
     def _evaluate_epoch(self) -> None:
         """End the epoch with its measures, unless the run is asked to stop: a later sitting then evaluates again."""
@@ -300,6 +327,7 @@ class _Run:
             "config": self.config.plain(),
             "digest": self.data.digest,
             "global_batch": self.order.global_batch,
+            "launchers": sorted(self.ranks.launchers),
             "progress": {**vars(self.progress), "seconds": self.sitting.seconds},
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state(),

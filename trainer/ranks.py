@@ -24,6 +24,9 @@ from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
 from trainer.threads import Threads
 
+_STARTED = 19
+"""Where the start of a process is in what follows its name in /proc/PID/stat: clock ticks since the machine's boot."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
@@ -38,6 +41,10 @@ class Ranks:
     """Those that compute on a CPU; on a GPU this one alone."""
     patient: dist.ProcessGroup | None = None
     """All ranks once more, to wait for each other as long as reading a dataset may take."""
+    launchers: frozenset[str] = frozenset()
+    """The torchrun processes that started the ranks, one a machine; none for a rank that was started without."""
+    restarted: bool = False
+    """Whether torchrun has started ranks again after a failure."""
 
     @property
     def first(self) -> bool:
@@ -126,11 +133,16 @@ def join(threads: int | None) -> Iterator[Ranks]:
     try:
         patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
         ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), patient=patient)
-        machines = ranks.gather(_machine())
+        machines, launchers, restarts = zip(*ranks.gather((_machine(), _launcher(), _restarts())), strict=True)
         here = machines.count(machines[rank])
         torch.set_num_threads(1)
-        count = 1 if device.type == "cuda" else threads or max(1, _cores() // here)
-        yield replace(ranks, here=here, threads=Threads(count))
+        yield replace(
+            ranks,
+            here=here,
+            threads=Threads(1 if device.type == "cuda" else threads or max(1, _cores() // here)),
+            launchers=frozenset(filter(None, launchers)),
+            restarted=max(restarts) > 0,
+        )
         failed = False
     finally:
         if device.type == "cpu" or not failed:
@@ -148,9 +160,25 @@ def _met(rank: int) -> Any:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         sentence = peers.unmet(faults.who(rank), place, error)
         raise (LostError(sentence, "", "") if faults.lost_before() else TrainingError(sentence)) from error
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return store  # of these ranks alone, whose machines need not have started them equally often
     # Torchrun keeps its store over restarts: ranks would read the addresses of those before them.
-    restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return dist.PrefixStore(f"start-{restart}", store)  # type: ignore[attr-defined]
+    return dist.PrefixStore(f"start-{_restarts()}", store)  # type: ignore[attr-defined]
+
+
+def _restarts() -> int:
+    """How often torchrun has started this machine's ranks again, because some had failed."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def _launcher() -> str | None:
+    """The torchrun process that started this rank, by a name that no other process has; None without one."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    parent, started = os.getppid(), ""
+    with suppress(OSError):  # Linux alone tells when a process was started
+        started = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[_STARTED]
+    return f"{_machine().strip()} {parent} {started}"
 
 
 def _cores() -> int:

@@ -12,7 +12,8 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
 - `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
-  a share that did not fit into a rank's memory, or a rank that was lost before this `start`.
+  a share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights of unlike ranks
+  that had come apart and were made equal (once a sitting, by how much at the end of the first epoch that it was so).
 - `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of metrics.py).
 - `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows.
 - `end`: what summary.json says.

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from trainer import checkpoint
+from trainer import checkpoint, faults, resume
 from trainer.config import TrainConfig
 from trainer.data import Data, load, near
 from trainer.errors import TrainingError
@@ -20,6 +20,22 @@ _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 """In which ranks may differ: each node has paths, memory and cores of its own."""
 
 
+def going_on(config: TrainConfig, ranks: Ranks) -> TrainConfig:
+    """`config`, with `resume` where torchrun started the ranks of a run again by itself: then nobody could say so.
+
+    It counts the times that ranks failed on their machine, and not those that it ended them for a machine that joined,
+    or left, whose own ranks it may have started for the first time. But one of the torchrun processes that start these
+    ranks then started those that wrote the newest checkpoint. Raises TrainingError on all ranks when one of them cannot
+    read that.
+    """
+    again = ranks.restarted
+    with ranks.agreement():
+        if not config.resume and ranks.launchers and os.environ.get("LOCAL_RANK", "0") == "0":
+            found, _ = checkpoint.newest(config.output / CHECKPOINTS)
+            again = again or (found is not None and not ranks.launchers.isdisjoint(found[1]["launchers"]))
+    return replace(config, resume=config.resume or any(ranks.gather(again)))
+
+
 def data(config: TrainConfig, ranks: Ranks) -> Data:
     """The dataset, where `config` wants its rows, and an output folder to write to.
 
@@ -27,7 +43,7 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     a run from the beginning would remove what an unfinished one can go on from, or replace a model unasked.
     """
     with ranks.agreement():
-        if ranks.first and not _goes_on(config):
+        if ranks.first and not config.resume:
             require_free(config.output, force=config.force)
     free = min(ranks.gather(free_memory()))  # before any rank has filled some
     with ranks.agreement(patiently=True):
@@ -53,27 +69,58 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     return found
 
 
-def saved(config: TrainConfig, ranks: Ranks, digest: str) -> tuple[dict[str, Any] | None, list[str]]:
-    """The state to go on from, or None to start from the beginning; and what to say of it, on the first rank.
+def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
+    """The state to go on from, or None to start from the beginning; `config` as the run goes on with it; and what to
+    say of it, on the first rank.
 
-    `digest`: the dataset's. Raises TrainingError on all ranks where the state is of another run, and as `data` does
-    where there is none.
+    Raises TrainingError on all ranks where the state is of another run, where there is none but another version's, and
+    as `data` does where there is none at all.
     """
+    state: dict[str, Any] | None = None
+    notes: list[str] = []
+    if not config.resume:
+        return None, config, notes
     folder = config.output / CHECKPOINTS
-    state, notes = None, []
+    holding = ranks.gather((faults.who(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
     with ranks.agreement():
-        if ranks.first and _goes_on(config):
-            path, state = checkpoint.newest(folder) or (None, None)
-            from_here = f"going on from {path.name}" if path else "starting from the beginning"
-            for passed_over in checkpoint.damaged(folder, path):
-                notes.append(f"{passed_over} is damaged; {from_here}")
-                checkpoint.set_aside(passed_over)
-            if state is None:
-                require_free(config.output, force=config.force)
-            else:
-                notes += checkpoint.check(state, config.plain(), digest, where=folder)
-    return ranks.from_first(state), notes
+        if ranks.first:
+            _require_here(holding, str(folder))
+            state, notes = _newest(config)
+    state = ranks.from_first(state)
+    if state is None:
+        return None, config, notes
+    with ranks.agreement():
+        config, told = resume.go_on(state, config, digest=data.digest, rows=len(data.training), ranks=ranks.size)
+    return state, config, notes + told
 
 
-def _goes_on(config: TrainConfig) -> bool:
-    return config.resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
+    """Raise TrainingError where ranks have checkpoints, by `holding`, and the first has none in its folder: a machine
+    that joined a run may be the first, and would begin it anew."""
+    others = [each for each in holding if each]
+    if others and holding[0] is None:
+        who, there = others[0]
+        raise TrainingError(
+            f"{who} has checkpoints in {there}, and the first rank has none in {folder}; give --output a folder that "
+            "all machines share"
+        )
+
+
+def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
+    """The state of the newest sound checkpoint, and what to say of those that are not, which are set aside."""
+    folder = config.output / CHECKPOINTS
+    found, passed_over = checkpoint.newest(folder)
+    for each in passed_over:
+        if each.whole and found is None:  # hours of work, as a rule, though not of this version
+            raise TrainingError(
+                f"{each.path} {each.why}, and there is no other to go on from; go on with what wrote it, or start in "
+                "another --output"
+            )
+    for each in passed_over:
+        checkpoint.set_aside(each.path)
+    if found:
+        path, state = found
+        return state, [f"{each.path} {each.why}; going on from {path.name}" for each in passed_over]
+    require_free(config.output, force=config.force)
+    missing = [] if passed_over else [f"{folder} holds no checkpoint; starting from the beginning"]
+    return None, missing + [f"{each.path} {each.why}; starting from the beginning" for each in passed_over]

@@ -1,5 +1,6 @@
 """A program for ranks: the trainer, whose rank 1 fails at step 20 as the first argument says: `kill` or `error`, or at
-loading `late`; with `-again` behind it also when it is started again. Or it has `memory` for 50 rows at once."""
+loading `late`; with `-again` behind it also when it is started again. Or it has `memory` for 50 rows at once, or is one
+row short of its `split`."""
 
 import os
 import signal
@@ -13,7 +14,7 @@ from trainer import compute, faults, loop, peers, start
 from trainer.__main__ import main
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-step, load, piece = loop._Run._step, start.load, compute.Compute._piece
+step, load, piece, deal = loop._Run._step, start.load, compute.Compute._piece, loop.deal
 
 
 def failing(run: loop._Run) -> None:
@@ -35,8 +36,14 @@ def small(self: compute.Compute, numbers, *rest):
     return piece(self, numbers, *rest)
 
 
+def fewer(*arguments):
+    return deal(*arguments)[int(os.environ["RANK"]) :]
+
+
 if how == "memory":
     compute.Compute._piece = small
+elif how == "split":
+    loop.deal = fewer
 elif how == "late":
     start.load, peers.TIMEOUT = late, timedelta(seconds=2)
 else:

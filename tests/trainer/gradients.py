@@ -81,6 +81,7 @@ def gradients(
             size=64,
             words=rows.ids(everything, SETTINGS["words"]) if by_word else None,
             loss=loss,
+            rows=split[rank],
             stop=rank == 1,
             save=False,
         )
@@ -104,7 +105,8 @@ def main() -> None:
             report = exchange.drain()
             assert report is not None
             assert report.stop
-            assert report.rows.tolist() == list(split)
+            assert report.rows.tolist() == report.shares.tolist() == list(split)
+            assert report.is_whole
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
@@ -116,7 +118,7 @@ def main() -> None:
         laps = Laps()
         laps.begin(64)
         exchange = Exchange(shared, laps=laps, bits=16)
-        exchange.reduce(step=0, size=64, words=np.arange(300), loss=torch.zeros(()), stop=False, save=False)
+        exchange.reduce(step=0, size=64, words=np.arange(300), loss=torch.zeros(()), rows=0, stop=False, save=False)
         report = exchange.drain()
         assert report is not None
         found[f"{name}, norm"] = report.norm

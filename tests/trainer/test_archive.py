@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpus.errors import DataError
 from trainer import checkpoint, models
 from trainer.archive import DamagedError, read, require_tensors
 from trainer.config import TrainConfig
@@ -230,6 +231,7 @@ def saved() -> dict[str, Any]:
         "config": {"seed": 0},
         "digest": "a" * 32,
         "global_batch": 8,
+        "launchers": ["one", "another"],
         "progress": {"epoch": 1, "step": 2, "rows_seen": 9, "seconds": 1.5, "loss_sum": 0.5, "validation": None},
         "model": classifier.state_dict(),
         "optimiser": adam.state(),
@@ -239,7 +241,7 @@ def saved() -> dict[str, Any]:
 def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
     adam = Optimiser(classifier, TrainConfig(data=Path("d"), output=Path("o")))
-    checkpoint.check(state, {"seed": 0}, "a" * 32, where=Path("there"))
+    checkpoint.require_state(state)
     return checkpoint.restore(state, classifier, adam, where=Path("there"))
 
 
@@ -253,20 +255,36 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
     ("harm", "sentence"),
     [
         *(
-            (lambda state, name=name: state.pop(name), f"they hold no {name}")
-            for name in ("config", "digest", "global_batch", "progress", "model", "optimiser")
+            (lambda state, name=name: state.pop(name), f"it holds no {name}")
+            for name in ("config", "digest", "global_batch", "launchers", "progress", "model", "optimiser")
         ),
-        (lambda state: state.update(global_batch="8"), "they hold no global_batch"),
+        (lambda state: state.update(format=checkpoint.FORMAT + 1), "it is not of format"),
+        (lambda state: state.update(global_batch="8"), "it holds no global_batch"),
         (lambda state: state.update(global_batch=0), "options that are unknown"),
+        (lambda state: state.update(launchers=[[]]), "it holds no launchers"),
         (lambda state: state["config"].update(colour="red"), "options that are unknown"),
+        (lambda state: state["config"].update(rank_batch="8"), "rank_batch is of another type than"),
         (lambda state: state["progress"].update(epoch="1"), "epoch is of another type than int"),
-        (lambda state: state["progress"].update(step=-1), "they are of less than no step"),
+        (lambda state: state["progress"].update(step=-1), "it is of less than no step"),
         (lambda state: state["progress"].update(age=1), "nothing is known of 'age'"),
         (lambda state: state["progress"].update(validation=1), "validation is of another type"),
+        (lambda state: state["optimiser"].update({"first.0": []}), "its tensor first.0 is none"),
+        (lambda state: state["model"].update(x=torch.tensor(torch.inf)), "its tensor x holds what is no number"),
+    ],
+)
+def test_what_is_no_state_of_a_run_is_known_by_itself(harm: Callable[[dict[str, Any]], Any], sentence: str) -> None:
+    state = saved()
+    harm(state)
+    with pytest.raises((DamagedError, DataError), match=sentence):
+        checkpoint.require_state(state)
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
         (lambda state: state["model"].popitem(), "its tensors are not those"),
         (lambda state: state["model"].update({"head.1.bias": torch.ones(7)}), "head.1.bias is not of the shape"),
         (lambda state: state["optimiser"].clear(), "are none of this run"),
-        (lambda state: state["optimiser"].update({"first.0": []}), "its tensor first.0 is none"),
         (lambda state: state["optimiser"].update({"first.0": torch.ones(3)}), "first.0 is not of the shape"),
     ],
 )

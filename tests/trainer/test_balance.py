@@ -1,5 +1,10 @@
 """Splits sum to the global batch, equalise finishing times, follow changes of speed, and ignore noise."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -97,6 +102,55 @@ def test_an_outlier_does_not_move_the_fit() -> None:
     rows, seconds = np.full(9, 100.0), np.full(9, 1.0)
     seconds[4] = 50.0
     assert fit(rows, seconds) == pytest.approx((0.0, 0.01))
+
+
+@given(st.data(), st.lists(st.tuples(st.integers(1, 99), st.floats(1e-4, 10)), min_size=1, max_size=20))
+def test_a_fit_is_the_same_to_the_last_bit_in_whatever_order_it_adds(
+    data: st.DataObject, points: list[tuple[int, float]]
+) -> None:
+    found = [fit(*np.array(each, dtype=float).T) for each in (points, data.draw(st.permutations(points)))]
+    assert found[0] == found[1]
+
+
+FITS_AND_SPLITS = """
+import hashlib
+import numpy as np
+from trainer.balance import BySteps, equalise, fit, proportional
+chance, found = np.random.default_rng(0), hashlib.sha256()
+for case in range(300):
+    rows = chance.integers(1, 400, 3 + case % 18).astype(float)
+    found.update(np.array(fit(rows, rows * chance.uniform(1e-4, 1e-2, len(rows)))))
+    fixed, weights = chance.uniform(0, 0.1, (2, 1 + case % 64))
+    found.update(proportional(1000, weights))
+    found.update(equalise(1000, fixed, weights))
+balancer = BySteps(rates=chance.uniform(1e3, 2e3, 24), every=10, total=4096)
+for step in range(60):
+    split = balancer.split(4096)
+    found.update(split)
+    balancer.observe(split, split / 1500 * chance.uniform(0.9, 1.1, 24))
+print(found.hexdigest())
+"""
+UNLIKE_PROCESSORS = (
+    {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": "X86_V3,X86_V4,AVX512_ICL,AVX512_SPR"},
+    {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4,AVX512_ICL,AVX512_SPR"},
+    {"OPENBLAS_CORETYPE": "SkylakeX"},
+)
+"""NumPy and its BLAS as they compute on an old x86 processor, and on newer ones; elsewhere they ignore it."""
+
+
+def test_ranks_on_unlike_processors_come_to_the_same_splits_to_the_last_bit() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", FITS_AND_SPLITS],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **processor},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for processor in UNLIKE_PROCESSORS
+    }
+    assert len(found) == 1
 
 
 @given(speeds, st.lists(st.integers(1, 600), min_size=1, max_size=40), st.integers(1, 15))

@@ -68,6 +68,21 @@ def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
     assert "--global-batch and --rank-batch contradict each other" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "options", ["", "--global-batch 256", "--preset reference", "--preset reference --batch-size 64"]
+)
+def test_rows_in_a_step_are_handed_on_where_they_were_given(options: str) -> None:
+    config = parse([*FILES, *options.split()])
+    assert parse(as_arguments(config)) == config
+    assert bool(options) == bool({"--global-batch", "--rank-batch"} & set(as_arguments(config)))
+
+
+def test_a_step_has_256_rows_unless_told_otherwise() -> None:
+    config = parse(FILES)
+    assert (config.batch_for(3), config.rows_asked(3)) == (256, None)
+    assert parse([*FILES, "--global-batch", "256"]).rows_asked(3) == 256
+
+
 def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
     config = parse(FILES)
     assert [config.epochs_of(steps) for steps in (1, 25, 30, 64, 84, 10**6)] == [24, 20, 17, 8, 6, 6]
@@ -114,6 +129,8 @@ def test_wrong_use_exits_2_with_a_sentence(
 def test_a_configuration_made_in_code_is_checked_too() -> None:
     with pytest.raises(TrainingError, match=r"--pooling is max, but must be one of mean\+max\+words, mean"):
         TrainConfig(data=Path("d"), output=Path("o"), pooling="max")
+    with pytest.raises(TrainingError, match="--global-batch and --rank-batch contradict each other"):
+        TrainConfig(data=Path("d"), output=Path("o"), global_batch=64, rank_batch=32)
 
 
 def test_the_options_are_known_without_torch() -> None:

@@ -8,8 +8,13 @@ import pytest
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, loop
+from trainer import checkpoint, loop, ranks
 from trainer.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -107,12 +112,11 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1
     assert "the loss is nan at step 27; lower --learning-rate, or set --clip-norm" in errors
-    newest = checkpoint.newest(tmp_path / "checkpoints")
+    newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest is not None
     assert newest[0].name == "step-000000019.pt"
     assert all(weights.isfinite().all() for weights in newest[1]["model"].values())
@@ -121,6 +125,38 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
     changed = ["going on with --learning-rate 0.001; it was 0.008", "going on with --clip-norm 1.0; it was 0.0"]
     assert notes(tmp_path) == changed
     assert json.loads((tmp_path / "summary.json").read_text())["rows_seen"] == 2 * 1900
+
+
+def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
+    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+) -> None:
+    deal, dealt = loop.deal, []
+
+    def losing(*arguments):
+        dealt.append(deal(*arguments))
+        return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
+
+    monkeypatch.setattr(loop, "deal", losing)
+    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
+    assert status == 1
+    assert errors.strip() == (
+        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they do not "
+        "split alike; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
+        "--resume"
+    )
+    newest, _ = checkpoint.newest(tmp_path / "checkpoints")
+    assert newest is not None
+    assert newest[0].name == "step-000000019.pt"
+
+
+@pytest.mark.slow
+def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: Path, tmp_path: Path) -> None:
+    arguments = ("--data", dataset, "--output", tmp_path, "--threads", "1", "--global-batch", "64", "--balance", "3,1")
+    process = launch(2, Path(__file__).with_name("failing.py"), "split", *arguments)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count("the ranks computed 63 rows at step 1, and not the 64 of its global batch (rank 0: 48;") == 1
+    assert "rank 1: 15): they do not split alike; give all ranks the same Python and NumPy" in errors
 
 
 def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:
@@ -141,6 +177,79 @@ def test_damaged_checkpoints_are_said_in_the_record(said, dataset: Path, tmp_pat
     assert (status, errors.count(sentence)) == (0, 1)
     assert [sentence in note for note in notes(tmp_path)] == [True]
     assert (tmp_path / "checkpoints" / "step-000000007.pt.damaged").exists()
+
+
+def test_a_folder_without_checkpoints_is_said(said, dataset: Path, tmp_path: Path) -> None:
+    status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "1", "--resume")
+    sentence = f"{tmp_path / 'checkpoints'} holds no checkpoint; starting from the beginning"
+    assert (status, errors.strip(), notes(tmp_path)) == (0, sentence, [sentence])
+
+
+def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / "checkpoints", {"format": 1}, steps=7)
+    (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
+    refused(
+        said,
+        "step-000000007.pt is no checkpoint of this version of Shoal "
+        f"(it is not of format {checkpoint.FORMAT}), and there is no other to go on from; go on with what wrote it, or start in another --output",
+        *("--data", dataset, "--output", tmp_path, "--resume"),
+    )
+    assert (tmp_path / "checkpoints" / "step-000000007.pt").exists()
+    assert (tmp_path / "checkpoints" / "step-000000008.pt").exists()
+
+
+@pytest.fixture
+def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
+    """The command line of a run of four epochs that was lost as the second one was to be judged."""
+    options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
+    judge = loop._Run._evaluate_epoch
+
+    def lost(run: loop._Run) -> None:
+        if run.progress.epoch == 1:
+            raise KeyError
+        judge(run)
+
+    with monkeypatch.context() as patch:
+        patch.setenv("TORCHELASTIC_RUN_ID", "none")
+        patch.setattr(loop._Run, "_evaluate_epoch", lost)
+        assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
+    return options
+
+
+def test_a_run_may_be_given_more_epochs_before_its_end(said, unfinished: tuple[object, ...], tmp_path: Path) -> None:
+    refused(said, "--epochs is 1, but", *unfinished, "--epochs", "1", "--resume")
+    assert said(*unfinished, "--epochs", "5", "--resume")[0] == 0
+    (note,) = notes(tmp_path)
+    assert note.startswith(
+        "going on to 5 epochs; they were to be 4. The learning rate is from here on that of a run of 5"
+    )
+    told = json.loads((tmp_path / "summary.json").read_text())
+    assert (told["epochs"], told["rows_seen"], told["steps"]) == (5, 5 * 1900, 5 * 19)
+    sentence = "has come to the end of its 5 epochs; leave out --epochs"
+    refused(said, sentence, *unfinished, "--epochs", "6", "--resume")
+
+
+def test_a_run_that_goes_on_keeps_its_steps(said, unfinished: tuple[object, ...], tmp_path: Path) -> None:
+    sentence = (
+        f"--global-batch is 50, but the run in {tmp_path} has steps of 100 rows; leave it out, or start in another"
+    )
+    refused(said, sentence, *unfinished, "--epochs", "4", "--global-batch", "50", "--resume")
+    assert said(*unfinished, "--resume") == (0, "")
+    told = json.loads((tmp_path / "summary.json").read_text())
+    assert (told["global_batch"], told["epochs"], told["steps"]) == (100, 4, 4 * 19)
+
+
+def test_a_run_that_its_torchrun_starts_again_goes_on_and_one_that_another_starts_does_not(
+    said, monkeypatch: pytest.MonkeyPatch, unfinished: tuple[object, ...], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setattr(ranks, "_launcher", lambda: "another one")
+    refused(said, "checkpoints of a run that has not ended; go on with --resume, or", *unfinished)
+    monkeypatch.undo()
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert said(*unfinished) == (0, "")
+    starts = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines() if '"start"' in line]
+    assert [start["from_step"] for start in starts] == [0, 38]
 
 
 def test_a_global_batch_larger_than_the_rows_is_said(said, dataset: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data import Rows
-from trainer.errors import RankError
+from trainer.errors import RankError, TrainingError
 from trainer.evaluate import evaluate
 from trainer.losses import Loss, Scale
 from trainer.models.classifier import Classifier
@@ -59,6 +59,14 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
     assert loss == pytest.approx(right * np.log1p(np.exp(-1)) + (1 - right) * np.log1p(np.exp(1)), rel=1e-5)
     assert max(model.sizes) == largest
     assert sum(model.sizes) == count
+
+
+def test_ranks_that_leave_rows_to_each_other_say_so() -> None:
+    labels = np.zeros(9, dtype=np.uint8)
+    rows = Rows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
+    sentence = "the ranks judged 8 rows, and not the 9 that there are: they do not split alike; give all ranks the same"
+    with join(1), pytest.raises(TrainingError, match=sentence):
+        evaluate(FirstWord(), rows, split=np.array([8]), loss=LOSS, threads=Threads(1), stop=lambda: False)
 
 
 def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:

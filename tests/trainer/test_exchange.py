@@ -1,10 +1,15 @@
-"""Ranks with unequal shares find the gradients of one process on the whole batch."""
+"""Ranks with unequal shares find the gradients of one process on the whole batch, and rows that they lose."""
 
 import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trainer.exchange import Report
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +41,34 @@ def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(dev
     assert 15.8 < deviations["large, smallest"] < 16.0  # of 3 x 6
     assert math.isfinite(deviations["large, norm"])
     assert not math.isfinite(deviations["infinite, norm"])
+
+
+def told(shares: list[int], size: int) -> Report:
+    """What a step's report says, after shares of so many rows travelled in float32."""
+    nothing = np.zeros(len(shares))
+    return Report(
+        step=0,
+        size=size,
+        loss=0.5,
+        norm=1.0,
+        stop=False,
+        save=False,
+        rows=nothing.astype(np.int64),
+        seconds=nothing,
+        pieces=nothing.astype(np.int64),
+        shares=np.array(shares, dtype=np.float32).astype(np.int64),
+    )
+
+
+@example(shares=[2**24 + 1] * 3)
+@example(shares=[2**25 + 2, 1])
+@given(shares=st.lists(st.integers(0, 2**40), min_size=1, max_size=64))
+def test_shares_that_add_up_are_whole_however_many_rows_they_are(shares: list[int]) -> None:
+    assert told(shares, sum(shares)).is_whole
+
+
+@given(st.lists(st.integers(1, 2**18), min_size=1, max_size=63), st.integers(0, 62), st.sampled_from([-1, 1]))
+def test_a_row_that_is_missing_or_computed_twice_is_seen(shares: list[int], rank: int, off: int) -> None:
+    size = sum(shares)
+    shares[rank % len(shares)] += off
+    assert not told(shares, size).is_whole

@@ -4,6 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import torch.distributed as dist
+
+from trainer import ranks
+
 JOINED = """
 import os
 from pathlib import Path
@@ -59,3 +64,34 @@ def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
         for rank in range(2)
     ]
     assert [rank.communicate()[0].split() for rank in ranks] == [["1", "6", "2", "12", "5", "1"]] * 2
+
+
+def test_ranks_know_the_process_that_started_them_from_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    assert ranks._launcher() is None
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    mine = ranks._launcher()
+    assert mine is not None
+    machine, parent, started = mine.rsplit(" ", 2)
+    assert (parent, ranks._launcher()) == (str(os.getppid()), mine)
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    other = ranks._launcher()
+    assert other is not None
+    assert other.startswith(f"{machine} {os.getpid()} ")
+    assert int(other.rsplit(" ", 1)[1]) >= int(started) > 0  # a process number may come again, and its time does not
+
+
+@pytest.mark.parametrize(("shared", "apart"), [("True", True), ("False", False)])
+def test_ranks_meet_though_torchrun_started_those_of_one_machine_more_often_unless_its_store_is_kept(
+    monkeypatch: pytest.MonkeyPatch, shared: str, apart: bool
+) -> None:
+    store = dist.HashStore()
+    monkeypatch.setattr(dist, "rendezvous", lambda *_, **__: iter([(store, 0, 1)]))
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", shared)
+    met = []
+    for restarts in ("0", "1"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+        met.append(ranks._met(0))
+    met[0].set("here", "first")
+    assert met[1].check(["here"]) != apart

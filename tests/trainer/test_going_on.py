@@ -1,0 +1,137 @@
+"""What a run that goes on keeps, what may change, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.config import GLOBAL_BATCH, TrainConfig
+from trainer.errors import TrainingError
+from trainer.optimise import learning_rate
+from trainer.resume import go_on
+
+ROWS = 1000
+
+
+def config(**settings: Any) -> TrainConfig:
+    return TrainConfig(data=Path("d.h5"), output=Path("out"), **settings)
+
+
+def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dict[str, Any]:
+    """Of a run that was begun with these settings."""
+    made = config(**settings)
+    progress = {"epoch": epoch, "step": step}
+    return {"config": made.plain(), "digest": "a", "global_batch": made.batch_for(ranks), "progress": progress}
+
+
+def went_on(of: dict[str, Any], ranks: int = 1, **settings: Any) -> tuple[TrainConfig, list[str]]:
+    return go_on(of, config(resume=True, **settings), digest="a", rows=ROWS, ranks=ranks)
+
+
+def refused(of: dict[str, Any], sentence: str, ranks: int = 1, **settings: Any) -> None:
+    with pytest.raises(TrainingError, match=sentence):
+        went_on(of, ranks, **settings)
+
+
+def test_another_dataset_or_setting_is_refused() -> None:
+    assert went_on(state(), threads=8)[1] == []
+    with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5; resume with what it was made with"):
+        go_on(state(), config(), digest="b", rows=ROWS, ranks=1)
+    refused(state(), "the checkpoints in out/checkpoints were made with --seed 0, not --seed 1", seed=1)
+    refused(state(), "made with no --positive-weight of its own, not --positive-weight 2", positive_weight=2.0)
+
+
+def test_what_mends_a_run_may_change_and_is_said() -> None:
+    going, notes = went_on(state(), learning_rate=1e-3)
+    assert going.learning_rate == 1e-3
+    assert notes == ["going on with --learning-rate 0.001; it was 0.008"]
+
+
+@given(
+    st.sampled_from([{}, {"global_batch": 96}, {"rank_batch": 32}, {"epochs": 9}, {"global_batch": 7, "epochs": 2}]),
+    st.integers(1, 5),
+    st.integers(1, 5),
+)
+def test_what_is_not_given_is_as_it_was_on_any_number_of_ranks(made: dict[str, int], ranks: int, then: int) -> None:
+    of = state(ranks, **made)
+    going, notes = went_on(of, then)
+    assert notes == []
+    assert {name: getattr(going, name) for name in ("global_batch", "rank_batch", "epochs")} == {
+        name: of["config"][name] for name in ("global_batch", "rank_batch", "epochs")
+    }
+
+
+@given(st.integers(1, 99), st.integers(1, 5), st.integers(1, 5))
+def test_what_is_given_as_it_was_changes_nothing(rows: int, ranks: int, then: int) -> None:
+    made = {"global_batch": rows}
+    assert went_on(state(ranks, **made), then, **made) == went_on(state(ranks, **made), then)
+    made = {"rank_batch": rows}
+    going, notes = went_on(state(ranks, **made), then, **made)
+    assert going == went_on(state(ranks, **made), then)[0]
+    assert len(notes) == (ranks != then)
+
+
+def test_a_step_has_the_rows_that_it_had_and_that_is_said_where_ranks_would_make_it_larger() -> None:
+    assert went_on(state(2, rank_batch=64), 3, rank_batch=64)[1] == [
+        "--rank-batch 64 makes steps of 192 rows on 3 ranks, but the run keeps its own, of 128 rows"
+    ]
+
+
+def test_other_rows_in_a_step_are_refused_and_those_of_the_run_named() -> None:
+    wrong = (
+        r"--global-batch is 64, but the run in out has steps of 128 rows; leave it out, or start in another --output"
+    )
+    refused(state(global_batch=128), wrong, global_batch=64)
+    refused(state(2, rank_batch=64), wrong, global_batch=64)
+    refused(state(), f"the run in out has steps of {GLOBAL_BATCH} rows", global_batch=64)
+    refused(state(2, rank_batch=64), "--rank-batch 32 makes steps of 64 rows on 2 ranks, but", 2, rank_batch=32)
+    refused(state(global_batch=64), "--rank-batch 64 makes steps of 128 rows on 2 ranks, but", 2, rank_batch=64)
+
+
+def test_the_same_rows_may_be_told_in_another_way() -> None:
+    assert went_on(state(2, rank_batch=64), 2, global_batch=128)[1] == []
+    assert went_on(state(), 2, rank_batch=GLOBAL_BATCH // 2)[1] == []
+    assert went_on(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
+
+
+def test_more_epochs_are_said_with_the_learning_rate_of_a_run_of_so_many() -> None:
+    of = state(epoch=2, step=3, epochs=4, global_batch=100)
+    going, (note,) = went_on(of, epochs=8)
+    assert going.epochs == 8
+    now, before = (learning_rate(going, 23, 10 * epochs, 100) for epochs in (8, 4))
+    assert note == (
+        "going on to 8 epochs; they were to be 4. The learning rate is from here on that of a run of 8: at step 24 it "
+        f"is {now:.2g}, and was to be {before:.2g}"
+    )
+
+
+def test_epochs_that_were_never_given_may_be_told_or_changed() -> None:
+    of = state(epoch=1)  # 4 steps an epoch
+    assert config().epochs_of(4) == 24
+    assert went_on(of, epochs=24)[1] == []
+    assert len(went_on(of, epochs=30)[1]) == 1
+
+
+@given(st.integers(1, 9), st.integers(0, 8), st.integers(0, 10), st.integers(1, 20))
+def test_epochs_may_be_any_but_fewer_than_are_done(before: int, epoch: int, step: int, now: int) -> None:
+    epoch = min(epoch, before - 1)
+    of = state(epoch=epoch, step=step, epochs=before, global_batch=100)
+    if now * 10 < epoch * 10 + step:
+        least = epoch + (step > 0)
+        refused(
+            of, f"--epochs is {now}, but the run in out has done .* of 10 an epoch; give at least {least}", epochs=now
+        )
+    else:
+        going, notes = went_on(of, epochs=now)
+        assert going.epochs == now
+        assert len(notes) == (now != before)
+
+
+def test_a_run_at_its_end_has_no_more_epochs() -> None:
+    of = state(epoch=4, epochs=4)
+    sentence = "the run in out has come to the end of its 4 epochs; leave out --epochs, or start in another --output"
+    refused(of, sentence, epochs=8)
+    refused(of, sentence, epochs=3)
+    assert went_on(of)[1] == went_on(of, epochs=4)[1] == []
