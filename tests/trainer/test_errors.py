@@ -191,7 +191,8 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
     refused(
         said,
         "step-000000007.pt is no checkpoint of this version of Shoal "
-        f"(it is not of format {checkpoint.FORMAT}), and there is no other to go on from; go on with what wrote it, or start in another --output",
+        f"(it is not of format {checkpoint.FORMAT}), and there is no other to go on from; go on with what wrote it, or "
+        "start in another --output",
         *("--data", dataset, "--output", tmp_path, "--resume"),
     )
     assert (tmp_path / "checkpoints" / "step-000000007.pt").exists()
