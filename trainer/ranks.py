@@ -20,6 +20,7 @@ import torch.distributed as dist
 from corpus.counted import plural
 from corpus.errors import DataError
 from trainer import devices, faults, peers
+from trainer.claims import Store
 from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
 
@@ -33,6 +34,8 @@ class Ranks:
     device: torch.device
     here: int = 1
     """How many of the ranks are on this machine."""
+    store: Store
+    """Where all ranks can count."""
     patient: dist.ProcessGroup | None = None
     """All ranks once more, to wait for each other as long as reading a dataset may take."""
 
@@ -116,13 +119,14 @@ def join(threads: int | None) -> Iterator[Ranks]:
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
         raise TrainingError(f"{faults.who(rank)}: {devices.missing()}")
-    else:
+    store = _met(rank)  # its thread answers the others at once: it is none of those that are scheduled next
+    if device.type == "cpu":
         schedule_as_batch()
-    dist.init_process_group(backend, timeout=peers.TIMEOUT, store=_met(rank), rank=rank, world_size=size)
+    dist.init_process_group(backend, timeout=peers.TIMEOUT, store=store, rank=rank, world_size=size)
     failed = True
     try:
         patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
-        ranks = Ranks(rank=rank, size=size, device=device, patient=patient)
+        ranks = Ranks(rank=rank, size=size, device=device, store=store, patient=patient)
         machines = ranks.gather(_machine())
         ranks = replace(ranks, here=machines.count(machines[rank]))
         torch.set_num_threads(threads or max(1, _cores() // ranks.here))

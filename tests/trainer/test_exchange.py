@@ -24,6 +24,7 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
 ) -> None:
     assert deviations[f"{dtype} {split} {gradient} in 32"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
+    assert deviations[f"{dtype} {split} {gradient} claimed"] < tolerance
 
 
 @pytest.mark.parametrize("gradient", ["whole", "clipped"])
