@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from trainer.clock import ALL_REDUCE, COMPUTE, ORDER
+from trainer.clock import ALL_REDUCE, CLAIM, COMPUTE, ORDER
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ class Accounts:
         spent = {
             "balanced": ideal,
             "imbalance": longest - ideal,
-            "communication": float(reducing.min()) - wait,
+            "communication": float(reducing.min()) - wait + last.get(CLAIM, 0.0),
             "data": last.get(ORDER, 0.0),
             "checkpoints": checkpoints,
         }

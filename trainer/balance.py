@@ -93,7 +93,7 @@ def deal(lengths: npt.NDArray[np.uint16], split: IntArray, rank: int) -> IntArra
     return dealt
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _turns(split: tuple[int, ...]) -> IntArray:
     """(rows,): whose turn it is, one after the other. Each rank's turns are spread evenly; of ranks whose turns
     coincide now the lower comes first and now the higher, so that none has the shorter texts throughout."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 
@@ -17,9 +18,24 @@ ROWS, FORWARD, BACKWARD, SLOWED = "rows", "forward", "backward", "slowed"
 COMPUTE = (ROWS, FORWARD, BACKWARD, SLOWED)
 """The phases that are a rank's own computing: its rows by their numbers, their loss, their gradients, and sleep that
 was asked for."""
-ORDER, PACK, ALL_REDUCE, UPDATE = "order", "pack", "all_reduce", "update"
-"""Which rows come next, and which words they have; gradients into one buffer and out again; their sum over the ranks,
-with the wait for the last of them; the optimiser's step."""
+ORDER, CLAIM, PACK, ALL_REDUCE, UPDATE = "order", "claim", "pack", "all_reduce", "update"
+"""Which rows come next, and which words they have; asking for pieces of the pool (claims.py); gradients into one buffer
+and out again; their sum over the ranks, with the wait for the last of them; the optimiser's step."""
+
+
+class Computed(NamedTuple):
+    """What a rank computed in a step, and the seconds that it took."""
+
+    rows: int = 0
+    """Of its share."""
+    seconds: float = 0.0
+    claimed: int = 0
+    """Rows that it claimed besides."""
+    claimed_seconds: float = 0.0
+    pieces: int = 0
+    """How many pieces these were."""
+    claiming: float = 0.0
+    """Seconds of asking for them and computing them."""
 
 
 class Activity(StrEnum):
@@ -85,12 +101,15 @@ class Laps:
         """Seconds a phase, over all steps whose times are known."""
         self._rows = 0
         self._now = _seconds()
+        self._share: Computed | None = None
+        self._claimed = self._pieces = 0
         self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
         """A step of so many own rows begins, with its first phase."""
         self._add(self._now)
         self._now, self._rows = _seconds(), rows
+        self._share, self._claimed, self._pieces = None, 0, 0
         self._since = time.perf_counter()
 
     def end_of(self, phase: str) -> None:
@@ -99,14 +118,28 @@ class Laps:
         self._now[phase] += now - self._since
         self._since = now
 
+    def claims(self, rows: int) -> None:
+        """The rank has its share computed, or a piece, and the phase of asking for the next piece, or the first, ends
+        here: it has so many `rows`; 0: there is none left."""
+        if self._share is None:
+            self._share = self.computing()
+        self.end_of(CLAIM)
+        self._claimed += rows
+        self._pieces += rows > 0
+
     def finish(self) -> None:
         """The last step is done."""
         self._add(self._now)
         self._now = _seconds()
 
-    def computing(self) -> tuple[int, float]:
-        """Rows and seconds of computing in the latest step of which they are known; (0, 0.0) before there is one."""
-        return self._rows, sum(self._now.get(phase, 0.0) for phase in COMPUTE)
+    def computing(self) -> Computed:
+        """What was computed in the latest step of which it is known; nothing before there is one."""
+        seconds = sum(self._now.get(phase, 0.0) for phase in COMPUTE)
+        if self._share is None:
+            return Computed(self._rows, seconds)
+        more = seconds - self._share.seconds
+        asking = self._now.get(CLAIM, 0.0)
+        return Computed(*self._share[:2], self._claimed, more, self._pieces, asking + more)
 
     def _add(self, phases: Mapping[str, float]) -> None:
         for phase, seconds in phases.items():
@@ -148,9 +181,9 @@ class GPULaps(Laps):
         while self._pending:
             self._take_oldest()
 
-    def computing(self) -> tuple[int, float]:
+    def computing(self) -> Computed:
         rows, phases = self._latest
-        return rows, sum(phases.get(phase, 0.0) for phase in COMPUTE)
+        return Computed(rows, sum(phases.get(phase, 0.0) for phase in COMPUTE))
 
     def _take_oldest(self) -> None:
         rows, marks = self._pending.popleft()

@@ -21,7 +21,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from trainer import peers
-from trainer.clock import ALL_REDUCE, PACK, Laps
+from trainer.claims import Observed
+from trainer.clock import ALL_REDUCE, PACK, Computed, Laps
 from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 
@@ -29,7 +30,7 @@ MOST_WORDS = 0.8
 """Where batches touch a larger share of the word table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = 4  # numbers: rows, seconds of computing, rows of a piece, rows of this step
+_A_RANK = len(Computed._fields) + 2  # numbers: what it computed, rows of a piece that memory holds, rows of this step
 
 _HALF_SCALE = 4096.0
 """Gradients times this are sent in half precision: gradients of a mean are small, and below 6e-5 it has fewer digits.
@@ -53,23 +54,25 @@ class Report:
     save: bool
     """Whether any rank wants a checkpoint."""
     rows: IntArray
-    """(ranks,): rows of the shares that `seconds` belongs to (on a GPU, those of two steps before)."""
+    """(ranks,): rows that the ranks computed in `seconds` (on a GPU, those of two steps before)."""
     seconds: npt.NDArray[np.float64]
     """(ranks,): each rank's own compute time; 0 where none is known yet."""
+    shares: Observed
+    """Of these, what were their shares and what they claimed besides."""
     pieces: IntArray
     """(ranks,): in pieces of how many rows each computes its share, where that does not fit into memory; else 0."""
-    shares: IntArray
+    computed: IntArray
     """(ranks,): how many rows of this step each computed."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether the shares add up to the global batch.
+        """Whether the rows that were computed add up to the global batch.
 
         That shows ranks which do not split alike, as a rule: rows are then missing, or computed twice. It does not
-        show which, nor shares that are of the wrong rows and yet of the right number. What ranks tell travels in
+        show which, nor rows that are the wrong ones and yet of the right number. What ranks tell travels in
         float32, which rounds numbers of rows from 2**24 on, by one in 2**24 at most.
         """
-        return abs(int(self.shares.sum()) - self.size) <= self.size >> 24
+        return abs(int(self.computed.sum()) - self.size) <= self.size >> 24
 
 
 class Exchange:
@@ -170,19 +173,27 @@ class Exchange:
         if arrival is not None:
             with peers.needed(f"at step {step + 1}"):
                 peers.wait(arrival, peers.health(self._table.device))
-        told = tail.to(torch.float64).numpy()
-        rows, seconds, pieces, shares = told[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        said = tail.to(torch.float64).numpy()
+        told = said[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = told
         return Report(
             step=step,
             size=size,
-            loss=float(told[_LOSS]),
-            norm=float(told[_NORM]),
-            stop=bool(told[_STOP] > 0),
-            save=bool(told[_SAVE] > 0),
-            rows=rows.astype(np.int64),
-            seconds=seconds,
+            loss=float(said[_LOSS]),
+            norm=float(said[_NORM]),
+            stop=bool(said[_STOP] > 0),
+            save=bool(said[_SAVE] > 0),
+            rows=(rows + claimed).astype(np.int64),
+            seconds=seconds + claimed_seconds,
+            shares=Observed(
+                rows=rows.astype(np.int64),
+                seconds=seconds,
+                claimed=claimed.astype(np.int64),
+                pieces=claims.astype(np.int64),
+                claiming=claiming,
+            ),
             pieces=pieces.astype(np.int64),
-            shares=shares.astype(np.int64),
+            computed=computed.astype(np.int64),
         )
 
 

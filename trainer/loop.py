@@ -1,9 +1,9 @@
 """A training run from beginning to end, the same on every rank.
 
-Per step: the global batch of this step (order.py), cut over the ranks (balance.py), each rank's part (compute.py), one
-all-reduce (exchange.py), one step of the optimiser. What ranks must agree on (the split, when to stop or to save)
-follows from what the all-reduce brought. The easy mistake is to let one rank decide by what
-only it knows, such as its clock: the others would wait for it for ever.
+Per step: the global batch of this step (order.py), cut over the ranks (balance.py), each rank's part and what it claims
+besides (compute.py, claims.py), one all-reduce (exchange.py), one step of the optimiser. What ranks must agree on (the
+split, when to stop or to save) follows from what the all-reduce brought. The easy mistake is to let one rank decide by
+what only it knows, such as its clock: the others would wait for it for ever.
 
 What a result depends on: the data, the settings, the seed. The number of ranks, the splits, and interruptions change
 it by no more than the order of floating-point sums: dropout, too, goes by seed, step and row (dropout.py).
@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from corpus.counted import plural
 from corpus.text import FIRST_WORD
 from trainer import checkpoint, drift, faults, models, precision, start
-from trainer.balance import balancer, deal
+from trainer.balance import balancer
+from trainer.claims import Claims, Counter, Plan
 from trainer.clock import ORDER, UPDATE, Activity, Clock, laps_of
 from trainer.compute import Compute
 from trainer.config import Slowed, TrainConfig
@@ -33,7 +35,7 @@ from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY, write_json
 from trainer.losses import Loss
 from trainer.metrics import measures
 from trainer.optimise import Optimiser, learning_rate
-from trainer.order import Order
+from trainer.order import IntArray, Order
 from trainer.predict import save_model
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
@@ -120,6 +122,8 @@ class _Run:
                 )
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
+        self.claims = Claims(wanted=config.balance == "steps" and ranks.device.type == "cpu")
+        self.counter = Counter(ranks.store, ranks.from_first(Counter.now(ranks.store)))
         self.names, self.pieces = ranks.gather(faults.who(ranks.rank)), np.zeros(ranks.size, dtype=np.int64)
         self.thinning = Thinning(config.record_every)
         with ranks.agreement():
@@ -186,20 +190,23 @@ class _Run:
 
     def _step(self) -> None:
         rank, size = self.ranks.rank, self.order.size(self.progress.step)
-        split = self.balancer.split(size)  # (ranks,)
-        self.laps.begin(int(split[rank]))
+        plan = self.claims.plan(self.balancer.split(size))
+        self.laps.begin(int(plan.share[rank]))
         rows = self.order.batch(self.progress.epoch, self.progress.step)  # (global batch,)
-        own = rows[deal(self.data.training.lengths[rows], split, rank)]  # (local batch,)
+        own = rows[plan.own(self.data.training.lengths[rows], rank)]  # (share,)
         words = self.data.training.ids(rows, self.model.embedding.num_embeddings) if self.by_word else None
         self.optimiser.clear()
         self.laps.end_of(ORDER)
-        loss = self.compute(own, size, self.steps_done, self.slowed.at(self.steps_done))
+        loss, computed = self.compute(own, size, self.steps_done, self.slowed.at(self.steps_done)), len(own)
+        if plan.pieces:
+            more, claimed = self._claim(plan, rows)
+            loss, computed = loss + more, computed + claimed
         report = self.exchange.reduce(
             step=self.steps_done,
             size=size,
             words=words,
             loss=loss,
-            rows=len(own),
+            rows=computed,
             piece=self.compute.fitting,
             stop=self.stop.made,
             save=self.ranks.first and self._wants_checkpoint(),
@@ -212,6 +219,18 @@ class _Run:
         self.bar.update(size)
         self._heed(report)
 
+    def _claim(self, plan: Plan, rows: IntArray) -> tuple[Tensor, int]:
+        """Compute pieces of the pool as long as there are any; returns their part of the mean loss, and their rows."""
+        loss, claimed, lengths = torch.zeros(()), 0, self.data.training.lengths[rows]
+        for number in self.counter.claimed(plan, self.ranks.rank, f"at step {self.steps_done + 1}"):
+            piece = rows[plan.piece(lengths, number)]
+            self.laps.claims(len(piece))
+            loss += self.compute(piece, len(rows), self.steps_done, self.slowed.at(self.steps_done))
+            self.sitting.compute(len(piece), claimed=True)
+            claimed += len(piece)
+        self.laps.claims(0)
+        return loss, claimed
+
     def _heed(self, report: Report | None) -> None:
         """Act on what all ranks know of a step; called at the same points by all, so that they stay in agreement."""
         if report is None:
@@ -220,7 +239,8 @@ class _Run:
             self._require_finite(what, value, report.step)
         self._require_whole(report)
         self.progress.loss_sum += report.loss * report.size
-        self.balancer.observe(report.rows, report.seconds)
+        self.balancer.observe(report.shares.rows, report.shares.seconds)
+        self.claims.observe(report.shares)
         self.sitting.add(report)
         for rank in np.flatnonzero(report.pieces != self.pieces):
             rows = report.pieces[rank]
@@ -253,9 +273,10 @@ class _Run:
 
     def _require_whole(self, report: Report) -> None:
         if not report.is_whole:
-            told = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.names, report.shares.tolist(), strict=True))
+            computed = report.computed.tolist()
+            told = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self.names, computed, strict=True))
             raise TrainingError(
-                f"the ranks computed {plural(int(report.shares.sum()), 'row')} at step {report.step + 1}, and not the "
+                f"the ranks computed {plural(sum(computed), 'row')} at step {report.step + 1}, and not the "
                 f"{report.size:,} of its global batch ({told}): {SPLIT_ALIKE}" + self._way_back()
             )
 

@@ -20,6 +20,7 @@ import torch.distributed as dist
 from corpus.counted import plural
 from corpus.errors import DataError
 from trainer import devices, faults, peers
+from trainer.claims import Store
 from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
 from trainer.threads import Threads
@@ -39,6 +40,8 @@ class Ranks:
     """How many of the ranks are on this machine."""
     threads: Threads
     """Those that compute on a CPU; on a GPU this one alone."""
+    store: Store
+    """Where all ranks can count."""
     patient: dist.ProcessGroup | None = None
     """All ranks once more, to wait for each other as long as reading a dataset may take."""
     launchers: frozenset[str] = frozenset()
@@ -126,13 +129,14 @@ def join(threads: int | None) -> Iterator[Ranks]:
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
         raise TrainingError(f"{faults.who(rank)}: {devices.missing()}")
-    else:
+    store = _met(rank)  # its thread answers the others at once: it is none of those that are scheduled next
+    if device.type == "cpu":
         schedule_as_batch()
-    dist.init_process_group(backend, timeout=peers.TIMEOUT, store=_met(rank), rank=rank, world_size=size)
+    dist.init_process_group(backend, timeout=peers.TIMEOUT, store=store, rank=rank, world_size=size)
     failed = True
     try:
         patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
-        ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), patient=patient)
+        ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), store=store, patient=patient)
         machines, launchers, restarts = zip(*ranks.gather((_machine(), _launcher(), _restarts())), strict=True)
         here = machines.count(machines[rank])
         torch.set_num_threads(1)

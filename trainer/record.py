@@ -8,8 +8,8 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
 - `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file, and
   one at least in five seconds; the first and the last step of a sitting always; with `record_every` 1 all of them.
   `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch), `rows_per_second` and
-  `balanced` (in this sitting so far, evaluation left out), `split` (rows, a rank), `compute_seconds` (a rank's own,
-  without waiting for others).
+  `balanced` (in this sitting so far, evaluation left out), `split` (rows, a rank, as they were computed),
+  `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
 - `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
   a share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights of unlike ranks
@@ -22,13 +22,17 @@ summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `
 (on the test rows, at the end; null where a run was stopped), `validation` (after the latest epoch),
 `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included), `samples_per_second`; and what it had:
 `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Of this sitting:
-`share_of_ideal`, rows a second over the sum of `own_rates`; `balanced`, the same over the sum of the rates that the
-ranks had in the run; `lost`, to what the rest of that went (`imbalance`, `communication`, `data`, `checkpoints`,
-`rest`; with `balanced` they add up to 1); all three null without a step; `split` (of a full step, as it was last),
-`rows_of_ranks`, and `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank
-waits for others is in `all_reduce`. And `times`, the first rank's seconds, by what they were spent on (`loading`,
-`rates`, `training` without its `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where the
-ranks had met.
+
+- `share_of_ideal`, rows a second over the sum of `own_rates`; `balanced`, the same over the sum of the rates that the
+  ranks had in the run; `lost`, to what the rest of that went (`imbalance`, `communication`, `data`, `checkpoints`,
+  `rest`; with `balanced` they add up to 1). All three are null without a step.
+- `split` (of a full step, as it was last), `rows_of_ranks`, and `rows_claimed`: what of these was beyond the ranks'
+  shares (claims.py).
+- `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is in
+  `all_reduce`.
+- `times`, the first rank's seconds, by what they were spent on (`loading`, `rates`, `training` without its
+  `checkpoints`, `evaluation`, `other`), which add up to `wall`, the time from where the ranks had met.
+
 `shoal train --deployment` adds `run` (its folder), `nodes`, and `cost` (dollars).
 
 A resumed run appends, beginning with another `start`; steps after its `from_step` are then told twice. The easy

@@ -21,11 +21,12 @@ class Sitting:
         self._progress, self._clock, self.rates = progress, clock, rates
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds
         self._accounts = Accounts(rates)
-        self._own_rows = 0
+        self._own_rows = self._claimed = 0
 
-    def compute(self, rows: int) -> None:
-        """This rank has computed so many rows."""
+    def compute(self, rows: int, *, claimed: bool = False) -> None:
+        """This rank has computed so many rows, of its share or `claimed`."""
         self._own_rows += rows
+        self._claimed += rows if claimed else 0
 
     def add(self, report: Report) -> None:
         """What is known of a step."""
@@ -76,6 +77,7 @@ class Sitting:
             "wall": sum(times.values()),
             "own_rates": self.rates,
             "rows_of_ranks": ranks.gather(self._own_rows),
+            "rows_claimed": ranks.gather(self._claimed),
         }
 
     @property

@@ -87,7 +87,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ]
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
-        ("rows of each rank", " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])),
+        ("rows of each rank", _rows_of_ranks(result)),
         *_nodes(result.get("nodes", ())),
         *_times(result),
         *_cost(result),
@@ -149,6 +149,13 @@ def _columns(shares: dict[str, float], *, communication: float) -> dict[str, flo
     }
     told["wait"] = shares.get("all_reduce", 0.0) - told["all-reduce"]
     return {**told, "rest": 1.0 - sum(told.values())}
+
+
+def _rows_of_ranks(result: dict[str, Any]) -> str:
+    """As they were computed, and what of it was not planned."""
+    told = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
+    claimed = sum(result["rows_claimed"])
+    return f"{told}, of them {claimed:,} claimed as ranks came free" if claimed else told
 
 
 def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
         "seconds": 100.0,
         "samples_per_second": 10_000.0,
         "rows_of_ranks": [100] * len(ranks),
+        "rows_claimed": [0] * len(ranks),
         "stopped": False,
         "share_of_ideal": 0.7,
         "balanced": 0.8,
@@ -64,6 +65,12 @@ def test_both_figures_of_speed_are_told_with_what_they_are_of_and_what_was_lost(
         "1.0% checkpoints, 3.0% rest"
     )
     assert found["share of ideal"] == "70.0% of the sum of their speeds in bursts before and after"
+
+
+def test_rows_that_ranks_claimed_are_told_apart() -> None:
+    assert dict(told(summary([QUICK, SLOW])))["rows of each rank"] == "100 + 100"
+    found = dict(told(summary([QUICK, SLOW], rows_claimed=[20, 5])))
+    assert found["rows of each rank"] == "100 + 100, of them 25 claimed as ranks came free"
 
 
 def test_the_times_of_the_sitting_are_told() -> None:

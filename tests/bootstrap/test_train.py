@@ -107,6 +107,7 @@ SUMMARY: dict[str, Any] = {
     **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds"), 1),
     "samples_per_second": 1.5,
     "rows_of_ranks": [1],
+    "rows_claimed": [0],
     "share_of_ideal": None,
     "balanced": None,
     "lost": None,

@@ -1,6 +1,6 @@
-"""A program for ranks: the trainer, whose rank 1 fails at step 20 as the first argument says: `kill` or `error`, or at
-loading `late`; with `-again` behind it also when it is started again. Or it has `memory` for 50 rows at once, or is one
-row short of its `split`."""
+"""A program for ranks: the trainer, whose rank 1 fails at step 20 as the first argument says: `kill` or `error`, or it
+is killed with a piece that it has claimed (`claim`), or at loading `late`; with `-again` behind it also when it is
+started again. Or it has `memory` for 50 rows at once, or is one row short of its `split`."""
 
 import os
 import signal
@@ -10,11 +10,13 @@ from datetime import timedelta
 
 import torch
 
-from trainer import compute, faults, loop, peers, start
+from tests.trainer.claiming import always_claim
+from trainer import claims, compute, faults, loop, peers, start
 from trainer.__main__ import main
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-step, load, piece, deal = loop._Run._step, start.load, compute.Compute._piece, loop.deal
+step, load, piece, own = loop._Run._step, start.load, compute.Compute._piece, claims.Plan.own
+claimed = claims.Counter.claimed
 
 
 def failing(run: loop._Run) -> None:
@@ -23,6 +25,13 @@ def failing(run: loop._Run) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         raise KeyError("what is not there")
     step(run)
+
+
+def killed(self: claims.Counter, plan: claims.Plan, rank: int, where: str):
+    if rank == 1 and where == "at step 20" and not faults.lost_before():
+        next(claimed(self, plan, rank, where), None)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return claimed(self, plan, rank, where)
 
 
 def late(*arguments, **options):
@@ -37,13 +46,16 @@ def small(self: compute.Compute, numbers, *rest):
 
 
 def fewer(*arguments):
-    return deal(*arguments)[int(os.environ["RANK"]) :]
+    return own(*arguments)[int(os.environ["RANK"]) :]
 
 
 if how == "memory":
     compute.Compute._piece = small
 elif how == "split":
-    loop.deal = fewer
+    claims.Plan.own = fewer
+elif how == "claim":
+    always_claim()
+    claims.Counter.claimed = killed
 elif how == "late":
     start.load, peers.TIMEOUT = late, timedelta(seconds=2)
 else:

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from trainer import models
+from trainer.claims import Counter, Plan, pieces
 from trainer.clock import Laps
 from trainer.compute import Compute
 from trainer.data import Rows
@@ -61,6 +62,7 @@ def gradients(
     laps: Laps,
     *,
     by_word: bool = True,
+    claimed: bool = False,
 ) -> torch.Tensor:
     model.zero_grad()
     words, threads = Words(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
@@ -73,9 +75,17 @@ def gradients(
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
             assert norm > 4 * clip_norm
     else:
-        rank, start = dist.get_rank(), sum(split[: dist.get_rank()])
-        laps.begin(split[rank])
-        loss = compute(everything[start : start + split[rank]], 64, 0)
+        rank = dist.get_rank()
+        plan = Plan(share=np.array(split))
+        if claimed:
+            share = np.array(split) * 4 // 5
+            plan = Plan(share=share, pieces=pieces(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
+        laps.begin(int(plan.share[rank]))
+        loss = compute(plan.own(rows.lengths, rank), 64, 0)
+        for number in COUNTER.claimed(plan, rank, "in the test"):
+            piece = plan.piece(rows.lengths, number)
+            laps.claims(len(piece))
+            loss += compute(piece, 64, 0)
         exchange.reduce(
             step=0,
             size=64,
@@ -90,27 +100,31 @@ def gradients(
 
 def main() -> None:
     dist.init_process_group("gloo")
+    global COUNTER
+    COUNTER = Counter(dist.distributed_c10d._get_default_store(), 0)
     torch.set_num_threads(1)
     rows, found = some_rows(), {}
     for dtype in (torch.float32, torch.float64):
         alone = new_model(dtype, seed=0)
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
-        ways = ((32, True), (16, True), (32, False))
-        for split, clip_norm, (bits, by_word) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
+        ways = ((32, True, False), (16, True, False), (32, False, False), (32, True, True))
+        for split, clip_norm, (bits, by_word, claimed) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             laps = Laps()
             exchange = Exchange(shared, laps=laps, clip_norm=clip_norm, bits=bits)
             expected = gradients(alone, rows, split, None, clip_norm, Laps())
-            found_here = gradients(shared, rows, split, exchange, clip_norm, laps, by_word=by_word)
+            found_here = gradients(shared, rows, split, exchange, clip_norm, laps, by_word=by_word, claimed=claimed)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None
             assert report.stop
-            assert report.rows.tolist() == report.shares.tolist() == list(split)
+            assert report.rows.sum() == report.computed.sum() == 64
+            assert claimed or report.rows.tolist() == list(split)
+            assert bool(report.shares.pieces.any()) == claimed
             assert report.is_whole
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
-            name += f" in {bits}" if by_word else " of all words"
+            name += " claimed" if claimed else f" in {bits}" if by_word else " of all words"
             found[name.removeprefix("torch.")] = float(worst)
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
         for parameter in shared.parameters():

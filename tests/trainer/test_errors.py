@@ -10,6 +10,7 @@ from corpus.dataset import write_dataset
 from corpus.settings import Settings
 from trainer import checkpoint, loop, ranks
 from trainer.__main__ import main
+from trainer.claims import Plan
 
 
 @pytest.fixture(autouse=True)
@@ -130,13 +131,13 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
-    deal, dealt = loop.deal, []
+    own, dealt = Plan.own, []
 
     def losing(*arguments):
-        dealt.append(deal(*arguments))
+        dealt.append(own(*arguments))
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
-    monkeypatch.setattr(loop, "deal", losing)
+    monkeypatch.setattr(Plan, "own", losing)
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from trainer.claims import Observed
 from trainer.exchange import Report
 
 
@@ -29,6 +30,7 @@ def test_the_gradient_of_unequal_shares_is_that_of_one_process(
 ) -> None:
     assert deviations[f"{dtype} {split} {gradient} in 32"] < tolerance
     assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
+    assert deviations[f"{dtype} {split} {gradient} claimed"] < tolerance
 
 
 @pytest.mark.parametrize("gradient", ["whole", "clipped"])
@@ -45,7 +47,7 @@ def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(dev
 
 def told(shares: list[int], size: int) -> Report:
     """What a step's report says, after shares of so many rows travelled in float32."""
-    nothing = np.zeros(len(shares))
+    nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
     return Report(
         step=0,
         size=size,
@@ -53,10 +55,11 @@ def told(shares: list[int], size: int) -> Report:
         norm=1.0,
         stop=False,
         save=False,
-        rows=nothing.astype(np.int64),
+        rows=none,
         seconds=nothing,
-        pieces=nothing.astype(np.int64),
-        shares=np.array(shares, dtype=np.float32).astype(np.int64),
+        shares=Observed(rows=none, seconds=nothing, claimed=none, pieces=none, claiming=nothing),
+        pieces=none,
+        computed=np.array(shares, dtype=np.float32).astype(np.int64),
     )
 
 

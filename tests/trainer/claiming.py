@@ -1,0 +1,25 @@
+"""A program for ranks: the trainer, whose ranks claim the last fifth of every step, in pieces of two rows at least."""
+
+import os
+
+from trainer.__main__ import main
+from trainer.claims import Claims
+
+
+def always_claim() -> None:
+    """Have ranks claim from the first step on, whatever it costs."""
+    begin = Claims.__init__
+
+    def made(self: Claims, *, wanted: bool = True) -> None:
+        begin(self, wanted=wanted)
+        self._pool, self._smallest = 0.2, 2.0
+
+    Claims.__init__ = made
+    Claims._look = lambda _: None
+
+
+if __name__ == "__main__":
+    always_claim()
+    status = main()
+    if status:
+        os._exit(status)
