@@ -1,6 +1,7 @@
 """Where benchmarks leave their records."""
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(record.Log, "folder", record.OWN)
     monkeypatch.setattr(record, "_PACKAGES", ())
     none = SimpleNamespace(WHAT="nothing", FIGURES=("s",), measure=lambda run: {"case": {"s": float(run)}})
-    monkeypatch.setattr(command, "TABLES", {"none": none})
+    monkeypatch.setitem(sys.modules, "benchmarks.none", none)
+    monkeypatch.setattr(command, "TABLES", ("none",))
     return folder
 
 
@@ -34,3 +36,37 @@ def test_a_run_that_is_to_be_kept_replaces_them(kept: Path) -> None:
     command.main(["none", "--keep"])
     assert {path.name for path in kept.iterdir()} == {"none.json", "none.log"}
     assert not Path("results").exists()
+
+
+def test_a_table_is_one_that_markdown_reads() -> None:
+    assert record.table(["case", "ms"], [["a", "12.5"], ["another", ""]]).splitlines() == [
+        "| case    | ms   |",
+        "| ------- | ---- |",
+        "| a       | 12.5 |",
+        "| another |      |",
+    ]
+
+
+def test_a_record_names_the_versions_of_those_packages_that_are_there(kept: Path, monkeypatch) -> None:
+    monkeypatch.setattr(record, "_PACKAGES", ("numpy", "no-such-package"))
+    command.main(["none"])
+    assert list(json.loads(Path("results/benchmarks/none.json").read_text())["packages"]) == ["numpy"]
+
+
+def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        device_count=lambda: 1,
+        get_device_name=lambda _number: "Some GPU",
+        get_device_properties=lambda _number: SimpleNamespace(total_memory=80 << 30),
+        nccl=SimpleNamespace(version=lambda: (2, 28, 9)),
+    )
+    cudnn = SimpleNamespace(version=lambda: 91002)
+    torch = SimpleNamespace(cuda=cuda, version=SimpleNamespace(cuda="13.0"), backends=SimpleNamespace(cudnn=cudnn))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(record.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="580.1\n580.1\n"))
+    told = record.machine()
+    assert (told["gpus"], told["driver"], told["cuda"], told["nccl"]) == (["Some GPU"], "580.1", "13.0", "2.28.9")
+    assert told["gpu_memory_gib"] == 80
+    monkeypatch.delitem(sys.modules, "torch")
+    assert "gpus" not in record.machine()
