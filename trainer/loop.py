@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from corpus.counted import plural
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, faults, models, precision, start
+from trainer import checkpoint, faults, memory, models, precision, start
 from trainer.accounts import Accounts
 from trainer.balance import balancer, deal
 from trainer.clock import ORDER, UPDATE, Clock, laps_of
@@ -45,7 +45,7 @@ _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "maj
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
-    with StopRequest() as stop:
+    with StopRequest() as stop, memory.needed(ranks.device):
         data = start.data(config, ranks)
         run = _Run(config, ranks, data, stop)
         with run.record:
