@@ -56,22 +56,20 @@ def _gpus() -> dict[str, Any]:
     if torch is None or not torch.cuda.is_available():
         return {}
     return {
-        "gpus": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())],
-        "gpu_memory_gib": round(torch.cuda.get_device_properties(0).total_memory / 2**30),
-        "driver": _driver(),
+        "gpus": _told_by_the_driver(),
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
         "nccl": ".".join(map(str, torch.cuda.nccl.version())),
     }
 
 
-def _driver() -> str | None:
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+def _told_by_the_driver() -> list[str]:
+    """Of each GPU its name, memory and driver; torch would take some of its memory to tell them."""
+    command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):
-        return None
-    return told.partition("\n")[0] or None
+        return ["unknown, as nvidia-smi does not answer"]
 
 
 def _versions() -> dict[str, str]:

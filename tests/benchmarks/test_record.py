@@ -53,20 +53,31 @@ def test_a_record_names_the_versions_of_those_packages_that_are_there(kept: Path
     assert list(json.loads(Path("results/benchmarks/none.json").read_text())["packages"]) == ["numpy"]
 
 
-def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    cuda = SimpleNamespace(
-        is_available=lambda: True,
-        device_count=lambda: 1,
-        get_device_name=lambda _number: "Some GPU",
-        get_device_properties=lambda _number: SimpleNamespace(total_memory=80 << 30),
-        nccl=SimpleNamespace(version=lambda: (2, 28, 9)),
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A torch that finds a GPU; returns the folder in which programs are found."""
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_available=lambda: True, nccl=SimpleNamespace(version=lambda: (2, 28, 9))),
+        version=SimpleNamespace(cuda="13.0"),
+        backends=SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 91002)),
     )
-    cudnn = SimpleNamespace(version=lambda: 91002)
-    torch = SimpleNamespace(cuda=cuda, version=SimpleNamespace(cuda="13.0"), backends=SimpleNamespace(cudnn=cudnn))
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setattr(record.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="580.1\n580.1\n"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(gpu: Path) -> None:
+    (gpu / "nvidia-smi").write_text("#!/bin/sh\necho 'Some GPU, 81559 MiB, 580.1'\n")
+    (gpu / "nvidia-smi").chmod(0o755)
     told = record.machine()
-    assert (told["gpus"], told["driver"], told["cuda"], told["nccl"]) == (["Some GPU"], "580.1", "13.0", "2.28.9")
-    assert told["gpu_memory_gib"] == 80
-    monkeypatch.delitem(sys.modules, "torch")
+    assert told["gpus"] == ["Some GPU, 81559 MiB, 580.1"]
+    assert (told["cuda"], told["cudnn"], told["nccl"]) == ("13.0", 91002, "2.28.9")
+
+
+def test_a_driver_that_does_not_answer_keeps_no_record_back(gpu: Path) -> None:
+    assert record.machine()["gpus"] == ["unknown, as nvidia-smi does not answer"]
+
+
+def test_a_record_names_no_gpu_of_a_benchmark_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert "gpus" not in record.machine()
