@@ -1,23 +1,19 @@
 """Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's tests, where pytest is.
 
 The easy mistake is to hold float32 against float32, and to find the sum of two errors: what a GPU computes is held
-against 64 bits of a CPU. The trainer's tests run on the machine's CPU; they tell whether its Python and its torch do.
+against 64 bits of a CPU.
 """
 
 import copy
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from benchmarks.gpu import trainer_tests
 from benchmarks.gpu.part import SETTINGS, Outcome, deviation, say
 from benchmarks.gpu.rows import VOCABULARY, make_rows
 from benchmarks.gpu.training import alone
@@ -35,7 +31,6 @@ from trainer.optimise import Optimiser
 from trainer.order import IntArray
 from trainer.precision import NAMES, capability, choose
 
-ROOT = Path(__file__).parents[2]
 LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
 BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}
 """Of ‖found - expected‖ ÷ ‖expected‖, over all gradients together."""
@@ -74,11 +69,11 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     say(table(["check", "deviation", "bound", ""], rows))
     wrong = [each.what for each in found if not each.holds]
     said = f"{len(found) - len(wrong)} of {len(found)} checks hold" + (f", not: {'; '.join(wrong)}" if wrong else "")
-    tests = _tests(sizes.pytest_seconds) if sizes.pytest_seconds else {"said": "left out", "failed": False}
+    tests, failed = trainer_tests.run(sizes.pytest_seconds) if sizes.pytest_seconds else ("left out", False)
     return Outcome(
-        said=f"{said}; the trainer's tests: {tests['said']}",
-        figures={"checks": [each._asdict() for each in found], "tests": tests["said"]},
-        failed=bool(wrong) or tests["failed"],
+        said=f"{said}; the trainer's tests: {tests}",
+        figures={"checks": [each._asdict() for each in found], "tests": tests},
+        failed=bool(wrong) or failed,
     )
 
 
@@ -185,30 +180,3 @@ def _updates(device: torch.device) -> Iterator[Check]:
                 optimiser.step(0.01)
             weights.append(torch.cat([each.detach().flatten().cpu() for each in model.parameters()]))
         yield Check(f"steps of {kind}", deviation(weights[1], weights[0]), 1e-6)
-
-
-def _tests(seconds: int) -> dict[str, Any]:
-    """Run tests/trainer but for the slow ones; a test file that lacks a package is an error that is counted apart."""
-    if find_spec("pytest") is None:
-        return {"said": "left out, as there is no pytest", "failed": False}
-    together = ["-n", str(max(1, (os.cpu_count() or 1) // 2)), "--dist=loadfile"] if find_spec("xdist") else []
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--tb=short"]
-    try:
-        done = subprocess.run(
-            [*command, *together, "--continue-on-collection-errors", "tests/trainer"],
-            cwd=ROOT,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"said": f"not done in {seconds} seconds", "failed": True}
-    lines = (done.stdout + done.stderr).splitlines()
-    for line in lines:
-        if line.startswith(("FAILED", "ERROR", "E  ")):
-            say(line[:200])
-    counts = re.findall(r"\d+ (?:passed|failed|skipped|errors?)", lines[-1]) if lines else []
-    said = ", ".join(counts) or f"pytest ended with status {done.returncode}"
-    return {"said": said, "failed": not counts or "failed" in said}

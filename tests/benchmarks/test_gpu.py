@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import record
-from benchmarks.gpu import checks, evaluation, full, goal, ideas, layouts, memory, nccl, rates, run
+from benchmarks.gpu import checks, evaluation, full, goal, ideas, layouts, memory, nccl, rates, run, trainer_tests
 from benchmarks.gpu.part import SETTINGS, Outcome
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from trainer import dropout, loop
@@ -136,6 +136,33 @@ def test_rows_are_those_of_reviews_and_tell_their_label() -> None:
     counts = np.bincount(rows.tokens[real], minlength=VOCABULARY + 2)
     assert counts.max() < 0.02 * counts.sum()
     assert np.array_equal(make_rows(5000, CPU).tokens, rows.tokens)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (["424 passed, 1 skipped, 9 deselected in 60s"], ("424 passed, 1 skipped", False)),
+        (["FAILED tests/a.py::test_a", "1 failed, 3 passed in 2s"], ("1 failed, 3 passed", True)),
+        (
+            ["E   ModuleNotFoundError: No module named 'h5py'", "ERROR tests/a.py", "3 passed, 1 error in 2s"],
+            ("3 passed, 1 files left out without h5py", False),
+        ),
+        (
+            ["E   ImportError: cannot import name", "ERROR tests/a.py", "3 passed, 1 error in 2s"],
+            ("3 passed, 1 errors", True),
+        ),
+        (
+            ["E   ValueError: x", "ERROR tests/a.py::test_a - x", "3 passed, 1 error in 2s"],
+            ("3 passed, 1 errors", True),
+        ),
+        (["Killed"], ("pytest gave no counts", True)),
+        ([], ("pytest gave no counts", True)),
+    ],
+)
+def test_tests_that_lack_a_package_are_left_out_and_others_that_fail_are_told(
+    told: list[str], expected: tuple[str, bool]
+) -> None:
+    assert trainer_tests.outcome(told) == expected
 
 
 PARTS = {
