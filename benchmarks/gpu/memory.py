@@ -21,7 +21,6 @@ from trainer.clock import Laps
 from trainer.compute import Compute
 
 ROOT = Path(__file__).parents[2]
-_LONGEST_SECONDS = 60
 _SENTENCE = " the memory of "
 
 
@@ -32,33 +31,33 @@ class Sizes:
     share: int = 65_536
     cases: tuple[str, ...] = tuple(CASES)
     seconds: float = 150
+    case_seconds: float = 60
+    """After which a case is ended."""
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """The cases, one after the other, and how the shares were cut."""
     budget, found = Budget(sizes.seconds), []
     for name in sizes.cases:
-        found.append(
-            _run(name) if budget.left else {"case": name, "said": "left out, as the time is spent", "ok": False}
-        )
+        left_out = {"case": name, "said": "left out, as the time is spent", "ok": False}
+        found.append(_run(name, sizes.case_seconds) if budget.left else left_out)
         say(f"{name}: {'' if found[-1]['ok'] else 'WRONG: '}{found[-1]['said']}")
     if device.type == "cuda":
         found.append(_in_pieces(device, sizes.share))
         say(f"{found[-1]['case']}: {found[-1]['said']}")
     wrong = [each["case"] for each in found if not each["ok"]]
-    said = f"{len(found) - len(wrong)} of {len(found)} as they should be" + (
-        f", not: {', '.join(wrong)}" if wrong else ""
-    )
+    said = f"{len(found) - len(wrong)} of {len(found)} as they should be"
+    said += f", not: {', '.join(wrong)}" if wrong else ""
     return Outcome(said=said, figures={"cases": found}, failed=bool(wrong))
 
 
-def _run(name: str) -> dict[str, Any]:
+def _run(name: str, seconds: float) -> dict[str, Any]:
     """One case: what it said last, and whether it did as it should."""
     command = [sys.executable, "-m", "benchmarks.gpu.full", name]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_LONGEST_SECONDS, check=False)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return {"case": name, "said": f"not done in {_LONGEST_SECONDS} seconds", "ok": False}
+        return {"case": name, "said": f"not done in {seconds:g} seconds", "ok": False}
     lines = done.stderr.strip().splitlines()
     told = next((line for line in lines if line.startswith("trainer: ")), lines[-1] if lines else "")
     if done.returncode == 0:

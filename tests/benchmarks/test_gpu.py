@@ -79,7 +79,7 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
 
 @pytest.mark.slow
 def test_a_run_without_memory_says_so_wherever_that_is() -> None:
-    found = memory.measure(CPU, memory.Sizes())
+    found = memory.measure(CPU, memory.Sizes(seconds=3600, case_seconds=600))
     assert not found.failed
     assert [case["status"] for case in found.figures["cases"]] == [1] * len(full.CASES)
 
