@@ -36,7 +36,7 @@ class Sizes:
     most_steps: int = 400
     batches: tuple[int, ...] = (256, 1024, 4096, 16_384, 65_536)
     runs: int = 3
-    seconds: float = 330
+    seconds: float = 300
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
