@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-all lint bench clean
+.PHONY: help setup demo test test-slow test-all lint bench gpu clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -51,6 +51,9 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
+
+gpu: ## check and measure on this machine's GPU, without setup; PARTS="tests nccl": some parts of it alone
+	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
 clean: ## remove what setup and the tests made
 	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

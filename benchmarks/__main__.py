@@ -8,43 +8,22 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from statistics import median
 from types import ModuleType
 
-from benchmarks import (
-    balance,
-    choices,
-    growth,
-    hdf5,
-    large_batch,
-    link,
-    prediction,
-    preprocess,
-    quality,
-    reading,
-    streaming,
-    training,
-)
 from benchmarks.record import KEPT, OWN, Log
 from bootstrap.errors import ShoalError
 from corpus.errors import DataError
 from trainer.errors import TrainingError
 
-TABLES = {"hdf5": hdf5, "streaming": streaming}
-"""Each a module with WHAT, FIGURES and measure(run), which returns the figures of every case."""
-PROGRAMS = {
-    "balance": balance,
-    "quality": quality,
-    "choices": choices,
-    "training": training,
-    "reading": reading,
-    "link": link,
-    "large_batch": large_batch,
-    "preprocess": preprocess,
-    "growth": growth,
-    "prediction": prediction,
-}
-"""Each a module with main(arguments), which has options of its own."""
+TABLES = ("hdf5", "streaming")
+"""Modules of this package with WHAT, FIGURES and measure(run), which returns the figures of every case."""
+PROGRAMS = (
+    *("balance", "quality", "choices", "training", "reading", "link", "large_batch", "preprocess", "growth"),
+    *("prediction", "gpu"),
+)
+"""Modules with main(arguments), which have options of their own."""
 FOR_ROOT = ("link",)
 _KEEP = "--keep"
 
@@ -55,7 +34,7 @@ def main(arguments: Sequence[str]) -> None:
         Log.folder = KEPT
         arguments = [argument for argument in arguments if argument != _KEEP]
     if arguments and arguments[0] in PROGRAMS:
-        PROGRAMS[arguments[0]].main(arguments[1:])
+        _module(arguments[0]).main(arguments[1:])
         return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -67,13 +46,18 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--runs", type=int, default=3, help="repeats (default: %(default)s)")
     options = parser.parse_args(arguments)
     for name in options.names or TABLES:
-        _tabulate(name, TABLES[name], options.runs)
+        _tabulate(name, _module(name), options.runs)
     if not options.names:
-        for name, program in PROGRAMS.items():
+        for name in PROGRAMS:
             if name in FOR_ROOT and os.geteuid() != 0:
                 sys.stderr.write(f"{name}: left out, as it needs root\n")
             else:
-                program.main([])
+                _module(name).main([])
+
+
+def _module(name: str) -> ModuleType:
+    """Imported when it is run: none must need what only another one does."""
+    return import_module(f"benchmarks.{name}")
 
 
 def _tabulate(name: str, benchmark: ModuleType, repeats: int) -> None:

@@ -1,36 +1,40 @@
 """What a benchmark leaves: its record as JSON, and what it printed as a log.
 
 A figure without its machine, versions and command is none, so every record names them. The easy mistake is to write
-over the records that the documents quote: those are replaced by `--keep` alone.
+over the records that the documents quote: those are replaced by `--keep` alone. Nothing but Python's own library is
+imported here, as a benchmark may run where there is little else.
 """
 
 import json
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import psutil
-from tabulate import tabulate
-
-from benchmarks.meter import Usage
+if TYPE_CHECKING:
+    from benchmarks.meter import Usage
 
 KEPT = Path(__file__).parent / "results"
 """The records that the documents quote."""
 OWN = Path("results") / "benchmarks"
 """Where those of any other run go, in the working directory."""
 
-_PACKAGES = ("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "fasttext-community")
+_PACKAGES = (
+    *("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "triton"),
+    "fasttext-community",
+)
 
 
 def machine() -> dict[str, Any]:
-    """This machine, in what matters for a benchmark."""
+    """This machine, in what matters for a benchmark; its GPUs where the benchmark computes by torch."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -41,9 +45,49 @@ def machine() -> dict[str, Any]:
     return {
         "cores": os.cpu_count(),
         "processor": processor,
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "kernel": platform.release(),
+        **_gpus(),
     }
+
+
+def _gpus() -> dict[str, Any]:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return {}
+    return {
+        "gpus": _told_by_the_driver(),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+    }
+
+
+def _told_by_the_driver() -> list[str]:
+    """Of each GPU its name, memory and driver; torch would take some of its memory to tell them."""
+    command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return ["unknown, as nvidia-smi does not answer"]
+
+
+def _versions() -> dict[str, str]:
+    """Of those packages that are there."""
+    found = {}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown has it."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    lines = [headers, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
 
 
 class Log:
@@ -67,7 +111,7 @@ class Log:
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table as Markdown has it."""
-        self.say("\n" + tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True) + "\n")
+        self.say("\n" + table(headers, rows) + "\n")
 
     def keep(self, record: dict[str, Any]) -> None:
         """Write the record, with what every record has, to NAME.json beside the log."""
@@ -76,12 +120,12 @@ class Log:
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": machine(),
             "python": platform.python_version(),
-            "packages": {name: version(name) for name in _PACKAGES},
+            "packages": _versions(),
         }
         (self.folder / f"{self._name}.json").write_text(json.dumps({**about, **record}, indent=1) + "\n")
 
 
-def figures(megabytes: float, usages: Sequence[Usage]) -> list[str]:
+def figures(megabytes: float, usages: "Sequence[Usage]") -> list[str]:
     """Medians of some runs as cells: MB a CPU-second, seconds, and the peaks of memory in MB."""
     cpu, wall, process, tree = (
         median(getattr(usage, name) for usage in usages) for name in ("cpu", "wall", "peak_process", "peak_tree")

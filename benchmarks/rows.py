@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.generator import write_reviews
 from corpus.dataset import ARRAYS, Dataset, Rows, Split, write_dataset
 from corpus.settings import Settings
@@ -13,7 +14,6 @@ from jobs.pipeline import preprocess
 from jobs.sources import Inputs
 from trainer.data import VALIDATION_SHARE
 
-ROW_LENGTH, VOCABULARY = 100, 10_000
 _BLOCK = 1_000_000
 
 
@@ -60,7 +60,7 @@ def write_parts(
 
 def _rows(count: int) -> Rows:
     generator = np.random.default_rng(0)
-    lengths = np.minimum(1 + generator.lognormal(3.4, 0.9, count), ROW_LENGTH).astype(np.uint16)
+    lengths = row_lengths(generator, count)
     tokens = np.zeros((count, ROW_LENGTH), dtype=np.uint16)
     for start in range(0, count, _BLOCK):
         part = tokens[start : start + _BLOCK]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+READS = "corpus.dataset"  # what the trainer imports when it reads a dataset
 
 # Refuses to import what is not allowed, then imports what must work.
 IMPORTS = """
@@ -83,7 +84,7 @@ def imported(modules: Iterable[str], *, libraries: set[str], packages: set[str])
 
 def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> None:
     image = {"torch", "numpy"}
-    modules = ("trainer.__main__", "trainer.loop", "trainer.predict", "trainer.models.lstm", "trainer.launch")
+    modules = ("trainer.__main__", "trainer.loop", "trainer.predict", "trainer.models.lstm", "trainer.launch", READS)
     assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"corpus", "trainer"})
 
 
@@ -97,7 +98,7 @@ def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:
 @pytest.mark.parametrize(("kind", "missing"), [("gpu", "h5py"), ("emr", "mrjob")])
 def test_a_library_that_a_list_lacks_would_be_noticed(kind: str, missing: str) -> None:
     modules, packages = {
-        "gpu": (("trainer.loop",), {"corpus", "trainer"}),
+        "gpu": (("trainer.loop", READS), {"corpus", "trainer"}),
         "emr": (("jobs.encode",), {"corpus", "jobs"}),
     }[kind]
     with pytest.raises(AssertionError, match=f"{missing} is not on this node"):

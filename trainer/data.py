@@ -1,9 +1,12 @@
 """The dataset as the ranks use it: training, validation and test rows, and batches of them.
 
 Every rank has all training rows, in its memory or on its machine's disk: any rank can then take any part of any global
-batch. The first twentieth of the training rows is the validation part, kept out of training, to show
-after each epoch how a run does on what it has not seen; whoever chooses settings chooses by it.
+batch. The first twentieth of the training rows is the validation part, kept out of training, to show after each epoch
+how a run does on what it has not seen; whoever chooses settings chooses by it. Where rows do not come from a file, no
+library for reading one is needed.
 """
+
+from __future__ import annotations
 
 import math
 import os
@@ -11,7 +14,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +22,8 @@ import torch
 from torch import Tensor
 
 from corpus.counted import plural
-from corpus.dataset import ARRAYS, SPLITS, Dataset, Split, open_dataset
-from corpus.dataset import Rows as Block
-from corpus.layout import LEAST_ROWS
+from corpus.layout import ARRAYS, LEAST_ROWS, SPLITS
+from corpus.layout import Rows as Block
 from corpus.private import private_folder
 from corpus.text import FIRST_WORD
 from trainer.dropout import Words
@@ -29,6 +31,9 @@ from trainer.errors import TrainingError
 from trainer.losses import Scale
 from trainer.mapped import map_rows
 from trainer.order import IntArray
+
+if TYPE_CHECKING:
+    from corpus.dataset import Dataset, Split
 
 VALIDATION_SHARE = 0.05
 
@@ -64,7 +69,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, part: slice) -> "Rows":
+    def __getitem__(self, part: slice) -> Rows:
         return Rows(
             tokens=self.tokens[part],
             lengths=self.lengths[part],
@@ -97,7 +102,7 @@ class Rows:
             keys=None if keys is None else there(keys[longest_first]),
         )
 
-    def on(self, device: torch.device) -> "Rows":
+    def on(self, device: torch.device) -> Rows:
         """These rows with their tokens on a device too, so that a batch need not travel there.
 
         Raises torch.OutOfMemoryError where they do not fit.
@@ -167,6 +172,8 @@ def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memo
     are free for this rank; `memory` or `device` (see `near`). Raises DataError for a file that is no dataset, and
     TrainingError for one that nothing can be learnt from: an empty split, one class only, ids beyond the vocabulary.
     """
+    from corpus.dataset import open_dataset
+
     with open_dataset(path) as dataset:
         for split in (dataset.train, dataset.test):
             if len(split) < LEAST_ROWS:

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from corpus.counted import plural
 from corpus.text import FIRST_WORD
-from trainer import checkpoint, drift, faults, models, precision, start
+from trainer import checkpoint, drift, faults, memory, models, precision, start
 from trainer.balance import balancer
 from trainer.claims import Claims, Counter, Plan
 from trainer.clock import ORDER, UPDATE, Activity, Clock, laps_of
@@ -52,7 +52,7 @@ _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "maj
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     clock = Clock()
-    with StopRequest() as stop:
+    with StopRequest() as stop, memory.needed(ranks.device):
         config = start.going_on(config, ranks)
         data = start.data(config, ranks)
         run = _Run(config, ranks, data, stop, clock)

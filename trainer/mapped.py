@@ -9,6 +9,8 @@ whole, and holds the rows of the digest that is its name: were a file believed, 
 of another dataset. Nothing is removed but files of these names.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import io
@@ -17,13 +19,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpus.dataset import ARRAYS, Dataset, Split
-from corpus.dataset import Rows as Block
 from corpus.errors import DataError, full_disk_said
-from corpus.layout import SPLITS, ArraysDigest, is_digest
+from corpus.layout import ARRAYS, SPLITS, ArraysDigest, is_digest
+from corpus.layout import Rows as Block
+
+if TYPE_CHECKING:
+    from corpus.dataset import Dataset, Split
 
 Arrays = dict[str, np.ndarray]
 Check = Callable[[str, Block], None]

@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from trainer import faults
 from trainer.errors import LostError
+from trainer.memory import is_full
 
 TIMEOUT = timedelta(minutes=10)
 """Without a sign of life from a peer for so long, a collective fails. Rank 0 may take this long to write a
@@ -51,7 +52,7 @@ def needed(where: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError) or str(error).startswith("CUDA error"):
+        if is_full(error) or str(error).startswith("CUDA error"):
             raise  # nobody else's
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         what, then = f"{faults.who(dist.get_rank())} lost the other ranks", f" ({reason}); start again with --resume"

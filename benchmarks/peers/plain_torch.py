@@ -11,8 +11,11 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -20,7 +23,7 @@ from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from corpus.dataset import open_dataset
+from corpus.text import FIRST_WORD
 
 _WARM_UP = 5
 
@@ -28,7 +31,7 @@ _WARM_UP = 5
 class Plain(nn.Module):
     """The LSTM of Shoal's model of these settings, with the same pooling of its states, and a head of the same size."""
 
-    def __init__(self, words: int, asked: dict) -> None:
+    def __init__(self, words: int, asked: Mapping[str, Any]) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, asked["embedding"], padding_idx=0)
         self.lstm = nn.LSTM(asked["embedding"], asked["hidden"], asked["layers"], dropout=0.3 * (asked["layers"] > 1))
@@ -55,15 +58,34 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     cuda = torch.cuda.is_available()
     dist.init_process_group("nccl" if cuda else "gloo")
-    rank, size = dist.get_rank(), dist.get_world_size()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     torch.set_num_threads(asked["threads"])
+    from corpus.dataset import open_dataset
+
     with open_dataset(asked["data"]) as dataset:
         first = len(dataset.train) // 20  # those before are for validation
-        tokens = torch.from_numpy(dataset.train.tokens[first:].astype(np.int32)).to(device)
-        lengths = torch.from_numpy(dataset.train.lengths[first:].astype(np.int64)).to(device)
-        labels = torch.from_numpy(dataset.train.labels[first:].astype(np.float32)).to(device)
-        words = len(dataset.vocabulary) + 2
+        columns = [getattr(dataset.train, name)[first:] for name in ("tokens", "lengths", "labels")]
+        words = len(dataset.vocabulary) + FIRST_WORD
+    rate = train(asked, *columns, words=words, device=device)
+    if dist.get_rank() == 0:
+        print(json.dumps({"rate": rate}))  # noqa: T201
+    dist.destroy_process_group()
+
+
+def train(
+    asked: Mapping[str, Any],
+    tokens: npt.NDArray[Any],
+    lengths: npt.NDArray[Any],
+    labels: npt.NDArray[Any],
+    *,
+    words: int,
+    device: torch.device,
+) -> float:
+    """Train on rows (N, L) of N labels as one of the ranks; returns the rows a second of all ranks."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    own = torch.from_numpy(tokens.astype(np.int32)).to(device)
+    own_lengths = torch.from_numpy(lengths.astype(np.int64)).to(device)
+    own_labels = torch.from_numpy(labels.astype(np.float32)).to(device)
     model = DistributedDataParallel(Plain(words, asked).to(device))
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     precision = getattr(torch, asked["precision"])
@@ -71,25 +93,23 @@ def main() -> None:
     share, seen, start = asked["global_batch"] // size, 0, 0.0
     steps = 0
     for _ in range(asked["epochs"]):
-        order = torch.randperm(len(labels), generator=generator).to(device)
-        for begin in range(0, len(labels) - asked["global_batch"] + 1, asked["global_batch"]):
+        order = torch.randperm(len(own_labels), generator=generator).to(device)
+        for begin in range(0, len(own_labels) - asked["global_batch"] + 1, asked["global_batch"]):
             if steps == _WARM_UP:
                 _finish(device)
                 start, seen = time.perf_counter(), 0
             numbers = order[begin + rank * share : begin + (rank + 1) * share]
-            long = lengths[numbers]
+            long = own_lengths[numbers]
             with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-                logits = model(tokens[numbers][:, : int(long.max())], long)
-            loss = F.binary_cross_entropy_with_logits(logits.float(), labels[numbers])
+                logits = model(own[numbers][:, : int(long.max())], long)
+            loss = F.binary_cross_entropy_with_logits(logits.float(), own_labels[numbers])
             loss.backward()
             optimiser.step()
             optimiser.zero_grad()
             seen += share * size
             steps += 1
     _finish(device)
-    if rank == 0:
-        print(json.dumps({"rate": seen / (time.perf_counter() - start)}))  # noqa: T201
-    dist.destroy_process_group()
+    return seen / (time.perf_counter() - start)
 
 
 def _finish(device: torch.device) -> None:

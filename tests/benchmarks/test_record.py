@@ -1,6 +1,7 @@
 """Where benchmarks leave their records."""
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(record.Log, "folder", record.OWN)
     monkeypatch.setattr(record, "_PACKAGES", ())
     none = SimpleNamespace(WHAT="nothing", FIGURES=("s",), measure=lambda run: {"case": {"s": float(run)}})
-    monkeypatch.setattr(command, "TABLES", {"none": none})
+    monkeypatch.setitem(sys.modules, "benchmarks.none", none)
+    monkeypatch.setattr(command, "TABLES", ("none",))
     return folder
 
 
@@ -34,3 +36,48 @@ def test_a_run_that_is_to_be_kept_replaces_them(kept: Path) -> None:
     command.main(["none", "--keep"])
     assert {path.name for path in kept.iterdir()} == {"none.json", "none.log"}
     assert not Path("results").exists()
+
+
+def test_a_table_is_one_that_markdown_reads() -> None:
+    assert record.table(["case", "ms"], [["a", "12.5"], ["another", ""]]).splitlines() == [
+        "| case    | ms   |",
+        "| ------- | ---- |",
+        "| a       | 12.5 |",
+        "| another |      |",
+    ]
+
+
+def test_a_record_names_the_versions_of_those_packages_that_are_there(kept: Path, monkeypatch) -> None:
+    monkeypatch.setattr(record, "_PACKAGES", ("numpy", "no-such-package"))
+    command.main(["none"])
+    assert list(json.loads(Path("results/benchmarks/none.json").read_text())["packages"]) == ["numpy"]
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A torch that finds a GPU; returns the folder in which programs are found."""
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_available=lambda: True, nccl=SimpleNamespace(version=lambda: (2, 28, 9))),
+        version=SimpleNamespace(cuda="13.0"),
+        backends=SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 91002)),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_a_record_names_the_gpus_of_a_benchmark_that_computes_by_torch(gpu: Path) -> None:
+    (gpu / "nvidia-smi").write_text("#!/bin/sh\necho 'Some GPU, 81559 MiB, 580.1'\n")
+    (gpu / "nvidia-smi").chmod(0o755)
+    told = record.machine()
+    assert told["gpus"] == ["Some GPU, 81559 MiB, 580.1"]
+    assert (told["cuda"], told["cudnn"], told["nccl"]) == ("13.0", 91002, "2.28.9")
+
+
+def test_a_driver_that_does_not_answer_keeps_no_record_back(gpu: Path) -> None:
+    assert record.machine()["gpus"] == ["unknown, as nvidia-smi does not answer"]
+
+
+def test_a_record_names_no_gpu_of_a_benchmark_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert "gpus" not in record.machine()

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import h5py
 import pytest
+import torch
+import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, loop, ranks
+from trainer import checkpoint, exchange, loop, optimise, ranks
 from trainer.__main__ import main
 from trainer.claims import Plan
 
@@ -97,6 +99,45 @@ def test_ranks_that_were_told_other_things(
     assert process.returncode == 1
     assert errors.count(sentence) == 1
     assert not Path("out/record.jsonl").exists()
+
+
+FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
+FULL_FOR_NCCL = dist.DistBackendError("NCCL error in: NCCLUtils.cpp:94\nCuda failure 2 'out of memory'")
+FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "error", "where"),
+    [
+        (optimise.Optimiser, "__init__", FULL, ""),
+        (dist, "broadcast", FULL_FOR_NCCL, ""),
+        (exchange.Exchange, "reduce", FULL, " at step 1"),
+        (exchange.Exchange, "reduce", FULL_FOR_NCCL, " at step 1"),
+        (optimise.Optimiser, "step", FULL, ""),  # which measures its own rate first
+        (Plan, "own", FULL_FOR_CUBLAS, " at step 1"),
+    ],
+)
+def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
+    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, owner, name: str, error, where: str
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise type(error)(*error.args)
+
+    monkeypatch.setattr(owner, name, full)
+    sentence = f"trainer: rank 0: the memory of cpu is full{where}; take a smaller model, or --rows-in memory, or end"
+    refused(said, sentence, "--data", dataset, "--output", tmp_path)
+
+
+def test_another_error_of_the_gpu_is_not_taken_for_a_full_memory(
+    said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
+) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(exchange.Exchange, "reduce", broken)
+    status, errors = said("--data", dataset, "--output", tmp_path)
+    assert status == 1
+    assert "rank 0 failed by RuntimeError (CUDA error: an illegal memory access was encountered) at step 1" in errors
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step(said, dataset: Path, tmp_path: Path) -> None:

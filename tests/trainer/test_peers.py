@@ -61,6 +61,12 @@ def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> Non
         raise error
 
 
+@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, dist.DistBackendError, RuntimeError])
+def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
+    with join(1), pytest.raises(kind, match="out of memory"), needed("at step 5"):
+        raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
+
+
 def test_the_rank_that_is_left_says_so_and_ends(launch, dataset: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])

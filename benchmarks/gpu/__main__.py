@@ -1,0 +1,40 @@
+"""`python -m benchmarks.gpu MODULE FILE`: one part, in this process; FILE gets its outcome."""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import traceback
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.gpu import absent
+
+_SET_PARENT_DEATH_SIGNAL = 1
+
+
+def main() -> int:
+    """Measure on the GPU, or on the CPU where there is none; exit status 1 where that failed."""
+    module, told = sys.argv[1:]
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # nobody would wait for this part
+    absent.stand_in()
+    import torch
+
+    part = import_module(f"benchmarks.gpu.{module}")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    outcome = part.measure(device, part.Sizes())
+    Path(told).write_text(json.dumps(asdict(outcome)))
+    return int(outcome.failed)
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # the ordinary way out waits for collectives that may never end

@@ -1,0 +1,39 @@
+"""What stands in for libraries of the trainer that change nothing of what it computes, where they are absent."""
+
+import sys
+from types import ModuleType, TracebackType
+from typing import Any, Self, TextIO
+
+
+class Bar:
+    """A progress bar that shows nothing, for tqdm."""
+
+    def __init__(self, **_how: Any) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, _rows: int) -> None:
+        """Nothing to show."""
+
+    def set_postfix_str(self, _text: str) -> None:
+        """Nothing to show."""
+
+    @staticmethod
+    def write(text: str, *, file: TextIO) -> None:
+        """Say a sentence."""
+        file.write(f"{text}\n")
+
+
+def stand_in() -> None:
+    """Let what is imported from now on find a tqdm."""
+    try:
+        import tqdm  # noqa: F401
+    except ImportError:
+        module = ModuleType("tqdm")
+        module.tqdm = Bar  # type: ignore[attr-defined]
+        sys.modules["tqdm"] = module

@@ -1,0 +1,190 @@
+"""Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's tests, where pytest is.
+
+The easy mistake is to hold float32 against float32, and to find the sum of two errors: what a GPU computes is held
+against 64 bits of a CPU.
+"""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from benchmarks.gpu import trainer_tests
+from benchmarks.gpu.part import SETTINGS, Outcome, deviation, say
+from benchmarks.gpu.rows import VOCABULARY, make_rows
+from benchmarks.gpu.training import alone
+from benchmarks.record import table
+from corpus.text import FIRST_WORD
+from trainer import dropout, models
+from trainer.clock import Laps
+from trainer.compute import Compute
+from trainer.config import TrainConfig
+from trainer.data import Rows
+from trainer.evaluate import evaluate
+from trainer.losses import Loss, Scale
+from trainer.models.classifier import Classifier
+from trainer.optimise import Optimiser
+from trainer.order import IntArray
+from trainer.precision import NAMES, capability, choose
+from trainer.threads import Threads
+
+LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
+BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}
+"""Of ‖found - expected‖ ÷ ‖expected‖, over all gradients together."""
+
+_CPU = torch.device("cpu")
+_HOLDS = 7  # the rows are computed in pieces of about a seventh
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is computed."""
+
+    rows: int = 2048
+    pytest_seconds: int = 200
+    """0: without the trainer's tests."""
+
+
+class Check(NamedTuple):
+    """What was compared, how far it is off, and how far it may be."""
+
+    what: str
+    found: float
+    bound: float
+
+    @property
+    def holds(self) -> bool:
+        return self.found <= self.bound  # which no number that is none does
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """All checks, and the trainer's tests."""
+    with alone(device):
+        found = [*_gradients(device, sizes), *_masks(device), *_resident(device), *_evaluation(device, sizes)]
+        found += _updates(device)
+    rows = [[each.what, f"{each.found:.1e}", f"{each.bound:.0e}", "" if each.holds else "FAILED"] for each in found]
+    say(table(["check", "deviation", "bound", ""], rows))
+    wrong = [each.what for each in found if not each.holds]
+    said = f"{len(found) - len(wrong)} of {len(found)} checks hold" + (f", not: {'; '.join(wrong)}" if wrong else "")
+    tests, failed = trainer_tests.run(sizes.pytest_seconds) if sizes.pytest_seconds else ("left out", False)
+    return Outcome(
+        said=f"{said}; the trainer's tests: {tests}",
+        figures={"checks": [each._asdict() for each in found], "tests": tests},
+        failed=bool(wrong) or failed,
+    )
+
+
+def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float32) -> Classifier:
+    """One of SETTINGS' models, with the same weights and masks on any device."""
+    config = TrainConfig(data=Path(), output=Path(), **SETTINGS[name])
+    torch.manual_seed(0)
+    return models.build("lstm", config.model_settings(words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
+        device, dtype
+    )
+
+
+def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
+    """Of one batch; of shares of it; and of pieces, as it does not fit into memory."""
+    rows = make_rows(sizes.rows, _CPU)
+    whole = np.arange(sizes.rows)
+    near = rows.on(device) if device.type == "cuda" else rows
+    for name in SETTINGS:
+        exact = _gradient(new_model(name, _CPU, torch.float64), rows, [whole])
+        for precision in dict.fromkeys(("float32", choose("auto", [capability(device)]))):
+            model, bound = new_model(name, device), BOUNDS[precision]
+            model.precision = NAMES[precision]
+            yield Check(f"gradients, {name}, {precision}", deviation(_gradient(model, near, [whole]), exact), bound)
+            shares = np.split(whole, [sizes.rows // 9, sizes.rows // 9 + 1, sizes.rows // 2])
+            found = _gradient(model, near, shares)
+            yield Check(f"gradients of unequal shares, {name}, {precision}", deviation(found, exact), bound)
+            model.register_forward_pre_hook(_full_above(sizes.rows // _HOLDS))
+            found = _gradient(model, near, [whole])
+            yield Check(f"gradients in pieces, {name}, {precision}", deviation(found, exact), bound)
+
+
+def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
+    """All gradients in one: the sum over these shares of a global batch."""
+    model.zero_grad()
+    laps = Laps()
+    compute = Compute(model, rows, loss=LOSS, device=model.embedding.weight.device, laps=laps)
+    found = []
+    for numbers in shares:
+        laps.begin(len(numbers))
+        model.zero_grad()
+        compute(numbers, sum(map(len, shares)), 3)
+        found.append(torch.cat([each.grad.flatten().double() for each in model.parameters() if each.grad is not None]))
+    return torch.stack(found).sum(0)
+
+
+def _full_above(holds: int) -> Any:
+    """A hook of a model whose memory is full with more rows than this."""
+
+    def look(_model: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        if len(inputs[0]) > holds:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    return look
+
+
+def _masks(device: torch.device) -> Iterator[Check]:
+    torch.manual_seed(0)
+    places, values = dropout.Dropout(0.5, 64), torch.rand(9, 300, 64)
+    keys = torch.from_numpy(dropout.keys(1, 2, np.arange(300)))
+    expected = torch.stack([places(values, keys), places.at_each_time(values, keys)])
+    places, values, keys = places.to(device), values.to(device), keys.to(device)
+    found = torch.stack([places(values, keys), places.at_each_time(values, keys)]).cpu()
+    yield Check("masks of dropout", float((found != expected).sum()), 0)
+
+
+def _resident(device: torch.device) -> Iterator[Check]:
+    generator = np.random.default_rng(0)
+    for kind in (np.uint16, np.uint32):
+        tokens = generator.integers(0, np.iinfo(kind).max // (1 if kind is np.uint16 else 2), (500, 9)).astype(kind)
+        labels = np.zeros(500, np.uint8)
+        lengths = generator.integers(1, 10, 500).astype(np.uint16)
+        rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+        numbers = generator.permutation(500)[:200]
+        expected, found = rows.batch(numbers, _CPU).tokens, rows.on(device).batch(numbers, device).tokens.cpu()
+        yield Check(f"rows that are there, {np.dtype(kind)}", float((found != expected).sum()), 0)
+
+
+def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
+    rows = make_rows(sizes.rows, _CPU, seed=1)
+    for name in SETTINGS:
+        told = [
+            evaluate(
+                new_model(name, where),
+                on,
+                split=np.array([len(rows)]),
+                loss=LOSS,
+                threads=Threads(1),
+                stop=lambda: False,
+            )
+            for where, on in ((_CPU, rows), (device, replace(rows, resident=rows.on(device).resident)))
+        ]
+        assert told[0] is not None
+        assert told[1] is not None
+        (expected, matrix), (found, other) = told[0], told[1]
+        yield Check(f"evaluation, {name}: loss", abs(found - expected) / expected, BOUNDS["float32"])
+        moved = sum(abs(vars(matrix)[kind] - vars(other)[kind]) for kind in vars(matrix)) / 2
+        yield Check(f"evaluation, {name}: rows called otherwise", moved / len(rows), 1e-3)
+
+
+def _updates(device: torch.device) -> Iterator[Check]:
+    """Three steps of each optimiser with the same gradients."""
+    for kind in ("adam", "sgd"):
+        weights = []
+        for where in (_CPU, device):
+            model = copy.deepcopy(new_model("default", _CPU)).to(where)
+            optimiser = Optimiser(model, TrainConfig(data=Path(), output=Path(), optimiser=kind))
+            generator = torch.Generator().manual_seed(0)
+            for _ in range(3):
+                for each in model.parameters():
+                    each.grad = torch.randn(each.shape, generator=generator).to(where)
+                optimiser.step(0.01)
+            weights.append(torch.cat([each.detach().flatten().cpu() for each in model.parameters()]))
+        yield Check(f"steps of {kind}", deviation(weights[1], weights[0]), 1e-6)

@@ -1,0 +1,156 @@
+"""The reference's training, ten epochs of 21.3 million rows: for some seconds at each global batch, or to its end.
+
+What is projected is training and judging, each at its measured rate. The easy mistake is to trust phases that are
+measured where the GPU waits for the host: the kernels of some steps, listed one by one, say what it really does.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.checks import LOSS, new_model
+from benchmarks.gpu.part import Outcome, finish, say
+from benchmarks.gpu.rows import make_data, make_rows
+from benchmarks.gpu.training import alone, trained
+from benchmarks.record import table
+from trainer.clock import Laps
+from trainer.compute import Compute
+from trainer.config import TrainConfig
+from trainer.data import Data, near
+from trainer.dropout import Words
+from trainer.evaluate import evaluate
+from trainer.optimise import Optimiser
+from trainer.precision import NAMES, capability, choose
+from trainer.ranks import Ranks
+from trainer.threads import Threads
+
+EPOCHS = 10
+GOALS = {"3 minutes": 180, "1 minute": 60}
+_PROFILED_STEPS, _KERNELS = 5, 16
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is trained: `rows` to learn from, beside those that are judged after each epoch, as a dataset has them."""
+
+    rows: int = 21_300_000
+    validation: int = 1_120_000
+    test: int = 2_370_000
+    batches: tuple[int, ...] = (16_384, 65_536)
+    seconds: float = 75
+    """Of training at each global batch."""
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """A stretch of the run at each global batch, its phases, and what all of it would take."""
+    start = perf_counter()
+    rows = make_rows(sizes.rows + sizes.validation + sizes.test, device)
+    say(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
+    data = make_data(rows, validation=sizes.validation, test=sizes.test)
+    with alone(device) as ranks:
+        judged = _judging_seconds(data, device)
+        say(f"judging {sizes.validation + sizes.test:,} rows takes {judged:.2f} s")
+        found = [_stretch(data, ranks, batch, judged, sizes) for batch in sizes.batches]
+        kernels = {batch: _kernels(data, device, batch) for batch in sizes.batches}
+    best = min(found, key=lambda each: float(each["projected"]))
+    reached = [name for name, seconds in GOALS.items() if best["projected"] <= seconds]
+    said = (
+        f"{best['projected'] / 60:.1f} minutes for all, by {best['epochs']:.2f} epochs, {best['batch']:,} rows a step; "
+        f"goals reached: {', '.join(reached) or 'none'}"
+    )
+    return Outcome(said=said, figures={"stretches": found, "judging": judged, "kernels": kernels})
+
+
+def _judging_seconds(data: Data, device: torch.device) -> float:
+    model = new_model("default", device)
+    model.precision = NAMES[choose("auto", [capability(device)])]
+    start = perf_counter()
+    for rows in (data.validation, data.test):
+        evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
+    return perf_counter() - start
+
+
+def _stretch(data: Data, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
+    """Some seconds of the run, ended as Ctrl-C would end it."""
+    with _asked_to_stop(sizes.seconds):
+        summary = trained(data, ranks, global_batch=batch, epochs=EPOCHS)
+    steps, (phases,) = summary["steps"], summary["profile"]
+    rate = summary["samples_per_second"]
+    projected = EPOCHS * (sizes.rows / rate + judged)
+    milliseconds = {phase: 1000 * seconds / steps for phase, seconds in phases.items()}
+    of_step = 1000 * summary["seconds"] / steps
+    say(f"\nglobal batch {batch:,}: {rate:,.0f} rows/s, {steps} steps of {of_step:.2f} ms; {projected:.0f} s for all")
+    cells = [[phase, f"{ms:.3f}", f"{ms / of_step:.0%}"] for phase, ms in milliseconds.items()]
+    say(table(["phase", "ms a step", "of a step"], cells))
+    return {
+        "batch": batch,
+        "rate": rate,
+        "steps": steps,
+        "epochs": summary["rows_seen"] / sizes.rows,
+        "projected": projected,
+        "milliseconds": milliseconds,
+        "summary": summary,
+    }
+
+
+@contextmanager
+def _asked_to_stop(seconds: float) -> Iterator[None]:
+    """Ask this process to stop after so many seconds, should it still train by then."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # when the run is over already
+    timer = Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _kernels(data: Data, device: torch.device, batch: int) -> list[dict[str, Any]]:
+    """What the device does in a step, the longest first: name, milliseconds a step, and how often."""
+    model = new_model("default", device)
+    model.precision = NAMES[choose("auto", [capability(device)])]
+    laps, rows = Laps(), near(data.training[: 2 * batch], device, rows_in="auto")
+    config = TrainConfig(data=Path(), output=Path())
+    words = Words(config.word_dropout, data.row_length, config.seed)
+    compute = Compute(model, rows, loss=LOSS, device=device, words=words, laps=laps)
+    optimiser, size = Optimiser(model, config), len(rows)
+    numbers = np.random.default_rng(0).permutation(size)[:batch]
+
+    def step() -> None:
+        optimiser.clear()
+        laps.begin(len(numbers))
+        compute(numbers, len(numbers), 0)
+        optimiser.step(1e-3)
+
+    for _ in range(3):
+        step()
+    finish(device)
+    kind = torch.profiler.ProfilerActivity.CUDA if device.type == "cuda" else torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[kind]) as profile:
+        for _ in range(_PROFILED_STEPS):
+            step()
+        finish(device)
+    taken = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
+    events = sorted(profile.key_averages(), key=lambda event: -getattr(event, taken))[:_KERNELS]
+    found = [
+        {
+            "name": event.key,
+            "ms": getattr(event, taken) / 1000 / _PROFILED_STEPS,
+            "times": event.count / _PROFILED_STEPS,
+        }
+        for event in events
+    ]
+    say(f"\nwhat a step of {batch:,} rows is made of")
+    say(table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found]))
+    return found

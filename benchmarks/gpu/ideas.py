@@ -1,0 +1,282 @@
+"""What may be worth building, each idea beside the present way: the same outcome first, then milliseconds.
+
+The easy mistake is to measure an idea without what it lacks: a table of gates by word cannot carry dropout that differs
+by row, so it stands beside gates that are computed for every word of every text.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from itertools import count, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from benchmarks.gpu.checks import LOSS, new_model
+from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, say
+from benchmarks.gpu.rows import make_rows
+from benchmarks.record import table
+from trainer import dropout
+from trainer.balance import deal
+from trainer.config import TrainConfig
+from trainer.data import Batch, Rows
+from trainer.models.classifier import Classifier
+from trainer.optimise import Optimiser
+from trainer.order import Order
+from trainer.precision import loss_scale
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured."""
+
+    batches: tuple[int, ...] = (1024, 16_384, 65_536)
+    widths: tuple[int, ...] = (25, 50, 100)
+    rows: int = 1_000_000
+    repeats: int = 10
+    seconds: float = 190
+
+
+class Found(NamedTuple):
+    """An idea in one case: milliseconds of both ways, how far its outcome is off, and how far it may be."""
+
+    idea: str
+    case: str
+    present: float
+    instead: float
+    off: float
+    bound: float
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """Every idea; one that fails says why, and the others go on."""
+    budget, found, failed = Budget(sizes.seconds), [], []
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False  # as in the trainer's ranks
+    rows = make_rows(sizes.rows, device)
+    near = rows.on(device)
+    for (name, idea), batch in product(IDEAS.items(), sizes.batches):
+        if name in failed or not budget.left:
+            continue
+        try:
+            for each in idea(near, device, batch, sizes):
+                found.append(each)
+                off = f"off by {each.off:.1e}" + ("" if each.off <= each.bound else ", WRONG")
+                say(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} so, {off}")
+        except Exception as error:
+            failed.append(name)
+            say(f"{name} failed: {type(error).__name__}: {error}")
+    wrong = [f"{each.idea}, {each.case}" for each in found if not each.off <= each.bound]
+    cells = [[e.idea, e.case, f"{e.present:.3f}", f"{e.instead:.3f}", f"{e.off:.0e}"] for e in found]
+    say("\n" + table(["idea", "case", "ms now", "ms so", "off by"], cells))
+    best = max(found, key=lambda each: each.present / each.instead)
+    said = f"{len(found)} cases; the best gain {best.present / best.instead:.2f}, {best.idea} ({best.case})"
+    for what, names in (("failed", failed), ("wrong", wrong)):
+        said += f"; {what}: {', '.join(names)}" if names else ""
+    return Outcome(said=said, figures={"found": [each._asdict() for each in found]}, failed=bool(failed or wrong))
+
+
+def order(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+    """Which rows come next, sorted by length, with their keys of dropout: found on the device, not on the host."""
+    lengths = torch.from_numpy(rows.lengths.astype(np.int64)).to(device)
+    shuffled = torch.randperm(len(rows), device=device)
+    own, steps = Order(rows=len(rows), global_batch=batch, seed=0), count()
+
+    def host() -> Any:
+        numbers = own.batch(0, next(steps) % (len(rows) // batch))
+        return _batch(rows, numbers[deal(rows.lengths[numbers], np.array([batch]), 0)], device)
+
+    def there(width: int | None) -> Any:
+        start = next(steps) % (len(rows) // batch) * batch
+        return _batch_there(rows, lengths, shuffled[start : start + batch], width)
+
+    numbers = np.random.default_rng(1).permutation(len(rows))[:batch]
+    expected, keys = _batch(rows, numbers, device)
+    tokens, found_keys = _batch_there(rows, lengths, torch.from_numpy(numbers).to(device), None)
+    off = float((tokens != expected.tokens).sum() + (found_keys != keys).sum())
+    now = milliseconds(host, device, repeats=sizes.repeats)
+    for case, width in (("", None), (", all columns, so that the host need not wait", rows.tokens.shape[1])):
+        instead = milliseconds(lambda width=width: there(width), device, repeats=sizes.repeats)
+        yield Found("order on the GPU", f"{batch:,}{case}", now, instead, off, 0)
+
+
+def _batch(rows: Rows, numbers: Any, device: torch.device) -> tuple[Batch, Tensor]:
+    batch = rows.batch(numbers, device, keys=dropout.keys(0, 1, numbers))
+    assert batch.keys is not None
+    return batch, batch.keys
+
+
+def _batch_there(rows: Rows, lengths: Tensor, numbers: Tensor, width: int | None) -> tuple[Tensor, Tensor]:
+    """Tokens and keys of these rows, the longest first; a width that is not given is asked for."""
+    assert rows.resident is not None
+    longest_first = torch.argsort(-lengths[numbers], stable=True)
+    numbers = numbers[longest_first]
+    width = width or int(lengths[numbers[0]])
+    return rows.resident[:, :width][numbers].int() & 0xFFFF, keys_there(0, 1, numbers)
+
+
+def keys_there(seed: int, step: int, numbers: Tensor) -> Tensor:
+    """What dropout.keys says, on a device: in int64, whose products wrap as those of uint64 do."""
+    start = int(np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0])
+    mixed = numbers * _signed(0x9E3779B97F4A7C15) + _signed(start)
+    mixed = (mixed ^ _shifted(mixed, 30)) * _signed(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ _shifted(mixed, 27)) * _signed(0x94D049BB133111EB)
+    return _shifted(mixed, 40) % dropout.POOL
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _shifted(numbers: Tensor, by: int) -> Tensor:
+    """Shifted to the right as unsigned numbers are."""
+    return (numbers >> by) & ((1 << (64 - by)) - 1)
+
+
+def halves(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+    """Word vectors in 16 bits from the table on, in place of 32 bits up to the LSTM."""
+    kind = torch.float16 if device.type == "cuda" else torch.bfloat16
+    some, keys = _batch(rows, np.arange(batch), device)
+    exact, now, so = (new_model("default", device) for _ in range(3))
+    now.precision = so.precision = torch.bfloat16  # as auto is
+    half = so.embedding
+    half.forward = lambda ids: F.embedding(ids, half.weight.to(kind), half.padding_idx)  # type: ignore[method-assign]
+    off = deviation(_gradient(so, some, keys), _gradient(exact, some, keys))
+    present, instead = (
+        milliseconds(partial(_backward, model, some, keys), device, repeats=sizes.repeats) for model in (now, so)
+    )
+    yield Found("vectors in 16 bits", f"{batch:,}", present, instead, off, 3e-2)
+
+
+def _backward(model: Classifier, batch: Batch, keys: Tensor) -> None:
+    for each in model.parameters():
+        each.grad = None
+    scale = loss_scale(model.precision, len(batch))
+    loss = LOSS.sum(model(batch.tokens, batch.lengths, keys), batch.labels, batch.ratings) / len(batch)
+    (loss * scale).backward()
+
+
+def _gradient(model: Classifier, batch: Batch, keys: Tensor) -> Tensor:
+    _backward(model, batch, keys)
+    scale = loss_scale(model.precision, len(batch))
+    return torch.cat([each.grad.flatten() / scale for each in model.parameters() if each.grad is not None])
+
+
+def recurrence(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+    """Embedding and LSTM in a kernel of our own (recurrence.py): gates by word, or for every word of a text."""
+    if device.type != "cuda" or find_spec("triton") is None:
+        say("a recurrence of our own: left out, as it needs a GPU and triton")
+        return
+    yield from recurrences(rows, device, batch, sizes.repeats)
+
+
+def recurrences(rows: Rows, device: torch.device, batch: int, repeats: int) -> Iterator[Found]:
+    """The same for one batch, exact and in tf32."""
+    from benchmarks.gpu.recurrence import Recurrence
+
+    some = rows.batch(np.arange(batch), device)
+    tokens, lengths = some.tokens.t().contiguous(), some.lengths.int()
+    torch.manual_seed(0)
+    embedding, lstm = torch.nn.Embedding(10_002, 64).to(device), torch.nn.LSTM(64, 32).to(device)
+    weights = [embedding.weight, *lstm.parameters()]
+    real = (torch.arange(len(tokens), device=device)[:, None] < lengths)[:, :, None]
+    upwards = torch.randn(*tokens.shape, 32, device=device) * real
+    index = torch.arange(tokens.numel(), device=device, dtype=torch.int32).view_as(tokens)
+
+    def gates(inputs: Tensor) -> Tensor:
+        return F.linear(inputs, lstm.weight_ih_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0)
+
+    def by_word(precision: str) -> Tensor:
+        return Recurrence.apply(gates(embedding.weight), tokens, lengths, lstm.weight_hh_l0, precision, False)
+
+    def by_place(precision: str) -> Tensor:
+        own = gates(embedding(tokens)).flatten(0, 1)
+        return Recurrence.apply(own, index, lengths, lstm.weight_hh_l0, precision, True)
+
+    def backward(states: Callable[[], Tensor]) -> None:
+        for each in weights:
+            each.grad = None
+        (states() * upwards).sum().backward()
+
+    def gradient(states: Callable[[], Tensor]) -> Tensor:
+        backward(states)
+        return torch.cat([each.grad.flatten() for each in weights if each.grad is not None])
+
+    def in_halves() -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16):
+            return lstm(embedding(tokens))[0].float()
+
+    exact = gradient(lambda: lstm(embedding(tokens))[0])
+    present = {
+        "ieee": milliseconds(lambda: backward(lambda: lstm(embedding(tokens))[0]), device, repeats=repeats),
+        "tf32": milliseconds(lambda: backward(in_halves), device, repeats=repeats),
+    }
+    for name, states in (("by word", by_word), ("by place", by_place)):
+        for precision, beside in (("ieee", "float32"), ("tf32", "16 bits")):
+            off = deviation(gradient(lambda states=states, how=precision: states(how)), exact)
+            instead = milliseconds(
+                lambda states=states, how=precision: backward(lambda: states(how)), device, repeats=repeats
+            )
+            case = f"{batch:,}, {name}, {precision} beside {beside}"
+            yield Found("a recurrence of our own", case, present[precision], instead, off, _ROUNDING[precision])
+
+
+_ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}
+
+
+def graphs(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+    """A whole step, the optimiser's too, as a CUDA graph: one for each width that batches are padded to."""
+    if device.type != "cuda":
+        say("CUDA graphs: left out, as they need a GPU")
+        return
+    for width in sizes.widths:
+        fitting = np.flatnonzero(rows.lengths <= width)[:batch]
+        some, keys = _batch(rows, np.resize(fitting, batch), device)
+        eager, captured = new_model("default", device), new_model("default", device)
+        eager.precision = captured.precision = torch.bfloat16  # as auto is
+        present = milliseconds(_step(eager, some, keys), device, repeats=sizes.repeats)
+        graph = _captured(_step(captured, some, keys))
+        instead = milliseconds(graph.replay, device, repeats=sizes.repeats)
+        eager.load_state_dict(captured.state_dict())
+        expected = _gradient(eager, some, keys)
+        graph.replay()
+        found = torch.cat([each.grad.flatten() for each in captured.parameters() if each.grad is not None])
+        off = deviation(found / loss_scale(captured.precision, batch), expected)
+        yield Found("CUDA graphs", f"{batch:,} rows, {width} words", present, instead, off, 1e-2)
+
+
+def _captured(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph
+
+
+def _step(model: Classifier, batch: Batch, keys: Tensor) -> Callable[[], None]:
+    optimiser = Optimiser(model, TrainConfig(data=Path(), output=Path()))
+
+    def step() -> None:
+        _backward(model, batch, keys)
+        optimiser.step(1e-4)
+
+    return step
+
+
+Idea = Callable[[Rows, torch.device, int, Sizes], Iterator[Found]]
+IDEAS: dict[str, Idea] = {
+    "order": order,
+    "halves": halves,
+    "recurrence": recurrence,
+    "graphs": graphs,
+}
+"""A capture that fails may leave its mark on what comes next, so graphs come last."""

@@ -1,0 +1,63 @@
+"""NCCL on one rank, in the process group that the trainer makes: the sums, and one run from beginning to end.
+
+The easy mistake is to take a run on one rank for a proof of its all-reduce, which one rank leaves out: so it is called
+here by itself.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from benchmarks.gpu.checks import new_model
+from benchmarks.gpu.part import Outcome, deviation, milliseconds, say
+from benchmarks.gpu.rows import make_data, make_rows
+from benchmarks.gpu.training import alone, trained
+from trainer.clock import Laps
+from trainer.exchange import Exchange
+
+_LEARNT = 0.7
+"""Balanced accuracy; one that says the same of all rows has 0.5."""
+_ROUNDING = {32: 0.0, 16: 1e-3}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is trained."""
+
+    rows: int = 200_000
+    global_batch: int = 1024
+    epochs: int = 2
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """The all-reduce of a model's gradients in 32 and 16 bits, and a run that has to learn."""
+    with alone(device) as ranks:
+        backend = dist.distributed_c10d._get_default_group()._get_backend(device).name()
+        say(f"the ranks' sums on this device are made by {backend}")
+        sums = {bits: _summed(device, bits) for bits in _ROUNDING}
+        for bits, (off, took) in sums.items():
+            say(f"all-reduce of the reference's gradients in {bits} bits: {took:.3f} ms, off by {off:.1e}")
+        held_out = max(100, sizes.rows // 20)
+        data = make_data(make_rows(sizes.rows + 2 * held_out, device), validation=held_out, test=held_out)
+        summary = trained(data, ranks, global_batch=sizes.global_batch, epochs=sizes.epochs)
+    rate, learnt = summary["samples_per_second"], summary["balanced_accuracy"]
+    wrong = [bits for bits, (off, _) in sums.items() if not off <= _ROUNDING[bits]]
+    said = f"{backend}; trained in {summary['precision']} at {rate:,.0f} rows/s to a balanced accuracy of {learnt:.2f}"
+    if wrong:
+        said += f"; sums in {wrong} bits are wrong"
+    return Outcome(
+        said=said,
+        figures={"backend": backend, "sums": {bits: list(each) for bits, each in sums.items()}, "summary": summary},
+        failed=bool(wrong) or learnt < _LEARNT,
+    )
+
+
+def _summed(device: torch.device, bits: int) -> tuple[float, float]:
+    """How far the sum over one rank is from what it began with, and the milliseconds of one."""
+    model = new_model("reference", device)
+    exchange = Exchange(model, laps=Laps(), bits=bits)
+    flat = torch.randn(sum(each.numel() for each in model.parameters()) + 8, device=device) / 100
+    expected = flat.clone()
+    exchange._add_up(flat, 8)
+    return deviation(flat, expected), milliseconds(lambda: exchange._add_up(flat, 8), device)

@@ -1,0 +1,83 @@
+"""What all parts share: an outcome, progress that is seen at once, a budget of time, and milliseconds of a GPU.
+
+The easy mistake is to read the host's clock while the GPU still works: what is timed here is what lies between two
+events in its queue.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import torch
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "reference": {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last", "word_dropout": 0.0},
+}
+"""Models that are measured, as options of a training run."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a part found, its figures in types that JSON has."""
+
+    said: str
+    """In a line."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+
+
+class Budget:
+    """A time after which nothing new is begun, so that a part comes to its end by itself."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds; 0 when it is spent."""
+        return max(0.0, self._end - time.monotonic())
+
+
+def say(text: str = "") -> None:
+    """Say a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def finish(device: torch.device) -> None:
+    """Wait until a GPU has done what is in its queue."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def milliseconds(call: Callable[[], Any], device: torch.device, *, repeats: int = 10, warm_up: int = 3) -> float:
+    """The median time of a call, of so many, after some to warm up. With a queue of calls a GPU never waits for the
+    host, unless the host is the slower of the two, and then this is the host's time."""
+    for _ in range(warm_up):
+        call()
+    finish(device)
+    if device.type != "cuda":
+        times = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            call()
+            times.append(1000 * (time.perf_counter() - start))
+        return median(times)
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
+        call()
+        mark.record()
+    finish(device)
+    return median(before.elapsed_time(after) for before, after in pairwise(marks))
+
+
+def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far a tensor is from another one, in parts of that one's length; not a number where one of them is none."""
+    difference = (found.double().cpu() - expected.double().cpu()).norm()
+    return float(difference / expected.double().norm().cpu().clamp(min=1e-30))

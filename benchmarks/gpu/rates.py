@@ -1,0 +1,97 @@
+"""Rows trained on a second: the trainer, beside DistributedDataParallel around cuDNN's LSTM; in turns, in one process.
+
+Both train with the same numbers: tf32 is off, as always in the trainer. The easy mistake is to time the trainer's
+beginning: it measures its own rate first, which warms it up, and plain torch leaves its first steps out.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.part import SETTINGS, Budget, Outcome, say
+from benchmarks.gpu.rows import VOCABULARY, make_data, make_rows
+from benchmarks.gpu.training import alone, trained
+from benchmarks.peers import plain_torch
+from benchmarks.record import table
+from corpus.text import FIRST_WORD
+from trainer.config import TrainConfig
+from trainer.data import Data, Rows
+from trainer.precision import capability, choose
+from trainer.ranks import Ranks
+
+REFERENCE_ROWS = 10 * 21_300_000
+"""The reference's training."""
+_HELD_OUT = 100
+_SHOAL, _PEERS = "shoal", {"plain, padded": False, "plain, packed": True}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is trained; a case has as many steps as these rows make, and no more than `most_steps`."""
+
+    rows: int = 2_000_000
+    most_steps: int = 400
+    batches: tuple[int, ...] = (256, 1024, 4096, 16_384, 65_536)
+    runs: int = 3
+    seconds: float = 300
+
+
+def measure(device: torch.device, sizes: Sizes) -> Outcome:
+    """Rows a second of every model, precision and global batch: all cases once, and again while there is time."""
+    budget = Budget(sizes.seconds)
+    rows = make_rows(sizes.rows + 2 * _HELD_OUT, device)
+    precisions = dict.fromkeys((choose("auto", [capability(device)]), "float32"))
+    found: dict[tuple[str, str, int], dict[str, list[float]]] = {}
+    with alone(device) as ranks:
+        for _, name, precision, batch in product(range(sizes.runs), SETTINGS, precisions, reversed(sizes.batches)):
+            if not budget.left:
+                continue
+            data = _data(rows, min(sizes.rows, batch * sizes.most_steps))
+            rates = found.setdefault((name, precision, batch), {way: [] for way in (_SHOAL, *_PEERS)})
+            rates[_SHOAL].append(_trained(data, ranks, name, precision, batch))
+            for peer, packed in _PEERS.items():
+                rates[peer].append(_plain(data, device, name, precision, batch, packed))
+            say(f"{name}, {precision}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
+    cells, best = [], 0.0
+    for (name, precision, batch), rates in found.items():
+        middle = {way: median(runs) for way, runs in rates.items()}
+        ratio = middle[_SHOAL] / max(middle[peer] for peer in _PEERS)
+        cells.append([name, precision, f"{batch:,}", *(f"{rate:,.0f}" for rate in middle.values()), f"{ratio:.2f}"])
+        cells[-1].append(f"{REFERENCE_ROWS / middle[_SHOAL] / 60:.1f}")
+        best = max(best, middle[_SHOAL])
+    headers = ["model", "precision", "global batch", _SHOAL, *_PEERS, "shoal / best of the others", "213M rows, min"]
+    say("\nrows/s\n" + table(headers, cells))
+    cases = len(SETTINGS) * len(precisions) * len(sizes.batches)
+    said = f"{len(found)} of {cases} cases; at its best {best:,.0f} rows/s, and {REFERENCE_ROWS / best:,.0f} s for all"
+    figures: dict[str, Any] = {"rates": [[*case, rates] for case, rates in found.items()]}
+    return Outcome(said=said, figures=figures)
+
+
+def _data(rows: Rows, training: int) -> Data:
+    return make_data(rows[: training + 2 * _HELD_OUT], validation=_HELD_OUT, test=_HELD_OUT)
+
+
+def _trained(data: Data, ranks: Ranks, name: str, precision: str, batch: int) -> float:
+    options: dict[str, Any] = {"global_batch": batch, "epochs": 1, "precision": precision, **SETTINGS[name]}
+    return float(trained(data, ranks, **options)["samples_per_second"])
+
+
+def _plain(data: Data, device: torch.device, name: str, precision: str, batch: int, packed: bool) -> float:
+    return plain_torch.train(
+        plain_settings(name, global_batch=batch, epochs=1, precision=precision, packed=packed),
+        data.training.tokens,
+        data.training.lengths,
+        data.training.labels,
+        words=VOCABULARY + FIRST_WORD,
+        device=device,
+    )
+
+
+def plain_settings(name: str, **others: Any) -> dict[str, Any]:
+    """What plain torch is asked for, for a model of SETTINGS."""
+    fields = TrainConfig.__dataclass_fields__
+    shape = {key: fields[key].default for key in ("embedding", "hidden", "layers", "pooling")}
+    return {**shape, **SETTINGS[name], **others}

@@ -1,0 +1,130 @@
+"""Runs the parts, each in a process of its own: what one of them breaks, or never ends, does not stop the others.
+
+The easy mistake is to compute here: a process that has used a GPU keeps some of its memory from the parts.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+from typing import Any, NamedTuple
+
+from benchmarks.record import Log, table
+
+ROOT = Path(__file__).parents[2]
+
+
+class Part(NamedTuple):
+    """`module` of this package: it has `Sizes`, and `measure(device, sizes)`, which returns an Outcome (part.py)."""
+
+    module: str
+    what: str
+    seconds: int
+    """After which it is ended."""
+
+
+PARTS = {
+    "tests": Part("checks", "what is computed is what a CPU computes; the trainer's tests, where pytest is", 300),
+    "nccl": Part("nccl", "one run from beginning to end, with NCCL on one rank", 90),
+    "evaluation": Part("evaluation", "rows judged a second", 120),
+    "layouts": Part("layouts", "rows padded, in groups of like length, and packed", 180),
+    "memory": Part("memory", "what a run says and does when the GPU's memory is full", 180),
+    "ideas": Part("ideas", "what may be worth building, beside the present way", 240),
+    "goal": Part("goal", "ten epochs of 21.3 million rows, as far as they come", 300),
+    "rates": Part("rates", "rows trained on a second, beside plain torch", 390),
+}
+"""In the order in which they run: what tells most in little time comes first."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the parts that the command line names, all without a name; exit status 1 where one failed."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m benchmarks gpu",
+        description="Check and measure on this machine's GPU. The parts, with the minutes after which one is ended: "
+        + " · ".join(f"{name} ({part.seconds / 60:g}), {part.what}" for name, part in PARTS.items()),
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="(default: all of them)")
+    names = parser.parse_args(arguments).parts or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"there is no part {unknown[0]}; name some of {', '.join(PARTS)}")
+    if lacking := _lacking():
+        sys.stdout.write(f"gpu: {lacking}, so nothing was measured\n")
+        return
+    outcomes = {name: run(name) for name in names}
+    rows = [[name, "failed" if outcome["failed"] else "done", outcome["said"]] for name, outcome in outcomes.items()]
+    sys.stdout.write("\n" + table(["part", "", "what it said"], rows) + "\n")
+    if any(outcome["failed"] for outcome in outcomes.values()):
+        sys.exit(1)
+
+
+def _lacking() -> str | None:
+    try:
+        import numpy  # noqa: F401
+        import torch
+    except ImportError as error:
+        return f"{sys.executable} cannot import what is needed ({error})"
+    if not torch.cuda.is_available():
+        return f"PyTorch {torch.__version__} finds no GPU on this machine"
+    return None
+
+
+def run(name: str) -> dict[str, Any]:
+    """Run a part, and keep its record; returns `failed`, `said` and its `figures`."""
+    from trainer.config import RANK_ENVIRONMENT  # needs NumPy, which is known to be there by now
+
+    part = PARTS[name]
+    environment = {**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    log = Log(f"gpu-{name}")
+    with TemporaryDirectory() as folder:
+        told = Path(folder) / "outcome.json"
+        last = _follow(_command(part, told), environment, part.seconds, log)
+        outcome = json.loads(told.read_text()) if told.exists() else {"failed": True, "said": last, "figures": {}}
+    log.say(f"{name} {'failed' if outcome['failed'] else 'done'}: {outcome['said']}")
+    log.keep(outcome)
+    return outcome
+
+
+def _command(part: Part, told: Path) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.gpu", part.module, str(told)]
+
+
+def _follow(command: Sequence[str], environment: Mapping[str, str], seconds: float, log: Log) -> str:
+    """Run a command for so long at most, and say what it says; returns the last of that, or that it took too long."""
+    last, ended = "it said nothing", False
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0,  # so that all of it can be ended
+    ) as process:
+
+        def end() -> None:
+            nonlocal ended
+            ended = True
+            os.killpg(process.pid, signal.SIGKILL)
+
+        timer = Timer(seconds, end)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                log.say(line.rstrip())
+                last = line.strip() or last
+            process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            timer.cancel()
+    return f"it took longer than {seconds} seconds" if ended else last

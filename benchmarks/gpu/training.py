@@ -1,0 +1,35 @@
+"""A training run, in this process and on rows that are in memory already; all else is the trainer's own."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import torch
+
+from trainer import loop, start
+from trainer.config import TrainConfig
+from trainer.data import Data
+from trainer.ranks import Ranks, join
+
+
+@contextlib.contextmanager
+def alone(device: torch.device) -> Iterator[Ranks]:
+    """A process group of one rank, as the trainer makes it; a CPU, which is none of what is measured, has a thread."""
+    with join(None if device.type == "cuda" else 1) as ranks:
+        yield ranks
+
+
+def trained(data: Data, ranks: Ranks, **options: Any) -> dict[str, Any]:
+    """Train as these options of a run say; returns what its summary does."""
+    with TemporaryDirectory() as folder, given(data):
+        return loop.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
+
+
+@contextlib.contextmanager
+def given(data: Data) -> Iterator[None]:
+    """Have runs find these rows, and read no file."""
+    with mock.patch.object(start, "load", return_value=data):
+        yield

@@ -1,0 +1,276 @@
+"""`make gpu`: every part runs on a CPU too, in a tiny size; how parts are run; and that little is needed for it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import record
+from benchmarks.gpu import checks, evaluation, full, goal, ideas, layouts, memory, nccl, rates, run, trainer_tests
+from benchmarks.gpu.part import SETTINGS, Outcome
+from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
+from trainer import dropout, loop
+
+ROOT = Path(__file__).parents[2]
+CPU = torch.device("cpu")
+ABSENT = "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml tensorboardX triton"
+
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent!r}.split():
+            raise ModuleNotFoundError(f"No module named {{name!r}}")
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs do not measure their ranks' own rates, which takes a second and a half."""
+    for name in ("first_rates", "own_rates"):
+        monkeypatch.setattr(loop, name, lambda *_, **__: [1000.0])
+
+
+def run_without(absent: str, code: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(absent=absent) + code],
+        cwd=ROOT,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "sizes"),
+    [
+        (checks, checks.Sizes(rows=64, pytest_seconds=0)),
+        (evaluation, evaluation.Sizes(rows=200, runs=1)),
+        (layouts, layouts.Sizes(batches=(20,), repeats=1)),
+        (ideas, ideas.Sizes(batches=(20,), rows=100, repeats=1)),
+        (rates, rates.Sizes(rows=200, batches=(20,), runs=1)),
+        (nccl, nccl.Sizes(rows=2000, global_batch=100, epochs=1)),
+        (goal, goal.Sizes(rows=200, validation=20, test=20, batches=(50,), seconds=60)),
+    ],
+)
+def test_a_part_runs_on_a_cpu_in_a_tiny_size(
+    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part, sizes
+) -> None:
+    monkeypatch.setattr(nccl, "_LEARNT", 0.0)  # so few rows teach nothing
+    if part in (evaluation, layouts, rates):  # where one model shows what two do
+        monkeypatch.delitem(SETTINGS, "reference")
+    found = part.measure(CPU, sizes)
+    assert not found.failed, found.said
+    assert "\n" not in found.said
+    assert json.loads(json.dumps(found.figures))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_run_without_memory_says_so_wherever_that_is() -> None:
+    found = memory.measure(CPU, memory.Sizes(seconds=3600, case_seconds=600))
+    assert not found.failed
+    assert [case["status"] for case in found.figures["cases"]] == [1] * len(full.CASES)
+
+
+def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Over:
+        """A timer whose time is over when the run measures its rank's own rate, as soon as this machine may be."""
+
+        def __init__(self, _seconds: float, call, arguments) -> None:
+            monkeypatch.setattr(loop, "first_rates", lambda *_, **__: call(*arguments) or [1000.0])
+
+        def start(self) -> None: ...
+
+        cancel = join = start
+
+    monkeypatch.setattr(goal, "Timer", Over)
+    found = goal.measure(CPU, goal.Sizes(rows=5000, validation=20, test=20, batches=(50,)))
+    (stretch,) = found.figures["stretches"]
+    assert stretch["summary"]["stopped"]
+    assert stretch["epochs"] < goal.EPOCHS
+    assert stretch["projected"] > goal.EPOCHS * 5000 / stretch["rate"]
+
+
+def test_gradients_of_groups_are_those_of_the_whole_batch() -> None:
+    some, found = make_rows(30, CPU).batch(np.arange(30), CPU, keys=dropout.keys(0, 0, np.arange(30))), []
+    for groups in (1, 4):
+        model = checks.new_model("default", CPU, torch.float64)
+        layouts._grouped(model, some, some.lengths.tolist(), groups)
+        found.append(torch.cat([each.grad.flatten() for each in model.parameters()]))
+    assert torch.allclose(*found, atol=1e-12)
+
+
+@given(st.integers(0, 2**31), st.integers(0, 10**7), st.lists(st.integers(0, 2**40), min_size=1, max_size=20))
+def test_keys_of_dropout_are_the_same_on_a_device(seed: int, step: int, rows: list[int]) -> None:
+    expected = dropout.keys(seed, step, np.array(rows))
+    assert ideas.keys_there(seed, step, torch.tensor(rows)).tolist() == expected.tolist()
+
+
+def test_a_check_that_finds_no_number_does_not_hold() -> None:
+    assert checks.Check("some", 1e-5, 1e-4).holds
+    assert not checks.Check("some", float("nan"), 1e-4).holds
+
+
+def test_rows_are_those_of_reviews_and_tell_their_label() -> None:
+    rows = make_rows(5000, CPU)
+    real = np.arange(ROW_LENGTH) < rows.lengths[:, None]
+    assert ((rows.tokens > 1) == real).all()
+    assert rows.tokens.max() <= VOCABULARY + 1
+    assert 35 < rows.lengths.mean() < 50
+    odd = (rows.tokens % 2 * real).sum(1) / rows.lengths
+    assert odd[rows.labels == 1].mean() == pytest.approx(0.625, abs=0.03)
+    assert odd[rows.labels == 0].mean() == pytest.approx(0.375, abs=0.03)
+    counts = np.bincount(rows.tokens[real], minlength=VOCABULARY + 2)
+    assert counts.max() < 0.02 * counts.sum()
+    assert np.array_equal(make_rows(5000, CPU).tokens, rows.tokens)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (["424 passed, 1 skipped, 9 deselected in 60s"], ("424 passed, 1 skipped", False)),
+        (["FAILED tests/a.py::test_a", "1 failed, 3 passed in 2s"], ("1 failed, 3 passed", True)),
+        (
+            ["E   ModuleNotFoundError: No module named 'h5py'", "ERROR tests/a.py", "3 passed, 1 error in 2s"],
+            ("3 passed, 1 files left out without h5py", False),
+        ),
+        (
+            ["E   ImportError: cannot import name", "ERROR tests/a.py", "3 passed, 1 error in 2s"],
+            ("3 passed, 1 errors", True),
+        ),
+        (
+            ["E   ValueError: x", "ERROR tests/a.py::test_a - x", "3 passed, 1 error in 2s"],
+            ("3 passed, 1 errors", True),
+        ),
+        (["Killed"], ("pytest gave no counts", True)),
+        ([], ("pytest gave no counts", True)),
+    ],
+)
+def test_tests_that_lack_a_package_are_left_out_and_others_that_fail_are_told(
+    told: list[str], expected: tuple[str, bool]
+) -> None:
+    assert trainer_tests.outcome(told) == expected
+
+
+PARTS = {
+    "good": "import json, sys; from pathlib import Path; print('at work', flush=True); "
+    "Path(sys.argv[1]).write_text(json.dumps({'said': 'all is well', 'failed': False, 'figures': {'ms': 1}}))",
+    "bad": "raise SystemExit('no such luck')",
+    "endless": "import time; time.sleep(600)",
+    "quiet": "",
+}
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four parts, of which one does its work; returns the folder of their records."""
+    monkeypatch.setattr(run, "_lacking", lambda: None)
+    monkeypatch.setattr(run, "PARTS", {name: run.Part(name, name, 30) for name in PARTS})
+    monkeypatch.setitem(run.PARTS, "endless", run.Part("endless", "endless", 1))
+    monkeypatch.setattr(run, "_command", lambda part, told: [sys.executable, "-c", PARTS[part.module], str(told)])
+    monkeypatch.setattr(record.Log, "folder", tmp_path)
+    return tmp_path
+
+
+def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run.main(["bad", "endless", "quiet", "good"])
+    assert ended.value.code == 1
+    told = capsys.readouterr().out.splitlines()[-4:]
+    assert [[cell.strip() for cell in line.split("|")[1:4]] for line in told] == [
+        ["bad", "failed", "no such luck"],
+        ["endless", "failed", "it took longer than 1 seconds"],
+        ["quiet", "failed", "it said nothing"],
+        ["good", "done", "all is well"],
+    ]
+    kept = json.loads((parts / "gpu-good.json").read_text())
+    assert kept["figures"] == {"ms": 1}
+    assert kept["machine"]["cores"]
+    assert "at work" in (parts / "gpu-good.log").read_text()
+    assert json.loads((parts / "gpu-endless.json").read_text())["failed"]
+
+
+def test_parts_that_do_their_work_end_well(parts: Path) -> None:
+    run.main(["good"])
+
+
+def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run.main(["tests", "nope"])
+    assert ended.value.code == 2
+    assert "there is no part nope; name some of tests, nccl," in capsys.readouterr().err
+
+
+def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = run.Part("part", "", 0)
+    command = run._command(part, tmp_path / "told")
+    assert command[:3] == [sys.executable, "-m", "benchmarks.gpu"]
+    from benchmarks.gpu import __main__ as child
+
+    module = SimpleNamespace(Sizes=dict, measure=lambda device, sizes: Outcome(f"{device.type} {sizes}", {}, True))
+    monkeypatch.setitem(sys.modules, "benchmarks.gpu.some", module)
+    monkeypatch.setattr("sys.argv", ["gpu", "some", str(tmp_path / "told")])
+    monkeypatch.setattr(child.ctypes, "CDLL", lambda _: SimpleNamespace(prctl=lambda *_: 0))
+    assert child.main() == 1
+    assert json.loads((tmp_path / "told").read_text()) == {"said": "cpu {}", "figures": {}, "failed": True}
+
+
+def test_without_a_gpu_there_is_one_sentence_and_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    run.main([])
+    said = f"gpu: PyTorch {torch.__version__} finds no GPU on this machine, so nothing was measured\n"
+    assert capsys.readouterr().out == said
+
+
+RUN = "import runpy; sys.argv = ['benchmarks', {argument!r}]; runpy.run_module('benchmarks', run_name='__main__')"
+
+
+def test_without_torch_too_there_is_one_sentence_and_no_failure() -> None:
+    done = run_without(ABSENT + " torch", RUN.format(argument="gpu"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout
+        == f"gpu: {sys.executable} cannot import what is needed (No module named 'torch'), so nothing was measured\n"
+    )
+
+
+def test_help_needs_no_package() -> None:
+    done = run_without(ABSENT + " torch numpy", RUN.format(argument="--help"))
+    assert done.returncode == 0, done.stderr
+    assert "hdf5, streaming, balance, quality" in done.stdout
+
+
+TINY = """
+from importlib import import_module
+from benchmarks.gpu import absent
+absent.stand_in()
+import torch
+from benchmarks.gpu.run import PARTS
+modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
+import benchmarks.gpu.full
+from trainer import loop
+loop.first_rates = loop.own_rates = lambda *_, **__: [1000.0]
+print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)
+"""
+
+
+def test_torch_and_numpy_are_all_that_parts_need() -> None:
+    done = run_without(ABSENT, TINY)
+    assert done.returncode == 0, done.stderr
+    assert "gloo; trained in float32 at" in done.stdout

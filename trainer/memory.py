@@ -1,0 +1,35 @@
+"""A GPU whose memory is full where a run cannot go on in pieces: one sentence on the rank that it befell.
+
+A share that does not fit is computed in smaller pieces (compute.py), and so is an evaluation. Gradients in one buffer,
+the optimiser's moments or a collective's own buffers cannot be cut. The easy mistake is to look for
+torch.OutOfMemoryError alone: NCCL, cuBLAS and cuDNN take memory of their own, and say in other words that it is full.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from trainer.errors import RankError
+
+_SIGNS = ("out of memory", "ALLOC_FAILED")
+
+
+def is_full(error: RuntimeError) -> bool:
+    """Whether an error says that a GPU's memory is full."""
+    return isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in _SIGNS)
+
+
+@contextmanager
+def needed(device: torch.device) -> Iterator[None]:
+    """Turn an error of this block which says that the memory of `device` is full into a RankError that says so."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
+        where = next((f" {note}" for note in getattr(error, "__notes__", ())), "")
+        raise RankError(
+            f"the memory of {device} is full{where}; take a smaller model, or --rows-in memory, or end what else runs "
+            "there, and start again with --resume"
+        ) from error
