@@ -117,7 +117,7 @@ def test_a_container_of_another_user_takes_a_copy_of_the_compiled_code_along(nod
         """mkdir -p $NODE_ROOT/mnt/yarn/container_7
         cd $NODE_ROOT/mnt/yarn/container_7
         CONTAINER_ID=container_7 NUMBA_DEBUG_CACHE=1 shoal-python -c '
-from jobs.tokenise import Tokeniser
+from corpus.tokenise import Tokeniser
 Tokeniser()(["compiled"])'"""
     )
     loaded = [line for line in said.splitlines() if "data loaded from" in line]

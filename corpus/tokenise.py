@@ -17,8 +17,8 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
+from corpus.stretches import gather
 from corpus.text import unescape
-from jobs.stretches import gather
 
 Ids = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
