@@ -5,6 +5,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> str:
-    """A command that does all jobs, on reviews of other shapes than those of the boot."""
+    """A command that does all jobs, on reviews of other shapes than those of the boot, of more words than a dictionary
+    begins with room for."""
     write_reviews(tmp_path / "reviews.json", texts=300)
+    words = " ".join(map("".join, product("bcdfghjklmnpqrstv", repeat=4)))
+    with (tmp_path / "reviews.json").open("a") as file:
+        file.write(f'{{"reviewText": "{words}", "overall": 5}}\n')
     return (
         "shoal-python -c 'import sys; from jobs.pipeline import preprocess; from jobs.sources import Inputs; "
         'preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner="inline")\' '
