@@ -18,6 +18,7 @@ from benchmarks import (
     hdf5,
     large_batch,
     link,
+    predicting,
     prediction,
     preprocess,
     quality,
@@ -43,6 +44,7 @@ PROGRAMS = {
     "preprocess": preprocess,
     "growth": growth,
     "prediction": prediction,
+    "predict": predicting,
 }
 """Each a module with main(arguments), which has options of its own."""
 FOR_ROOT = ("link",)
