@@ -1,8 +1,8 @@
 """How many texts a second `shoal predict` labels, its start included and not, beside the plain way; on one core.
 
-    python -m benchmarks predict [FILE...] [--texts 25000] [--runs 5]
+    python -m benchmarks predict [NAME=FILE,...] [--texts 25000] [--runs 5]
 
-Generated reviews, short ones and long ones (eight in one), and any files that are named. The plain way is
+Generated reviews, short ones and long ones (eight in one), and any piles of files that are named. The plain way is
 `benchmarks/peers/plain_predict.py`. Both have the same model, of the default sizes, untrained, whose vocabulary are the
 10,000 most frequent words of all the texts, and what they answer is compared before a figure counts. A start is what
 one text takes. Time is CPU time, by the kernel's account. The easy mistake is to run too few texts: the start is then
@@ -39,7 +39,7 @@ WAYS: Mapping[str, Sequence[str]] = {
     "shoal": ("bootstrap.cli.main", "predict", "--model"),
     "plain": ("benchmarks.peers.plain_predict",),
 }
-"""Modules with arguments, which the model and a file follow."""
+"""Modules with arguments, which the model and files follow."""
 _LONG = 8
 _ROUNDING = 1.5e-4
 _MEMORY, _SECONDS = 4 << 30, 3600.0
@@ -48,27 +48,29 @@ _MEMORY, _SECONDS = 4 << 30, 3600.0
 def main(arguments: Sequence[str]) -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks predict", description=__doc__.partition("\n")[0])
-    parser.add_argument("files", nargs="*", metavar="FILE", help="texts besides those that are generated")
+    parser.add_argument("piles", nargs="*", metavar="NAME=FILE[,FILE...]", help="texts beside those that are generated")
     parser.add_argument("--texts", type=int, default=25_000, help="to generate of each length (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=5, help="of each case, interleaved (default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log("predict")
     with TemporaryDirectory() as name, _one_core():
         folder = Path(name)
-        files = {"generated, short": folder / "short.json", "generated, long": folder / "long.json"}
-        write_texts(*files.values(), options.texts)
-        files |= {Path(file).name: Path(file) for file in options.files}
-        texts = {case: _texts(file) for case, file in files.items()}
+        piles = {"generated, short": [f"{folder}/short.json"], "generated, long": [f"{folder}/long.json"]}
+        write_texts(folder / "short.json", folder / "long.json", options.texts)
+        for pile in options.piles:
+            case, _, files = pile.partition("=")
+            piles[case] = files.split(",")
+        texts = {case: _texts(files) for case, files in piles.items()}
         write_model(folder / "model.pt", texts.values())
         (folder / "one.txt").write_text("good lamp\n")
-        cases = {"one text": folder / "one.txt", **files}
-        for case, file in cases.items():  # compiles what is compiled once
-            _check(case, [_seconds(way, folder, file)[1] for way in WAYS.values()])
-        spent: dict[str, dict[str, list[float]]] = {case: {way: [] for way in WAYS} for case in cases}
+        piles["one text"] = [f"{folder}/one.txt"]
+        for case, files in piles.items():  # compiles what is compiled once
+            _check(case, [_seconds(way, folder, files)[1] for way in WAYS.values()])
+        spent: dict[str, dict[str, list[float]]] = {case: {way: [] for way in WAYS} for case in piles}
         for run in range(options.runs):
-            for case, file in cases.items():
+            for case, files in piles.items():
                 for way, command in WAYS.items():
-                    spent[case][way].append(_seconds(command, folder, file)[0])
+                    spent[case][way].append(_seconds(command, folder, files)[0])
             last = {case: {way: round(each[-1], 2) for way, each in ways.items()} for case, ways in spent.items()}
             log.say(f"{run}: {last}")
     _report(log, spent, texts)
@@ -78,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
 def write_texts(short: Path, long: Path, count: int) -> None:
     """So many different texts in each of the files."""
     write_reviews(short, texts=count)
-    texts = list(dict.fromkeys(_texts(short)))
+    texts = list(dict.fromkeys(_texts([str(short)])))
     several = zip(*(texts[number:] + texts[:number] for number in range(_LONG)), strict=True)
     for path, found in ((short, texts), (long, map(". ".join, several))):
         lines = (json.dumps({"reviewText": text, "overall": 5}) for text in islice(found, count))
@@ -106,8 +108,8 @@ def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
     )
 
 
-def _texts(file: Path) -> list[str]:
-    return [text for batch in read(look([str(file)], Wanted(), Settings()), Tally()) for text in batch.texts]
+def _texts(files: Sequence[str]) -> list[str]:
+    return [text for batch in read(look(files, Wanted(), Settings()), Tally()) for text in batch.texts]
 
 
 @contextmanager
@@ -121,10 +123,10 @@ def _one_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def _seconds(command: Sequence[str], folder: Path, file: Path) -> tuple[float, list[list[str]]]:
-    """What it takes to label a file: CPU-seconds; and the answers."""
+def _seconds(command: Sequence[str], folder: Path, files: Sequence[str]) -> tuple[float, list[list[str]]]:
+    """What it takes to label some files: CPU-seconds; and the answers."""
     out = folder / "answers"
-    arguments = [sys.executable, "-m", *command, str(folder / "model.pt"), str(file)]
+    arguments = [sys.executable, "-m", *command, str(folder / "model.pt"), *files]
     usage = metered(arguments, out, memory_limit=_MEMORY, time_limit=_SECONDS)
     if usage.failed:
         raise ShoalError(f"{' '.join(arguments)} failed: {usage.failed}")

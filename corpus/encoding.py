@@ -1,7 +1,7 @@
 """New texts to rows of ids, by a vocabulary that stands: rules 1 to 8 of docs/dataset.md, plainly and fast.
 
-The two say the same. `FastEncoder` does a text in a tenth of the time or less, but takes a third of a second to be
-there, and 40 MB. The easy mistake is to let its dictionary grow with the input: every word that it has not seen before
+The two say the same. `FastEncoder` does a text in a tenth of the time, but takes a third of a second to be there, and
+100 MB. The easy mistake is to let its dictionary grow with the input: every word that it has not seen before
 stays in there, until it is told to forget.
 """
 
