@@ -17,8 +17,9 @@ from corpus.encoding import Encoded, FastEncoder, PlainEncoder
 from corpus.text import PADDING
 from trainer.predict import Model
 
-_BATCH = 1024
-"""Rows that the model is given at once. Of 512 to 4,096 rows it is the fastest, by a few percent."""
+_BATCH_WORDS = 1 << 17
+"""That the model is given at once, with padding: of the longest rows about a thousand. Half as many take as long, as do
+twice as many; an eighth takes a quarter longer."""
 _FAST_FROM = 6 << 20
 """Letters from which on the fast encoder gives back the time that it takes to be there."""
 
@@ -67,9 +68,12 @@ class Labeller:
         """That of label 1 for each of N texts; one half for a text without words."""
         probabilities = np.full(len(encoded.lengths), 0.5)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
+        start = 0
         with torch.inference_mode():
-            for start in range(0, len(longest_first), _BATCH):
-                some = longest_first[start : start + _BATCH]
+            while start < len(longest_first):
+                longest = int(encoded.lengths[longest_first[start]])
+                some = longest_first[start : start + max(1, _BATCH_WORDS // longest)]
+                start += len(some)
                 outputs = self._model.classifier(_padded(encoded, some), torch.from_numpy(encoded.lengths[some]))
                 probabilities[some] = torch.sigmoid(self._model.loss.log_odds(outputs)).double().numpy()
         return probabilities.tolist()

@@ -141,9 +141,9 @@ def _standard_input(args: argparse.Namespace, model: "Model") -> None:
 
 
 def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
-    """What is there, at once, up to a megabyte: a line of who types, and most that a program can write meanwhile."""
+    """What is there, up to a megabyte: the line that somebody typed, or all that a program wrote meanwhile."""
     with suppress(OSError):  # of what is no pipe
-        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _AT_ONCE)  # 64 KiB else
+        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _AT_ONCE)  # else a program waits after 64 KiB
     while block := file.read1(_AT_ONCE):  # type: ignore[attr-defined]
         yield block
 

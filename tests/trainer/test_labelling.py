@@ -78,7 +78,7 @@ def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -
 def test_neighbours_batches_and_speed_change_no_answer(model: Model, texts: list[str]) -> None:
     alone = [Labeller(model)([text])[0] for text in texts]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labelling, "_BATCH", 7)
+        patch.setattr(labelling, "_BATCH_WORDS", 7)
         for expected in (0, MANY):
             together = Labeller(model, expected=expected)(texts)
             assert [p.label for p in together] == [p.label for p in alone]
