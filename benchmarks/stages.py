@@ -18,22 +18,22 @@ from typing import Any
 
 from tabulate import tabulate
 
-import jobs.tokenise
+import corpus.tokenise
 from benchmarks.generated import write_reviews
 from benchmarks.peers import bare
 
 _BYTES = 200_000_000
 _STAGES = {
     "read and parse lines": ["jobs.deduplicate:read_batches"],
-    "join texts, entities, not ASCII": ["jobs.tokenise:_joined"],
-    "find words": ["jobs.tokenise:bounds"],
-    "look up words": ["jobs.tokenise:look_up"],
-    "rest of the tokeniser": ["jobs.tokenise:Tokeniser.__call__", "jobs.tokenise:Tokeniser.add"],
+    "join texts, entities, not ASCII": ["corpus.tokenise:_joined"],
+    "find words": ["corpus.tokenise:bounds"],
+    "look up words": ["corpus.tokenise:look_up"],
+    "rest of the tokeniser": ["corpus.tokenise:Tokeniser.__call__", "corpus.tokenise:Tokeniser.add"],
     "digest": ["jobs.collector:Collector.add"],
     "deduplicate and cut to blocks": ["jobs.collector:Collector.blocks"],
     "gather ids": ["jobs.collector:gather", "jobs.part:gather"],
     "renumber ids": ["jobs.collector:renumber", "jobs.part:renumber"],
-    "letters of words": ["jobs.tokenise:Tokeniser.letters_of"],
+    "letters of words": ["corpus.tokenise:Tokeniser.letters_of"],
     "pack": ["jobs.collector:pack", "jobs.deduplicate:pack", "jobs.part:unpack"],
     "base64": ["jobs.collector:b64encode", "jobs.deduplicate:b64encode", "jobs.part:b64decode"],
     "take blocks": ["jobs.part:Part.add"],
@@ -49,7 +49,7 @@ _STAGES = {
 }
 
 
-_BOUNDS = jobs.tokenise.bounds
+_BOUNDS = corpus.tokenise.bounds
 
 
 class _Clock:

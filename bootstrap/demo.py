@@ -158,10 +158,11 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
     with announce("shoal predict"):
         from bootstrap.predict import held_out
-        from trainer.predict import load_model, predict
+        from trainer.labelling import Labeller
+        from trainer.predict import load_model
 
         texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
-        said = predict(load_model(output / _MODEL), texts)
+        said = Labeller(load_model(output / _MODEL))(texts)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
             for text, each in zip(texts, said, strict=True)

@@ -21,6 +21,7 @@ DIGEST_BYTES = 16
 EXTRA_STOPWORDS = ("product", "would", "get")
 
 _CANDIDATE = re.compile(r"[a-z']+")
+_WORD = re.compile(r"[a-z]([a-z']*[a-z])?")
 # Python refuses to read a number of more digits, and all of them are beyond the last letter.
 _LONG = 4300
 _LONG_NUMBER = re.compile(r"&#[0-9]{4301,};?")
@@ -30,6 +31,11 @@ def words(text: str) -> list[str]:
     """The cleaned words of a text: HTML entities undone once, lower case, runs of a-z and inner apostrophes."""
     lowered = unescape(text).replace("\u2019", "'").lower()
     return [word for run in _CANDIDATE.findall(lowered) if (word := run.strip("'"))]
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is one cleaned word, as it stands."""
+    return _WORD.fullmatch(text) is not None
 
 
 def unescape(text: str) -> str:
@@ -107,7 +113,7 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
         ) from error
     chosen = [line.strip() for line in listed if line.strip()]
     for word in chosen:
-        if words(word) != [word]:
+        if not is_word(word):
             raise DataError(
                 f"{choice}: {word!r} is no cleaned word (a to z and inner apostrophes, lower case); "
                 "it would never match, so correct it or take it out"

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64encode
 
+from corpus.stretches import gather, renumber
 from corpus.text import DIGEST_BYTES
+from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, pack
 from jobs.storage import part_name
-from jobs.stretches import gather, renumber
-from jobs.tokenise import Tokeniser
 
 # About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
 _MOST_IDS = 7 << 20

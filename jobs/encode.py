@@ -14,6 +14,7 @@ from orjson import loads
 
 from corpus.dataset import SPLITS, DatasetWriter, Rows
 from corpus.settings import Settings
+from corpus.stretches import fill_rows
 from corpus.text import UNKNOWN, word_ids
 from jobs.arrays import Arrays, unpack
 from jobs.choose import read_choice
@@ -21,7 +22,6 @@ from jobs.job import Job
 from jobs.records import Record
 from jobs.settings import read_stopwords
 from jobs.storage import is_s3, list_files, part_url, readable, side_url, writable
-from jobs.stretches import fill_rows
 from jobs.tally import Tally
 from jobs.task import run_as_script
 

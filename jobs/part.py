@@ -14,10 +14,10 @@ import numpy.typing as npt
 from pybase64 import b64decode
 
 from corpus.settings import Settings
+from corpus.stretches import add_counts, gather, renumber
+from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, unpack
 from jobs.collector import first_of_each, group_numbers
-from jobs.stretches import add_counts, gather, renumber
-from jobs.tokenise import Tokeniser
 
 # Texts of 2 ** 13 words and more share a bin of the histogram.
 LONGEST_BIN = 13

@@ -28,7 +28,7 @@ POSITIVE_NAME = "positive"
 _FILES = 20
 _FILE_BYTES = 4 << 20
 _ALL_BYTES = 32 << 20
-_CLEANED_TEXTS = 2_000
+_FIRST_TEXTS = 2_000
 _EXAMPLE_WORDS = 12
 _USUAL_EXPANSION = 4
 _MAX_MALFORMED = 10_000
@@ -47,8 +47,13 @@ class FileSample:
     """Whether all of it was read."""
     texts: int = 0
     """Its records that are reviews."""
-    words: float = 0.0
-    """Of a text, on average."""
+    first_texts: list[str] = field(default_factory=list)
+    """Of these the first ones."""
+
+    @property
+    def words(self) -> float:
+        """Of a text, on average; counted when that is asked for, as it takes longer than to read them."""
+        return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
 class _EnoughError(Exception):
@@ -118,18 +123,17 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
     limit = min(_FILE_BYTES, _ALL_BYTES // len(chosen))
     sample = Sample()
     codes = Codes(settings)
-    cleaned = _CLEANED_TEXTS // len(chosen)
+    kept = _FIRST_TEXTS // len(chosen)
     for source in chosen:
-        sample.files[source.address] = _take(sample, source, codes, settings, limit, cleaned)
+        sample.files[source.address] = _take(sample, source, codes, settings, limit, kept)
     return sample
 
 
-def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, cleaned: int) -> FileSample:
-    """About `limit` bytes of a file, of which the words of the first `cleaned` texts are counted."""
+def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
+    """About `limit` bytes of a file, of which the first `kept` texts are kept."""
     cut = not source.compression and source.format.kind not in ("csv", "parquet") and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
-    lengths: list[int] = []
     try:
         for start, end in _edges(source.size, limit) if cut else [(0, WHOLE)]:
             part = Range(source.address, start, end, source.format, source.code, source.test)
@@ -140,7 +144,7 @@ def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limi
                     sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
                     sample.example_value = _value(said[0], source, settings)
                 sample.values.update(_value(code, source, settings) for code in said)
-                lengths += [len(words(text)) for text in texts[: cleaned - len(lengths)]]
+                of_file.first_texts += texts[: kept - len(of_file.first_texts)]
                 of_file.texts += len(texts)
                 of_file.bytes += raw_bytes
                 if end == WHOLE and of_file.bytes >= limit:
@@ -151,7 +155,6 @@ def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limi
     except _EnoughError:
         of_file.whole = False
     of_file.lines = sample.lines - before
-    of_file.words = sum(lengths) / len(lengths) if lengths else 0.0
     return of_file
 
 

@@ -5,12 +5,16 @@ each task. The easy mistake is to call compiled functions by hand: for other typ
 """
 
 import tempfile
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 
 from jobs.pipeline import preprocess
 from jobs.sources import Inputs
 
-_REVIEWS = "".join(f'{{"reviewText": "word {"of " * n}other", "overall": {n}}}\n' for n in range(1, 6))
+_WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more than a dictionary begins with room for
+_TEXTS = (_WORDS, *(f"word {'of ' * n}other" for n in range(1, 5)))
+_REVIEWS = "".join(f'{{"reviewText": "{text}", "overall": {1 + n}}}\n' for n, text in enumerate(_TEXTS))
 
 
 def main() -> None:

@@ -1,26 +1,24 @@
-"""A trained model as a file, and what it says about new texts.
+"""A trained model as a file: what training leaves, and predicting (labelling.py) reads.
 
 The easy mistake is to clean new texts otherwise than the training texts were: the file carries the vocabulary, the
-stopwords and the row length that the model was trained with, and the cleaning is corpus.text's own.
+stopwords and the row length that the model was trained with, and the cleaning is corpus's own.
 """
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 
 from corpus.errors import DataError
 from corpus.plain import require_fields
 from corpus.settings import Settings
-from corpus.text import FIRST_WORD, PADDING, encode, word_ids, words
+from corpus.text import FIRST_WORD, word_ids
 from trainer import archive, models
 from trainer.archive import DamagedError
 from trainer.config import TrainConfig
-from trainer.data import Rows
 from trainer.errors import TrainingError
 from trainer.files import MODEL, write_whole
 from trainer.losses import Loss
@@ -38,18 +36,6 @@ _FIELDS = {
     "row_length": int,
     "about": dict,
 }
-_BATCH = 512
-
-
-class Prediction(NamedTuple):
-    """What a model says about a text: label 1 (positive) or 0, and the probability of label 1.
-
-    A text that keeps no word (only stopwords, or no words at all) says nothing: its label is None, and its
-    probability one half. Training never saw such texts either.
-    """
-
-    label: int | None
-    probability: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,29 +159,3 @@ def _words(found: list[Any]) -> list[str]:
     if not all(isinstance(word, str) and word and word.isprintable() for word in found) or len(set(found)) < len(found):
         raise DamagedError("its words are none, or one is there twice")
     return found
-
-
-def predict(model: Model, texts: Sequence[str], threshold: float = 0.5) -> list[Prediction]:
-    """What the model says about each text, in their order; words outside its vocabulary count as unknown.
-
-    A text is positive where the probability of that is above `threshold`.
-    """
-    encoded = [encode(words(text), model.ids, model.stopwords, model.row_length) for text in texts]
-    lengths = np.array([len(row) for row in encoded], dtype=np.uint16)  # (texts,)
-    tokens = np.full((len(texts), model.row_length), PADDING, dtype=np.uint32)
-    for row, ids in zip(tokens, encoded, strict=True):
-        row[: len(ids)] = ids
-    no_labels = np.zeros(len(texts), dtype=np.uint8)
-    rows = Rows(tokens=tokens, lengths=lengths, labels=no_labels, ratings=no_labels)
-    probabilities = np.full(len(texts), 0.5)
-    numbers = np.argsort(-lengths.astype(np.int64), kind="stable")[: int((lengths > 0).sum())]
-    with torch.inference_mode():
-        for start in range(0, len(numbers), _BATCH):
-            some = numbers[start : start + _BATCH]
-            batch = rows.batch(some, torch.device("cpu"))
-            outputs = model.classifier(batch.tokens, batch.lengths)
-            probabilities[some] = torch.sigmoid(model.loss.log_odds(outputs)).double().numpy()
-    return [
-        Prediction(int(probability > threshold) if length else None, float(probability))
-        for length, probability in zip(lengths, probabilities, strict=True)
-    ]

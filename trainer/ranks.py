@@ -23,7 +23,7 @@ from trainer import devices, faults, peers
 from trainer.claims import Store
 from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
-from trainer.threads import Threads
+from trainer.threads import Threads, cores
 
 _STARTED = 19
 """Where the start of a process is in what follows its name in /proc/PID/stat: clock ticks since the machine's boot."""
@@ -143,7 +143,7 @@ def join(threads: int | None) -> Iterator[Ranks]:
         yield replace(
             ranks,
             here=here,
-            threads=Threads(1 if device.type == "cuda" else threads or max(1, _cores() // here)),
+            threads=Threads(1 if device.type == "cuda" else threads or max(1, cores() // here)),
             launchers=frozenset(filter(None, launchers)),
             restarted=max(restarts) > 0,
         )
@@ -183,11 +183,6 @@ def _launcher() -> str | None:
     with suppress(OSError):  # Linux alone tells when a process was started
         started = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[_STARTED]
     return f"{_machine().strip()} {parent} {started}"
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _machine() -> str:

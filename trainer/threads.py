@@ -4,6 +4,7 @@ The easy mistake is to let torch share out each of its operations instead: those
 that threads would wait for each other thousands of times in a step, several times as long as one needs for all of it.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -35,3 +36,8 @@ class Threads:
             for each in waiting:
                 each.exception()
         return [*first, *(each.result() for each in waiting)]
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

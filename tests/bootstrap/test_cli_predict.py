@@ -1,7 +1,9 @@
 """`shoal predict` as a person types it: what it reads, what it answers, and how the answers compare."""
 
+import gc
 import gzip
 import json
+import os
 import shlex
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -12,6 +14,7 @@ import pytest
 import torch
 
 from bootstrap.cli.main import main
+from bootstrap.cli.predict import _as_they_come
 from bootstrap.predict import held_out
 from corpus.settings import Settings
 from corpus.text import digest, in_test_set, words
@@ -385,3 +388,50 @@ def test_each_line_of_standard_input_is_a_text_whatever_it_looks_like(
     status, out, err = said()
     assert (status, err) == (0, "")
     assert [line.split("\t")[0] for line in out.splitlines()] == ["positive", "unknown", "negative"]
+
+
+def test_what_waits_in_a_pipe_is_taken_at_once_and_a_line_alone_as_soon_as_it_is_there() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as program:
+        pieces = _as_they_come(file)
+        program.write(b"a line\n")
+        assert next(pieces) == b"a line\n"
+        many = b"good lamp\n" * 50_000
+        assert program.write(many) == len(many)  # without waiting for a reader
+        assert next(pieces) == many
+        program.close()
+        assert list(pieces) == []
+
+
+def test_a_megabyte_of_standard_input_is_answered_as_each_line_alone(
+    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
+    given = "".join(f"{text}\n" for text in texts)
+    assert len(given) > 1 << 20
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given.encode())))
+    status, out, err = said()
+    assert (status, err) == (0, "")
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert [line[2] for line in lines] == texts
+    assert [line[0] for line in lines[:4]] == ["positive", "negative", "negative", "positive"]
+    assert {tuple(line[:2]) for line in lines[::4]} == {tuple(lines[0][:2])}
+
+
+def test_nothing_of_a_text_ends_its_line_or_commands_the_terminal(
+    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
+    text = "good" + "".join(chr(letter) for letter in letters if letter != ord("\n")) + "l\u00e4mp\u00a0\u200d"
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{text}\n".encode())))
+    _, out, _ = said()
+    assert out.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
+
+
+def test_garbage_is_collected_again_once_the_model_is_there(said: Callable[..., Any], tmp_path: Path) -> None:
+    as_json(tmp_path)
+    assert said("a.json")[0] == 0
+    assert gc.isenabled()
+    assert said("a.json", "--model", str(tmp_path / "absent"))[0] == 1
+    assert gc.isenabled()

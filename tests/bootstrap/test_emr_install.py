@@ -5,6 +5,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> str:
-    """A command that does all jobs, on reviews of other shapes than those of the boot."""
+    """A command that does all jobs, on reviews of other shapes than those of the boot, of more words than a dictionary
+    begins with room for."""
     write_reviews(tmp_path / "reviews.json", texts=300)
+    words = " ".join(map("".join, product("bcdfghjklmnpqrstv", repeat=4)))
+    with (tmp_path / "reviews.json").open("a") as file:
+        file.write(f'{{"reviewText": "{words}", "overall": 5}}\n')
     return (
         "shoal-python -c 'import sys; from jobs.pipeline import preprocess; from jobs.sources import Inputs; "
         'preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner="inline")\' '
@@ -117,7 +122,7 @@ def test_a_container_of_another_user_takes_a_copy_of_the_compiled_code_along(nod
         """mkdir -p $NODE_ROOT/mnt/yarn/container_7
         cd $NODE_ROOT/mnt/yarn/container_7
         CONTAINER_ID=container_7 NUMBA_DEBUG_CACHE=1 shoal-python -c '
-from jobs.tokenise import Tokeniser
+from corpus.tokenise import Tokeniser
 Tokeniser()(["compiled"])'"""
     )
     loaded = [line for line in said.splitlines() if "data loaded from" in line]

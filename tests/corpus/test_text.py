@@ -22,6 +22,15 @@ def test_entities_are_undone_once_only() -> None:
     assert text.words("&amp;lt;") == ["lt"]
 
 
+@given(st.text("abz' \n&;A\u2019", max_size=5) | st.text(max_size=4))
+@example("a''b")
+@example("a'")
+@example("a\n")
+@example("")
+def test_a_word_is_what_cleaning_leaves_as_it_is(written: str) -> None:
+    assert text.is_word(written) == (text.words(written) == [written])
+
+
 @given(st.lists(st.from_regex(r"[a-z]([a-z']{0,5}[a-z])?", fullmatch=True), min_size=1))
 def test_cleaning_a_cleaned_text_changes_nothing(cleaned: list[str]) -> None:
     assert text.words(" ".join(cleaned)) == cleaned

@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 
 from corpus.formats import LABELS, Codes
 from corpus.text import digest, load_stopwords, words
+from corpus.tokenise import Tokeniser
 from jobs.ranges import Range, read_batches
 from jobs.tally import Tally
-from jobs.tokenise import Tokeniser
 from tests import oracle
 from tests.jobs.accidents import KINDS, Kind, content_of
 

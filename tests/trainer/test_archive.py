@@ -18,8 +18,9 @@ from trainer import checkpoint, models
 from trainer.archive import DamagedError, read, require_tensors
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
+from trainer.labelling import Labeller
 from trainer.optimise import Optimiser
-from trainer.predict import Model, load_model, predict, save_model
+from trainer.predict import Model, load_model, save_model
 
 OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(words=5, outputs=5)
 
@@ -64,7 +65,7 @@ def test_a_model_says_how_many_weights_it_has(chosen: dict[str, Any]) -> None:
 
 
 def said(model: Model) -> list[float]:
-    return [each.probability for each in predict(model, ["good song", "bad", "song bad good"])]
+    return [each.probability for each in Labeller(model)(["good song", "bad", "song bad good"])]
 
 
 def settled(**changes: Any) -> Callable[[dict[str, Any]], None]:

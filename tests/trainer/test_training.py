@@ -13,7 +13,8 @@ import torch
 
 from corpus.dataset import open_dataset, write_dataset
 from trainer import record
-from trainer.predict import load_model, predict
+from trainer.labelling import Labeller
+from trainer.predict import load_model
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (
@@ -85,7 +86,7 @@ def test_it_learns_ratings_in_few_bits(launch, dataset: Path, alone: Path, tmp_p
     assert found["accuracy"] > summary(alone)["accuracy"] - 0.03
     assert found["f1_negative"] > 0.8
     assert found["precision"] == options[3]
-    (likely, unlikely) = predict(load_model(tmp_path), ["gooda goodb plaina", "bada badb plaina"])
+    (likely, unlikely) = Labeller(load_model(tmp_path))(["gooda goodb plaina", "bada badb plaina"])
     assert (likely.label, unlikely.label) == (1, 0)
 
 

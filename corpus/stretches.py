@@ -4,10 +4,12 @@ The easy mistake is to hand over arrays of ever other types: each combination is
 unsigned integers as places, for which numba does not have to look whether they count from the end.
 """
 
-from numba import njit, uint64
+from numba import uint64
+
+from corpus.compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-def]
     """Copy the stretch of `lengths[i]` values at `starts[i]` to `targets[i]` of `out`, for each i of `starts`."""
     for stretch in range(len(starts)):
@@ -16,7 +18,7 @@ def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-de
             out[uint64(target + at)] = values[uint64(start + at)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
     """Replace ids, in place, by the order of their first appearance; returns how many differ.
 
@@ -36,7 +38,7 @@ def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
     return known
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-def]
     """Write the new ids of the stretch of `lengths[i]` ids at `starts[i]` to the beginning of row i of `rows`."""
     for row in range(len(rows)):
@@ -44,7 +46,7 @@ def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-d
             rows[row, at] = new_ids[uint64(ids[uint64(starts[row] + at)])]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_counts(ids, starts, lengths, counts):  # type: ignore[no-untyped-def]
     """Add up how often each id occurs in the stretches of `lengths[i]` ids at `starts[i]`."""
     for stretch in range(len(starts)):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.text import load_stopwords, words
-from jobs.tokenise import Tokeniser
+from corpus.tokenise import Tokeniser
 from tests import oracle
 
 STOPWORDS = sorted(load_stopwords())

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
+from corpus.compiled import compiled
+from corpus.stretches import gather
 from corpus.text import unescape
-from jobs.stretches import gather
 
 Ids = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
@@ -175,7 +176,7 @@ def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
     return np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
     """Write where runs of set bits start, and where they stop, each in order; returns how many there are.
 
@@ -200,7 +201,7 @@ def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
     return started
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def look_up(  # type: ignore[no-untyped-def]
     lower, lower8, starts, stops, text_ends, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
     first_kept, table, to_slot, letters, word_ends, known,
@@ -259,7 +260,7 @@ def look_up(  # type: ignore[no-untyped-def]
     return at, word, out, text, known
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _stripped(lower, start, length):  # type: ignore[no-untyped-def]
     """Start and length of a word without the apostrophes at its ends."""
     while length > 0 and lower[start] == _APOSTROPHE:
@@ -276,7 +277,7 @@ def _lowest(bits):  # type: ignore[no-untyped-def]
     return int64(trailing_zeros(bits))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
     """Write the hash of each word of `ids` to `hashes`."""
     for number in range(len(ids)):
@@ -284,7 +285,7 @@ def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
         hashes[number] = _hashed(letters, begin, word_ends[ids[number] + 1] - begin)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
     """The FNV-1a hash of a word, and a bit that no letter sets: the second key of words too long for their letters."""
     key = _FNV_START
@@ -293,7 +294,7 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
     return key | _TOP_BIT
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
     """Whether a known word is the one of so many letters at `start`."""
     begin, place = word_ends[known_as], uint64(0)
@@ -304,7 +305,7 @@ def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[n
     return place == length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _doubled(table, to_slot):  # type: ignore[no-untyped-def]
     """A table of twice the slots with the same words."""
     doubled = np.zeros((2 * len(table), 3), np.uint64)

@@ -1,0 +1,52 @@
+"""Texts labelled as it is usually written: `python -m benchmarks.peers.plain_predict MODEL FILE...`.
+
+Files are read, and the model is called, by Shoal's own code. What lies between is plain: words one at a time by regular
+expression and dictionary, rows padded to the longest of a few hundred texts as they were read.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from bootstrap.predict import look, read
+from corpus.settings import Settings
+from corpus.text import PADDING, encode, words
+from jobs.sources import Wanted
+from jobs.tally import Tally
+from trainer.predict import Model, load_model
+
+_SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print a line a text."""
+    path, *files = arguments
+    model = load_model(Path(path))
+    for batch in read(look(files, Wanted(), Settings()), Tally()):
+        for text, probability in zip(batch.texts, probabilities(model, batch.texts), strict=True):
+            label = "positive" if probability > 0.5 else "negative" if probability >= 0 else "unknown"
+            sys.stdout.write(f"{label}\t{abs(probability):.4f}\t{text.translate(_SPACES)}\n")
+
+
+def probabilities(model: Model, texts: Sequence[str]) -> list[float]:
+    """That of label 1 for each text; -0.5 for one without words."""
+    rows = [encode(words(text), model.ids, model.stopwords, model.row_length) for text in texts]
+    numbers = sorted((number for number, row in enumerate(rows) if row), key=lambda number: -len(rows[number]))
+    found = [-0.5] * len(texts)
+    if not numbers:
+        return found
+    lengths = torch.tensor([len(rows[number]) for number in numbers])
+    tokens = torch.full((len(numbers), int(lengths[0])), PADDING, dtype=torch.int32)
+    for place, number in enumerate(numbers):
+        tokens[place, : len(rows[number])] = torch.tensor(rows[number], dtype=torch.int32)
+    with torch.inference_mode():
+        said = torch.sigmoid(model.loss.log_odds(model.classifier(tokens, lengths))).tolist()
+    for number, probability in zip(numbers, said, strict=True):
+        found[number] = probability
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,173 @@
+"""How many texts a second `shoal predict` labels, its start included and not, beside the plain way; on one core.
+
+    python -m benchmarks predict [NAME=FILE,...] [--texts 25000] [--runs 5]
+
+Generated reviews, short ones and long ones (eight in one), and any piles of files that are named. The plain way is
+`benchmarks/peers/plain_predict.py`. Both have the same model, of the default sizes, untrained, whose vocabulary are the
+10,000 most frequent words of all the texts, and what they answer is compared before a figure counts. A start is what
+one text takes. Time is CPU time, by the kernel's account. The easy mistake is to run too few texts: the start is then
+most of what is measured.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from benchmarks.meter import metered
+from benchmarks.record import Log
+from bootstrap.errors import ShoalError
+from bootstrap.generator import write_reviews
+from bootstrap.predict import look, read
+from corpus.settings import Settings
+from corpus.text import FIRST_WORD, load_stopwords, most_frequent, words
+from jobs.sources import Wanted
+from jobs.tally import Tally
+from trainer import models
+from trainer.config import TrainConfig
+from trainer.losses import CROSS_ENTROPY, Loss, Scale
+from trainer.predict import save_model
+
+WAYS: Mapping[str, Sequence[str]] = {
+    "shoal": ("bootstrap.cli.main", "predict", "--model"),
+    "plain": ("benchmarks.peers.plain_predict",),
+}
+"""Modules with arguments, which the model and files follow."""
+_LONG = 8
+_ROUNDING = 1.5e-4
+_MEMORY, _SECONDS = 4 << 30, 3600.0
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks predict", description=__doc__.partition("\n")[0])
+    parser.add_argument("piles", nargs="*", metavar="NAME=FILE[,FILE...]", help="texts beside those that are generated")
+    parser.add_argument("--texts", type=int, default=25_000, help="to generate of each length (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=5, help="of each case, interleaved (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    log = Log("predict")
+    with TemporaryDirectory() as name, _one_core():
+        folder = Path(name)
+        piles = {"generated, short": [f"{folder}/short.json"], "generated, long": [f"{folder}/long.json"]}
+        write_texts(folder / "short.json", folder / "long.json", options.texts)
+        for pile in options.piles:
+            case, _, files = pile.partition("=")
+            piles[case] = files.split(",")
+        texts = {case: _texts(files) for case, files in piles.items()}
+        write_model(folder / "model.pt", texts.values())
+        (folder / "one.txt").write_text("good lamp\n")
+        piles["one text"] = [f"{folder}/one.txt"]
+        for case, files in piles.items():  # compiles what is compiled once
+            _check(case, [_seconds(way, folder, files)[1] for way in WAYS.values()])
+        spent: dict[str, dict[str, list[float]]] = {case: {way: [] for way in WAYS} for case in piles}
+        for run in range(options.runs):
+            for case, files in piles.items():
+                for way, command in WAYS.items():
+                    spent[case][way].append(_seconds(command, folder, files)[0])
+            last = {case: {way: round(each[-1], 2) for way, each in ways.items()} for case, ways in spent.items()}
+            log.say(f"{run}: {last}")
+    _report(log, spent, texts)
+    log.keep({"options": vars(options), "texts": {case: len(each) for case, each in texts.items()}, "cpu": spent})
+
+
+def write_texts(short: Path, long: Path, count: int) -> None:
+    """So many different texts in each of the files."""
+    write_reviews(short, texts=count)
+    texts = list(dict.fromkeys(_texts([str(short)])))
+    several = zip(*(texts[number:] + texts[:number] for number in range(_LONG)), strict=True)
+    for path, found in ((short, texts), (long, map(". ".join, several))):
+        lines = (json.dumps({"reviewText": text, "overall": 5}) for text in islice(found, count))
+        path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
+    """An untrained model of the default sizes for these texts."""
+    settings, stopwords = Settings(), load_stopwords()
+    counts = Counter(word for some in texts for text in some for word in words(text) if word not in stopwords)
+    vocabulary = most_frequent(counts.items(), settings.vocabulary_size)
+    loss = Loss(kind=CROSS_ENTROPY, scale=Scale(1, 5, 4), positive_weight=1.0)
+    config = TrainConfig(data=Path(), output=Path())
+    chosen = config.model_settings(words=len(vocabulary) + FIRST_WORD, outputs=loss.outputs)
+    save_model(
+        path,
+        name=config.model,
+        settings=chosen,
+        loss=loss.plain(),
+        state=models.build(config.model, chosen).state_dict(),
+        vocabulary=vocabulary,
+        stopwords=stopwords,
+        row_length=settings.row_length,
+        about={},
+    )
+
+
+def _texts(files: Sequence[str]) -> list[str]:
+    return [text for batch in read(look(files, Wanted(), Settings()), Tally()) for text in batch.texts]
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """All that is started meanwhile has the last of the cores."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _seconds(command: Sequence[str], folder: Path, files: Sequence[str]) -> tuple[float, list[list[str]]]:
+    """What it takes to label some files: CPU-seconds; and the answers."""
+    out = folder / "answers"
+    arguments = [sys.executable, "-m", *command, str(folder / "model.pt"), *files]
+    usage = metered(arguments, out, memory_limit=_MEMORY, time_limit=_SECONDS)
+    if usage.failed:
+        raise ShoalError(f"{' '.join(arguments)} failed: {usage.failed}")
+    lines = (line.split("\t") for line in out.read_text().split("\n"))
+    return usage.cpu, [line for line in lines if len(line) == 3]
+
+
+def _check(case: str, answers: Sequence[list[list[str]]]) -> None:
+    """Raise ShoalError where two ways say other things; a last digit may be rounded either way."""
+    for number, lines in enumerate(zip(*answers, strict=True), 1):
+        labels, probabilities, texts = zip(*lines, strict=True)
+        said = [float(probability) for probability in probabilities]
+        if len(set(labels)) > 1 or len(set(texts)) > 1 or max(said) - min(said) > _ROUNDING:
+            raise ShoalError(f"{case}, text {number}: answers differ: {lines}")
+
+
+def _report(log: Log, spent: dict[str, dict[str, list[float]]], texts: Mapping[str, list[str]]) -> None:
+    starts = {way: median(seconds) for way, seconds in spent["one text"].items()}
+    rows = []
+    for case, found in texts.items():
+        middle = {way: median(seconds) for way, seconds in spent[case].items()}
+        after = {way: seconds - starts[way] for way, seconds in middle.items()}
+        runs = [plain / ours for ours, plain in zip(spent[case]["shoal"], spent[case]["plain"], strict=True)]
+        rows.append(
+            [
+                *(case, f"{len(found):,}", f"{sum(map(len, found)) / len(found):,.0f}"),
+                *(f"{len(found) / seconds:,.0f}" for seconds in (*middle.values(), *after.values())),
+                f"{median(runs):.2f} ({min(runs):.2f} to {max(runs):.2f})",
+                f"{after['plain'] / after['shoal']:.2f}",
+            ]
+        )
+    log.say(f"Start, CPU-seconds: { {way: round(seconds, 2) for way, seconds in starts.items()} }")
+    heads = (
+        "texts",
+        "of",
+        "letters",
+        "shoal",
+        "plain",
+        "shoal, started",
+        "plain, started",
+        "ratio (of runs)",
+        "started",
+    )
+    log.table(heads, rows)

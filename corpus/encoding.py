@@ -1,0 +1,71 @@
+"""New texts to rows of ids, by a vocabulary that stands: rules 1 to 8 of docs/dataset.md, plainly and fast.
+
+The two say the same. `FastEncoder` does a text in a tenth of the time, but takes a third of a second to be there, and
+100 MB. The easy mistake is to let its dictionary grow with the input: every word that it has not seen before
+stays in there, until it is told to forget.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.text import UNKNOWN, encode, is_word, words
+
+_TEXTS_AT_ONCE = 256  # so that they, and all that is made of them, fit a core's cache
+_MOST_WORDS = 1 << 18
+
+
+class Encoded(NamedTuple):
+    """The rows of N texts, not padded: text i has `ids[starts[i] : starts[i] + lengths[i]]`; both are (N,)."""
+
+    ids: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+
+class PlainEncoder:
+    """Encodes a word at a time: what `FastEncoder` has to equal."""
+
+    def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
+        self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
+
+    def __call__(self, texts: Sequence[str]) -> Encoded:
+        """The rows of some texts, of `row_length` ids at most."""
+        rows = [encode(words(text), self._ids, self._stopwords, self._row_length) for text in texts]
+        lengths = np.array([len(row) for row in rows], np.int64)
+        ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
+        return Encoded(ids, np.cumsum(lengths) - lengths, lengths)
+
+
+class FastEncoder:
+    """Encodes a block of texts at a time."""
+
+    def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
+        from corpus.tokenise import Tokeniser  # with numba, which takes its time
+
+        # What is no word, as a cleaned text has them, is never found.
+        known = [word for word in ids if word not in stopwords and is_word(word)]
+        self._known = " ".join(known).encode("ascii")
+        self._row_length = row_length
+        self._tokeniser = Tokeniser(sorted(filter(is_word, stopwords)))
+        numbers = self._tokeniser.add(self._known)  # of the tokeniser's own
+        self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one stands for all words after it
+        self._ids[numbers] = [ids[word] for word in known]
+
+    def __call__(self, texts: Sequence[str]) -> Encoded:
+        """The rows of some texts, of `row_length` ids at most."""
+        blocks = [self._block(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE)]
+        ids = np.concatenate([np.empty(0, np.int32), *(block for block, _ in blocks)])
+        counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in blocks)])
+        return Encoded(ids, np.cumsum(counts) - counts, np.minimum(counts, self._row_length))
+
+    def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """The ids of all kept words of some texts, and how many each has."""
+        if len(self._tokeniser) > _MOST_WORDS:
+            self._tokeniser.clear()
+            self._tokeniser.add(self._known)
+        found = self._tokeniser(texts)
+        return self._ids.take(found.ids, mode="clip"), np.diff(found.ends, prepend=0)

@@ -1,0 +1,31 @@
+"""The plain way of labelling that Shoal is measured beside says what Shoal says."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers.plain_predict import probabilities
+from benchmarks.predict import write_model, write_texts
+from bootstrap.predict import look, read
+from corpus.settings import Settings
+from jobs.sources import Wanted
+from jobs.tally import Tally
+from trainer.labelling import Labeller
+from trainer.predict import load_model
+
+
+def test_the_plain_way_says_the_same_of_short_and_long_texts(tmp_path: Path) -> None:
+    files = tmp_path / "short.json", tmp_path / "long.json"
+    write_texts(*files, 60)
+    texts = [
+        text
+        for file in files
+        for batch in read(look([str(file)], Wanted(), Settings()), Tally())
+        for text in batch.texts
+    ]
+    assert len(set(texts)) == 120
+    assert sum(map(len, texts[60:])) > 7 * sum(map(len, texts[:60]))
+    write_model(tmp_path / "model.pt", [texts])
+    model = load_model(tmp_path)
+    said = [each.probability for each in Labeller(model, expected=1 << 40)([*texts, "the of"])]
+    assert probabilities(model, [*texts, "the of"]) == pytest.approx([*said[:-1], -0.5], abs=1e-6)

@@ -1,0 +1,57 @@
+"""The fast way from texts to rows of ids against the plain one."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from corpus import encoding
+from corpus.encoding import Encoded, FastEncoder, PlainEncoder
+from corpus.text import UNKNOWN, encode, word_ids, words
+
+PIECES = ["a", "don't", "the", "The", "lamp", "x" * 17, "'", "''", " ", " ", ".", "&amp;", "&#39;", "\u2019", "\u212a"]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text(max_size=20)
+# What a model claims as its words need be none.
+CLAIMED = st.sampled_from([*PIECES[:6], "xylophonesxylophon", "a b", "'a", "Lamp", "caf\u00e9", "&amp;"]) | st.text(
+    "abc'"
+)
+
+
+def rows(encoded: Encoded) -> list[list[int]]:
+    return [
+        encoded.ids[start : start + length].tolist()
+        for start, length in zip(encoded.starts, encoded.lengths, strict=True)
+    ]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.lists(TEXTS, max_size=6), max_size=3),
+    st.lists(CLAIMED.filter(bool), unique=True, max_size=6),
+    st.frozensets(CLAIMED.filter(bool), max_size=3),
+    st.integers(1, 5),
+)
+@example([["the lamp", "", "the", "lamp lamp a don't lamp"]], ["lamp", "the"], frozenset({"the"}), 3)
+def test_any_texts_have_the_rows_of_the_plain_twin(
+    blocks: list[list[str]], vocabulary: list[str], stopwords: frozenset[str], row_length: int
+) -> None:
+    ids = word_ids(vocabulary)
+    plain, fast = (kind(ids, stopwords, row_length) for kind in (PlainEncoder, FastEncoder))
+    for texts in blocks:
+        expected = [encode(words(text), ids, stopwords, row_length) for text in texts]
+        assert rows(plain(texts)) == rows(fast(texts)) == expected
+
+
+def test_a_word_has_its_id_in_however_many_texts() -> None:
+    texts = [f"lamp {'x' * (number % 30)} lamp" for number in range(1000)]
+    ids = {"lamp": 2}
+    assert rows(FastEncoder(ids, frozenset(), 100)(texts)) == rows(PlainEncoder(ids, frozenset(), 100)(texts))
+
+
+def test_unknown_words_are_forgotten_and_known_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_MOST_WORDS", 50)
+    fast = FastEncoder(word_ids(["lamp", "cable"]), frozenset({"the"}), 100)
+    for block in range(20):
+        unknown = [f"never{chr(97 + block)}{chr(97 + word)}" for word in range(20)]
+        (row,) = rows(fast([f"the lamp {' '.join(unknown)} the cable"]))
+        assert row == [2, *[UNKNOWN] * 20, 3]
+        assert len(fast._tokeniser) <= 50 + 20

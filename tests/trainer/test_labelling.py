@@ -1,0 +1,136 @@
+"""What a model says about a text depends on that text alone, however many it is asked about, and however fast."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.text import word_ids
+from trainer import labelling, models
+from trainer.labelling import Labeller, Prediction
+from trainer.losses import Loss, Scale
+from trainer.predict import Model
+
+WORDS = ["good", "bad", "song"]
+MANY = 1 << 40
+"""Of letters: the fast encoder pays."""
+
+
+def made() -> Model:
+    """A model of random weights."""
+    torch.manual_seed(1)
+    classifier = models.build(
+        "lstm",
+        {
+            "words": 2 + len(WORDS),
+            "embedding": 4,
+            "hidden": 3,
+            "layers": 1,
+            "pooling": "mean+words",
+            "dropout": 0.5,
+            "embedding_dropout": 0.5,
+            "outputs": 1,
+            "word_dropout": 0.3,
+        },
+    )
+    with torch.no_grad():
+        classifier.embedding.weight.mul_(30)
+    classifier.eval()
+    return Model(
+        classifier=classifier,
+        loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
+        ids=word_ids(WORDS),
+        stopwords=frozenset({"the"}),
+        row_length=4,
+        about={},
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return made()
+
+
+@pytest.fixture(params=[0, MANY], ids=["plain", "fast"])
+def label(model: Model, request: pytest.FixtureRequest) -> Labeller:
+    return Labeller(model, expected=request.param)
+
+
+def test_texts_are_cleaned_as_the_training_texts_were(label: Labeller) -> None:
+    plain, dressed = label(["good song", "  The GOOD, the &lt;song&gt;!"])
+    assert plain == pytest.approx(dressed, abs=1e-6)
+
+
+def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -> None:
+    texts = ["good", "bad song", "song bad good", "bad"]
+    together = label(texts)
+    alone = [label([text])[0] for text in texts]
+    assert [p.label for p in together] == [p.label for p in alone]
+    assert [p.probability for p in together] == pytest.approx([p.probability for p in alone], abs=1e-6)
+    assert len({round(p.probability, 4) for p in together}) == 4
+
+
+@settings(max_examples=50)
+@given(texts=st.lists(st.lists(st.sampled_from([*WORDS, "the", "zebra"]), max_size=6).map(" ".join), max_size=40))
+def test_neighbours_batches_and_speed_change_no_answer(model: Model, texts: list[str]) -> None:
+    alone = [Labeller(model)([text])[0] for text in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(labelling, "_BATCH_WORDS", 7)
+        for expected, threads in ((0, 1), (MANY, 1), (0, 3)):
+            together = Labeller(model, expected=expected, threads=threads)(texts)
+            assert [p.label for p in together] == [p.label for p in alone]
+            assert [p.probability for p in together] == pytest.approx([p.probability for p in alone], abs=1e-6)
+
+
+def test_a_text_that_is_there_several_times_is_computed_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        model.classifier,
+        "forward",
+        lambda tokens, lengths: seen.extend(tokens.tolist()) or torch.zeros(len(lengths), 1),
+    )
+    assert len(Labeller(model)(["good", "bad song", "good", "good"])) == 4
+    assert sorted(seen) == [[2, 0], [3, 4]]
+
+
+def test_words_outside_the_vocabulary_are_unknown_but_count(label: Labeller) -> None:
+    assert label(["good zebra"]) == label(["good quagga"])
+    assert label(["good zebra"]) != label(["good"])
+
+
+def test_only_the_first_words_of_a_row_count(label: Labeller) -> None:
+    assert label(["good bad good bad song"]) == label(["good bad good bad good good"])
+
+
+def test_the_label_is_1_above_one_half(label: Labeller) -> None:
+    for called, probability in label(["good", "bad", "song", "good song", "bad bad"]):
+        assert called == int(probability > 0.5)
+
+
+@pytest.mark.parametrize("text", ["", "12345 !?", "the The THE"])
+def test_a_text_without_words_has_no_label(label: Labeller, text: str) -> None:
+    assert label([text, "good"])[0] == Prediction(None, 0.5)
+    assert label([text]) == [Prediction(None, 0.5)]
+
+
+def test_no_texts_no_answers(label: Labeller) -> None:
+    assert label([]) == []
+
+
+FEW_THEN_MANY = """
+import sys
+from tests.trainer.test_labelling import Labeller, labelling, made
+label = Labeller(made())
+few = label(["good song"])
+assert not {"numba", "h5py"} & sys.modules.keys()
+labelling._FAST_FROM = 15
+assert label(["good song"]) == few
+assert "numba" in sys.modules
+"""
+
+
+def test_few_texts_do_not_wait_for_what_many_need() -> None:
+    subprocess.run([sys.executable, "-c", FEW_THEN_MANY], check=True)
