@@ -1,11 +1,13 @@
-"""One rank of several whose computing is sleep, with the real balancer and a real all-reduce by gloo.
+"""One rank of several whose computing is sleep, with the real balancer, claims and a real all-reduce by gloo.
 
-Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, what share of a step the all-reduce
-shall be (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether the last rank `halves` its
-speed midway, `seed` of the noise. Rank 0 prints the share of ideal, and the shares of the time that the all-reduce took
-and that ranks waited for the last.
+Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, whether they may claim (`claims`), what
+share of a step the all-reduce shall be (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether
+the last rank `halves` its speed midway, by how much a rank's speed varies from step to step (`jitter`), what share of a
+step is needed to begin (`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds
+as they are on average), what the time went to (accounts.py), and the share of the rows that was `claimed`.
 
-A rank takes a + b * rows / speed seconds, a being a twentieth of a step, with 1% of noise.
+A rank takes fixed + rows / speed for its share, and as much again for each piece that it claims, in a step all of it
+longer or shorter by the same factor.
 """
 
 import json
@@ -18,10 +20,11 @@ import torch.distributed as dist
 
 from trainer.accounts import Accounts
 from trainer.balance import balancer
+from trainer.claims import Claims, Counter, Observed
+from trainer.clock import ALL_REDUCE, BACKWARD, Computed, Laps
 from trainer.ranks import schedule_as_batch
 
 _BATCH = 512
-_FIXED, _NOISE = 0.05, 0.01
 _TRIALS = 40
 _EARLY = 0.0001
 """The kernel wakes sleepers late by less than this, so the rest of the time is spent looking at the clock."""
@@ -35,45 +38,59 @@ def main() -> None:
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])
     gradients = torch.zeros(asked["floats"])
-    told = gradients[: len(speeds)]  # computing, a rank
+    told = gradients[: len(Computed._fields) * len(speeds)].view(-1, len(speeds))
     step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
-    fixed, per_row = _FIXED * step_seconds, (1 - _FIXED) * step_seconds * speeds.sum() / _BATCH
+    fixed = asked["fixed"] * step_seconds
+    per_row = (step_seconds - fixed) * speeds.sum() / _BATCH
     steps = asked["epochs"] * asked["steps_per_epoch"]
     change = steps // 2 if asked["halves"] else steps
-    noise = np.random.default_rng((asked["seed"], rank)).normal(1.0, _NOISE, steps)
+    noise = np.maximum(0.3, np.random.default_rng((asked["seed"], rank)).normal(1.0, asked["jitter"], steps))
     rates = np.ones(len(speeds))
     for _ in range(2):  # as the trainer measures them
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
     splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
-    accounts, spent, late = Accounts(rates.tolist()), {"backward": 0.0, "all_reduce": 0.0}, None
+    claims, counter = Claims(wanted=asked["claims"]), Counter(dist.distributed_c10d._get_default_store(), 0)
+    accounts, laps, late, claimed = Accounts(rates.tolist()), Laps(), None, 0
+
+    def compute(rows: int) -> None:
+        if rows:
+            _sleep_until(time.perf_counter() + (fixed + per_row * rows / speed) * noise[step])
+            laps.end_of(BACKWARD)
+
     dist.barrier()
     start = time.perf_counter()
     for step in range(steps):
-        split = splitting.split(_BATCH)
-        rows, begun = int(split[rank]), time.perf_counter()
         speed = speeds[rank] / (2 if step >= change and rank == len(speeds) - 1 else 1)
-        if rows:
-            _sleep_until(begun + (fixed + per_row * rows / speed) * noise[step])
-        computing = time.perf_counter() - begun if rows else 0.0
+        plan = claims.plan(splitting.split(_BATCH))
+        laps.begin(int(plan.share[rank]))
+        compute(int(plan.share[rank]))
+        if plan.pieces:
+            for number in counter.claimed(plan, rank, f"at step {step}"):
+                laps.claims(plan.pieces[number])
+                compute(plan.pieces[number])
+            laps.claims(0)
         told.zero_()
-        told[rank] = computing
-        begun = time.perf_counter()
+        told[:, rank] = torch.tensor(laps.computing())
+        laps.end_of("pack")
         dist.all_reduce(gradients)
-        spent["backward"] += computing
-        spent["all_reduce"] += time.perf_counter() - begun
-        if late is not None:
-            splitting.observe(*late)  # a step late, as the trainer
-        late = split, told.double().numpy()
-        accounts.add(*late)
-    seconds = time.perf_counter() - start
+        laps.end_of(ALL_REDUCE)
+        if late is not None:  # as the trainer, which knows of a step when it has done the next
+            splitting.observe(late.rows, late.seconds)
+            claims.observe(late)
+        rows, seconds, more, more_seconds, pieces, claiming = told.double().numpy().copy()
+        late = Observed(rows=rows, seconds=seconds, claimed=more, pieces=pieces, claiming=claiming)
+        accounts.add((rows + more).astype(np.int64), seconds + more_seconds)
+        claimed += int(more.sum())
+    laps.finish()
+    elapsed = time.perf_counter() - start
     phases: list[dict[str, float]] = [{}] * len(speeds)
-    dist.all_gather_object(phases, spent)
+    dist.all_gather_object(phases, dict(laps.sums))
     if rank == 0:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
         ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
-        shares = accounts.shares(rows=steps * _BATCH, seconds=seconds, phases=phases, checkpoints=0.0)
-        found = {"share": ideal / seconds, **shares}
+        shares = accounts.shares(rows=steps * _BATCH, seconds=elapsed, phases=phases, checkpoints=0.0)
+        found = {"share": ideal / elapsed, **shares, "claimed": claimed / steps / _BATCH, "step": elapsed / steps}
         print(json.dumps(found))  # noqa: T201
     dist.destroy_process_group()
 
