@@ -33,7 +33,6 @@ def made() -> Model:
             "dropout": 0.5,
             "embedding_dropout": 0.5,
             "outputs": 1,
-            "word_dropout": 0.3,
         },
     )
     with torch.no_grad():
