@@ -21,7 +21,7 @@ from trainer.config import PRESETS, TrainConfig
 from trainer.data import load
 from trainer.exchange import Exchange
 from trainer.order import Order
-from trainer.ranks import schedule_as_batch
+from trainer.ranks import threads_as_batch
 
 _TRIALS = 40
 
@@ -29,8 +29,8 @@ _TRIALS = 40
 def main() -> None:
     """Take part in the run that the command line describes."""
     asked = json.loads(sys.argv[1])
-    schedule_as_batch()  # as the trainer
-    dist.init_process_group("gloo")
+    with threads_as_batch():  # as the trainer
+        dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rows = load(Path(asked["data"]))
     config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])

@@ -22,7 +22,7 @@ from trainer.accounts import Accounts
 from trainer.balance import balancer
 from trainer.claims import Claims, Counter, Observed
 from trainer.clock import ALL_REDUCE, BACKWARD, Computed, Laps
-from trainer.ranks import schedule_as_batch
+from trainer.ranks import threads_as_batch
 
 _BATCH = 512
 _TRIALS = 40
@@ -33,8 +33,8 @@ _EARLY = 0.0001
 def main() -> None:
     """Take part in the run that the command line describes."""
     asked = json.loads(sys.argv[1])
-    schedule_as_batch()  # as the trainer
-    dist.init_process_group("gloo")
+    with threads_as_batch():  # as the trainer
+        dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])
     gradients = torch.zeros(asked["floats"])

@@ -8,7 +8,7 @@ import os
 import platform
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -90,16 +90,27 @@ class Ranks:
         return box[0]
 
 
-def schedule_as_batch() -> None:
-    """Have threads that this thread starts from now on, and itself, take no core from each other when they wake.
+@contextmanager
+def threads_as_batch() -> Iterator[None]:
+    """Have threads that this one starts inside this block take no core from another when they wake.
 
     Gloo's thread for sockets (gloo/transport/tcp/pair.cc, `handleEvents`) wakes, tries a lock, and tries it again and
     again. Where it took the core of the thread that holds the lock, it does so until its time slice ends: some 4 ms,
-    several times an all-reduce, if there are hardly more cores than ranks. Linux alone schedules so.
+    several times an all-reduce, if there are hardly more cores than ranks. Threads that compute are not among them:
+    where other programs run, one that waits for another's part would wait for a time slice, too. Linux alone schedules
+    so.
     """
-    if hasattr(os, "SCHED_BATCH"):
+    _schedule(getattr(os, "SCHED_BATCH", None))
+    try:
+        yield
+    finally:
+        _schedule(getattr(os, "SCHED_OTHER", None))
+
+
+def _schedule(policy: int | None) -> None:
+    if policy is not None:
         with suppress(OSError):  # a sandbox may forbid it, and then ranks are slower
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+            os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 @contextmanager
@@ -130,12 +141,11 @@ def join(threads: int | None) -> Iterator[Ranks]:
     elif os.environ.get(NEEDS_GPU):
         raise TrainingError(f"{faults.who(rank)}: {devices.missing()}")
     store = _met(rank)  # its thread answers the others at once: it is none of those that are scheduled next
-    if device.type == "cpu":
-        schedule_as_batch()
-    dist.init_process_group(backend, timeout=peers.TIMEOUT, store=store, rank=rank, world_size=size)
     failed = True
-    try:
+    with threads_as_batch() if device.type == "cpu" else nullcontext():
+        dist.init_process_group(backend, timeout=peers.TIMEOUT, store=store, rank=rank, world_size=size)
         patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
+    try:
         ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), store=store, patient=patient)
         machines, launchers, restarts = zip(*ranks.gather((_machine(), _launcher(), _restarts())), strict=True)
         here = machines.count(machines[rank])
