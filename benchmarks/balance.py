@@ -1,21 +1,27 @@
-"""How much of the sum of its ranks' rates a run reaches, by balancer: ranks of unlike speed, and one that changes it.
+"""How much of the sum of its ranks' rates a run reaches, by balancer: ranks of unlike speed, and of speed that changes.
 
-    python -m benchmarks balance [--runs 3]
+    python -m benchmarks balance [PART...] [--runs 3] [--percents 1 5 20] [--epochs 4]
 
-Speeds are 1 and .56 (an M60 and a K80). One fast and one slow rank train for real, a core each; the slow one sleeps
-after its share. Three fast ones and a slow one sleep their computing, as this takes more cores than there may be, and
-sum by gloo. The global batch, or how long is slept, decides what the all-reduce is of a step: about 1, 5, 20%. Where
-speeds do not change, shares fixed in their proportion are beside the balancers, which is right for the ranks that
-sleep: what is lost with those goes to noise, which no balancer can foresee. Where ranks train, the slow one sleeps
-after what it needs to begin, too, and does better with fewer rows.
+Parts:
+
+- `computing`: one fast and one slow rank train for real, as a user's would; the slow one sleeps after its share.
+- `sleeping`: three fast ones and a slow one sleep their computing, as this takes more cores than there may be, and sum
+  by gloo.
+- `jitter`: ranks that sleep, one and one of the same speed, and three with a slow one, whose times vary from step to
+  step by 1, 5 and 12%, with and without claims.
+
+Speeds are 1 and .56 (an M60 and a K80). The global batch, or how long is slept, decides what the all-reduce is of a
+step: about 1, 5, 20%; in `jitter` 1%. Where speeds do not change, a fixed split is beside the balancers that is the
+best by what is known afterwards: of ranks that sleep their speeds, of ranks that train the rows that they had in the
+run with `steps` before.
 
 The easy mistakes: to hold a run whose rank slows down against that rank's first rate, where its ideal is a sum of two;
 and to hold each balancer against rates of its own runs. All runs of a batch are held against the same: the medians of
-the own rates in all runs in which no speed changed.
+the own rates in all runs in which no speed changed. `balanced`, in turn, is of each run by itself.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -28,9 +34,8 @@ from bootstrap.train import train_here
 from trainer.config import Slowed, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
-EPOCHS = 4
 SLOW = 0.56
-_KNOWN = "the speeds, known"
+_KNOWN = "known afterwards"
 
 _BATCHES = {1: 4_000, 5: 800, 20: 64}
 """Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
@@ -42,53 +47,101 @@ _FLOATS = {1: 100_000, 5: 400_000, 20: 1_000_000}
 for anything else, and a run beside the steps before a change is seen."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
-_COMPUTING = "1 + 1, computing"
+_TEAMS = {"1 + 1": [1.0, 1.0], "3 + 1": [1.0, 1.0, 1.0, SLOW]}
+_JITTERS = (1, 5, 12)
+_FIXED, _PIECE = 0.05, 0.005
+"""What ranks that sleep need to begin, as a share of a step: a small one; and a step of some hundred ms, which jitter
+is about. A piece that is claimed needs it again."""
+
+COMPUTING, SLEEPING, JITTER = "computing", "sleeping", "jitter"
 
 Figures = dict[str, float]
-_Case = tuple[str, str, int, str]
+_Case = tuple[str, str, str, str]
+"""Ranks, their speeds, what share of a step the all-reduce is (in %), how they are balanced."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks balance", description=__doc__.partition("\n")[0])
+    parts = (COMPUTING, SLEEPING, JITTER)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
+    parser.add_argument(
+        "--percents",
+        type=int,
+        nargs="+",
+        choices=tuple(_BATCHES),
+        default=list(_BATCHES),
+        help="of a step, about, that the all-reduce is to take (default: all)",
+    )
+    parser.add_argument("--epochs", type=int, default=4, help="of each run; fewer are shorter (default: %(default)s)")
     options = parser.parse_args(arguments)
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; the parts are {', '.join(parts)}")
     log = Log("balance")
     found: dict[_Case, list[Figures]] = {}
-    own_rates: dict[int, list[list[float]]] = {}
+    own_rates: dict[str, list[list[float]]] = {}
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        for percent, batch in _BATCHES.items():
-            write_rows(folder / f"{percent}.h5", batch * _STEPS[percent])
         for run in range(options.runs):
-            for change, halves in _CHANGES.items():
-                for percent, batch in _BATCHES.items():
-                    for how in HOWS if halves else (*HOWS, _KNOWN):
-                        trained, rates = _trained(folder, percent, batch, how, halves, run)
-                        if not halves:
-                            own_rates.setdefault(percent, []).append(rates)
-                        slept = _slept(percent, how, halves, run)
-                        for ranks, figures in ((_COMPUTING, trained), ("3 + 1, sleeping", slept)):
-                            found.setdefault((ranks, change, percent, how), []).append(figures)
-                            log.say(f"{ranks}, {change}, {percent}%, {how}: {figures}")
+            for case, figures, rates in _cases(Path(name), options, options.parts or parts, run):
+                found.setdefault(case, []).append(figures)
+                if rates:
+                    own_rates.setdefault(case[2], []).append(rates)
+                log.say(f"{', '.join(case)}: {figures}")
     for (ranks, change, percent, _), runs in found.items():
-        if ranks == _COMPUTING:
+        if ranks == "1 + 1, computing":
             rates = [median(rank) for rank in zip(*own_rates[percent], strict=True)]
-            for run in runs:
-                run["share"] = ideal_seconds(run["rows"], rates, _CHANGES[change]) / run["seconds"]
-    rows = []
-    for (ranks, change, percent, how), runs in found.items():
-        shown = [median(run[figure] for run in runs) for figure in ("share", "communication", "imbalance")]
-        shown.insert(2, median(run["share"] + run["communication"] for run in runs))
-        rows.append([ranks, change, f"{percent}", how, *(f"{figure:.1%}" for figure in shown), str(len(runs))])
+            for each in runs:
+                each["share"] = ideal_seconds(each["rows"], rates, _CHANGES[change]) / each["seconds"]
+    shown = ("share", "balanced", "communication", "imbalance", "rest", "claimed")
     log.table(
         [
             *("ranks", "speeds", "all-reduce, about %", "balance"),
-            *("share of ideal", "all-reduce", "sum of these", "imbalance", "runs"),
+            *("share of ideal", "balanced", "all-reduce", "imbalance", "rest", "claimed", "runs"),
         ],
-        rows,
+        [
+            [*case, *(f"{median(run[figure] for run in runs):.1%}" for figure in shown), str(len(runs))]
+            for case, runs in found.items()
+        ],
     )
+    _compare(log, found)
     log.keep({"own_rates": own_rates, "runs": [[*case, runs] for case, runs in found.items()]})
+
+
+def _cases(
+    folder: Path, options: argparse.Namespace, parts: Sequence[str], seed: int
+) -> Iterator[tuple[_Case, Figures, list[float] | None]]:
+    """Each case of a run through all of them, with its figures, and the ranks' own rates where those are measured and
+    none of them changes."""
+    for change, halves in _CHANGES.items():
+        for percent in options.percents:
+            split = "1,1"
+            for how in HOWS if halves else (*HOWS, _KNOWN):
+                if COMPUTING in parts:
+                    figures, rates, split = _trained(folder, percent, how, split, halves, options.epochs, seed)
+                    yield ("1 + 1, computing", change, f"{percent}", how), figures, None if halves else rates
+                if SLEEPING in parts:
+                    figures = _slept(_TEAMS["3 + 1"], percent, how, halves, options.epochs, seed)
+                    yield ("3 + 1, sleeping", change, f"{percent}", how), figures, None
+    if JITTER in parts:
+        for team, speeds in _TEAMS.items():
+            for percent in _JITTERS:
+                for claims in (False, True):
+                    figures = _slept(speeds, 1, "steps", False, options.epochs, seed, jitter=percent, claims=claims)
+                    how = "steps, claims" if claims else "steps"
+                    yield (f"{team}, sleeping", f"vary by {percent}%", "1", how), figures, None
+
+
+def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
+    """The speed with `steps` beside that with the split that is known afterwards, run by run."""
+    rows = []
+    for case, runs in found.items():
+        known = found.get((*case[:3], _KNOWN))
+        if known and case[3] == "steps":
+            ratios = [one["share"] / other["share"] for one, other in zip(runs, known, strict=True)]
+            rows.append([*case[:3], f"{median(ratios):.1%}", f"{min(ratios):.1%} to {max(ratios):.1%}"])
+    if rows:
+        log.table(["ranks", "speeds", "all-reduce, about %", "steps, of the split known afterwards", "runs"], rows)
 
 
 def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
@@ -99,38 +152,60 @@ def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
     return rows / 2 / sum(rates) + rows / 2 / (sum(rates) - rates[-1] / 2)
 
 
-def _trained(folder: Path, percent: int, batch: int, how: str, halves: bool, seed: int) -> tuple[Figures, list[float]]:
-    """Two ranks, a core each, by the trainer itself; and their own rates."""
-    slowness = 1 / SLOW
+def _trained(
+    folder: Path, percent: int, how: str, split: str, halves: bool, epochs: int, seed: int
+) -> tuple[Figures, list[float], str]:
+    """Two ranks by the trainer itself; their own rates, and the rows that each computed as fixed shares, or `split`,
+    where that is what was asked for."""
+    data, slowness = folder / f"{percent}.h5", 1 / SLOW
+    if not data.exists():
+        write_rows(data, _BATCHES[percent] * _STEPS[percent])
     config = TrainConfig(
-        data=folder / f"{percent}.h5",
+        data=data,
         output=folder / "model",
         force=True,
-        epochs=EPOCHS,
-        global_batch=batch,
-        balance=f"1,{SLOW}" if how == _KNOWN else how,
+        epochs=epochs,
+        global_batch=_BATCHES[percent],
+        balance=split if how == _KNOWN else how,
         rate_scaling="none",
-        slow={1: Slowed(slowness, 2 * slowness, EPOCHS * _STEPS[percent] // 2) if halves else Slowed(slowness)},
-        threads=1,
+        slow={1: Slowed(slowness, 2 * slowness, epochs * _STEPS[percent] // 2) if halves else Slowed(slowness)},
         seed=seed,
     )
     with Bars() as bars:
         summary = train_here(config, ranks=2, bars=bars)
-    figures = {"rows": summary["rows_seen"], "seconds": summary["seconds"], **summary["lost"]}
-    return figures, summary["own_rates"]
+    figures = {
+        "rows": summary["rows_seen"],
+        "seconds": summary["seconds"],
+        "balanced": summary["balanced"],
+        **summary["lost"],
+        "claimed": sum(summary["rows_claimed"]) / summary["rows_seen"],
+    }
+    return figures, summary["own_rates"], ",".join(map(str, summary["rows_of_ranks"]))
 
 
-def _slept(percent: int, how: str, halves: bool, seed: int) -> Figures:
-    """Four ranks by `benchmarks.slept`."""
-    speeds = [1.0, 1.0, 1.0, SLOW]
+def _slept(
+    speeds: Sequence[float],
+    percent: int,
+    how: str,
+    halves: bool,
+    epochs: int,
+    seed: int,
+    *,
+    jitter: int | None = None,
+    claims: bool = False,
+) -> Figures:
+    """Ranks by `benchmarks.slept`, whose times vary by `jitter` percent."""
     asked = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
+        "claims": claims,
         "reducing": percent / 100,
         "floats": _FLOATS[percent],
-        "epochs": EPOCHS,
+        "epochs": epochs,
         "steps_per_epoch": _SLEPT_STEPS[percent],
         "halves": halves,
+        "jitter": 0.01 if jitter is None else jitter / 100,
+        "fixed": _FIXED if jitter is None else _PIECE,
         "seed": seed,
     }
-    return run_on(4, "benchmarks.slept", asked)
+    return run_on(len(speeds), "benchmarks.slept", asked)

@@ -43,8 +43,11 @@ _SMALLEST = 4.0
 """The smallest pieces: their rows take so many times as long as what a piece costs beyond them. By simulation, of
 jitter of 3 to 12% and costs of .2 to 4% of a step, 2 to 8 do about equally well."""
 
-_FIRST_LOOK = 8
-"""Pieces of a rank's part of the pool as long as that cost is not known."""
+_FIRST_LOOK = 2
+"""Into so many pieces, at least, a rank's part of the pool is cut as long as that cost is not known."""
+
+_FEW, _LOSS = 4, 0.1
+"""After so many steps that took so much longer by claims, as a share of their time, claims end at once."""
 
 _PATIENCE, _MOST_PATIENCE = 2, 32
 """Windows until claims that were not worth while are tried again: four times as many each time, and these at most."""
@@ -184,13 +187,14 @@ class Claims:
         if not self._wanted:
             return
         self._seen.append((self._planned.popleft(), step))
-        if len(self._seen) == _WINDOW:
-            self._look()
+        harmful = self._pool > 0 and len(self._seen) >= _FEW and _gain(self._seen) < -_LOSS
+        if harmful or len(self._seen) == _WINDOW:
+            self._look(harmful=harmful)
             self._seen.clear()
 
-    def _look(self) -> None:
+    def _look(self, *, harmful: bool) -> None:
         waits = max(0.0, _waits(self._seen))
-        if self._pool and self._failed():
+        if self._pool and (self._failed() or harmful):
             self._pool, self._wait = 0.0, self._patience
             self._patience = min(4 * self._patience, _MOST_PATIENCE)
         elif self._pool or (waits >= _WAITS and not self._wait):

@@ -1,15 +1,27 @@
 """`shoal demo`: what `make demo` runs."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import percent, say, table
 from corpus.counted import plural
 from jobs.shown import printable
 
+if TYPE_CHECKING:
+    from bootstrap.demo import Result
+
 _SHOWN = 80
+_REASONS = {
+    "imbalance": "one waited for the other",
+    "communication": "adding up gradients",
+    "data": "choosing texts",
+    "checkpoints": "checkpoints",
+    "rest": "what else a step takes",
+}
+"""Where the time of training went besides computing, in words."""
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -49,29 +61,58 @@ def run(args: argparse.Namespace) -> int:
     from bootstrap import demo
 
     result = demo.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
+    summary, factors = result.summary, {rank: slowed.factor for rank, slowed in demo.SLOWED.items()}
+    print(table(rows(result, slowed=factors, output=args.output)))  # noqa: T201
+    print(  # noqa: T201
+        f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
+        f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
+    )
+    return 0
+
+
+def rows(result: "Result", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:
+    """What a person is told; `slowed`: how many times slower ranks were made."""
     counts, summary = result.counts, result.summary
-    created = ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))
-    rows = [
-        ("created", created),
-        ("lines", f"{counts['lines']:,}, of them {counts['malformed']:,} malformed and {counts['empty']:,} empty"),
-        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test, of {counts['distinct']:,} distinct texts"),
-        ("accuracy", f"{percent(summary['accuracy'])} (always the majority: {percent(summary['majority'])})"),
-        ("balanced accuracy", percent(summary["balanced_accuracy"])),
-        ("F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),
-        ("nodes", ", ".join(f"{node['instance_type']} ({node['group']})" for node in summary["nodes"])),
-        ("rows given to each", " + ".join(f"{rows:,}" for rows in summary["rows_of_ranks"])),
-        ("share of ideal speed", percent(summary["share_of_ideal"])),
+    lost = ", ".join(f"{percent(share)} {_REASONS[reason]}" for reason, share in summary["lost"].items())
+    return [
+        ("created", ", ".join(plural(number, kind) for kind, number in sorted(result.created.items()))),
+        (
+            "reviews",
+            f"{counts['lines']:,} lines, of them {counts['malformed']:,} malformed and {counts['empty']:,} without a "
+            f"text; in the others {counts['distinct']:,} distinct texts",
+        ),
+        (
+            "training",
+            f"{summary['rows']:,} texts, {summary['epochs']} times each, in {summary['seconds']:.1f} s; "
+            f"{summary['global_batch']:,} a step, which the nodes share by their speeds",
+        ),
+        *(
+            (f"  {_node(rank, node)}", f"{given:,} texts{_made_slower(slowed.get(rank))}")
+            for rank, (node, given) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
+        ),
+        ("  speed", f"{percent(summary['balanced'])} of what the nodes together could do at their speeds meanwhile"),
+        ("  the rest of it", lost),
+        ("  for comparison", f"{percent(summary['share_of_ideal'])} of what they do at their best, in short bursts"),
+        (
+            "accuracy",
+            f"{percent(summary['accuracy'])} of {counts['test']:,} other texts; always saying what most are: "
+            f"{percent(summary['majority'])}",
+        ),
+        ("  mean of both classes", percent(summary["balanced_accuracy"])),
+        ("  F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),
         *(
             (f"'{shorten(printable(text), _SHOWN, placeholder=' ...')}'", f"{label} ({percent(probability)} positive)")
             for text, label, probability in result.predictions
         ),
         ("on AWS", f"${result.dollars_an_hour:.2f} an hour while all of it runs (us-east-1, on demand)"),
         ("time", f"{sum(result.seconds.values()):.0f} s"),
-        ("model, record, logs", str(args.output)),
+        ("model, record, logs", str(output)),
     ]
-    print(table(rows))  # noqa: T201
-    print(  # noqa: T201
-        f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
-        f"{plural(result.created_total, 'resource')} created, {result.left_total} left"
-    )
-    return 0
+
+
+def _node(rank: int, node: Mapping[str, Any]) -> str:
+    return f"node {rank + 1}, {node['instance_type']} ({node['group']})"
+
+
+def _made_slower(factor: float | None) -> str:
+    return f"; this machine plays it {factor:g} times slower" if factor else ""
