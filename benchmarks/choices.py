@@ -10,13 +10,15 @@ in an epoch before. Differences to the defaults are of the same folds, with the 
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
+from torch.nn import functional
 
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, learnable_dataset, write_parts
@@ -26,28 +28,48 @@ from trainer.config import parse
 from trainer.loop import train
 from trainer.ranks import join
 
-DEFAULT = "the defaults"
-CHOICES: Mapping[str, Sequence[str]] = {
-    DEFAULT: (),
-    "the reference's model and optimiser": ("--preset=reference",),
-    "pooling: mean": ("--pooling=mean",),
-    "pooling: last": ("--pooling=last",),
-    "bidirectional": (),
-    "2 layers": ("--layers=2",),
-    "hidden 64": ("--hidden=64",),
-    "embedding 128": ("--embedding=128",),
-    "no word dropout": ("--word-dropout=0",),
-    "no embedding dropout": ("--embedding-dropout=0",),
-    "no dropout before the last layer": ("--dropout=0",),
-    "loss: bce": ("--loss=bce",),
-    "loss: mse": ("--loss=mse",),
-    "classes weigh the same": (),
-    "rows weigh the same": ("--positive-weight=1",),
-    "half the rate": ("--learning-rate=4e-3",),
-    "twice the rate": ("--learning-rate=1.6e-2",),
+
+class Choice(NamedTuple):
+    """What is changed."""
+
+    options: Sequence[str] = ()
+    """Of `shoal train`."""
+    model: str = models.MODULES["lstm"]
+    """The module that builds it."""
+    smoothing: float = 0.0
+    """Of the labels of cross-entropy (Szegedy et al. 2016, section 7)."""
+
+
+DEFAULT, EVEN = "the defaults", "classes weigh the same"
+CHOICES: Mapping[str, Choice] = {
+    DEFAULT: Choice(),
+    "the reference's model and optimiser": Choice(("--preset=reference",)),
+    "pooling: mean+words": Choice(("--pooling=mean+words",)),
+    "pooling: mean": Choice(("--pooling=mean",)),
+    "pooling: last": Choice(("--pooling=last",)),
+    "attention": Choice(model="benchmarks.peers.attention"),
+    "pairs of words": Choice(model="benchmarks.peers.pairs"),
+    "bidirectional": Choice(model="benchmarks.peers.bidirectional"),
+    "2 layers": Choice(("--layers=2",)),
+    "hidden 64": Choice(("--hidden=64",)),
+    "embedding 128": Choice(("--embedding=128",)),
+    "word vectors as fast as all": Choice(("--word-rate=1",)),
+    "word vectors at a tenth": Choice(("--word-rate=.1",)),
+    "no word dropout": Choice(("--word-dropout=0",)),
+    "word dropout .3": Choice(("--word-dropout=.3",)),
+    "no embedding dropout": Choice(("--embedding-dropout=0",)),
+    "no dropout before the last layer": Choice(("--dropout=0",)),
+    "smooth labels": Choice(smoothing=0.1),
+    "loss: bce": Choice(("--loss=bce",)),
+    "loss: mse": Choice(("--loss=mse",)),
+    EVEN: Choice(),
+    "rows weigh the same": Choice(("--positive-weight=1",)),
+    "half the rate": Choice(("--learning-rate=4e-3",)),
+    "twice the rate": Choice(("--learning-rate=1.6e-2",)),
+    "bfloat16": Choice(("--precision=bfloat16",)),
 }
-"""By name what `shoal train` is asked besides; two need more than that (`_trained`)."""
-_MEASURES = ("accuracy", "balanced_accuracy", "f1_negative")
+"""By name what is otherwise; what weighs the classes alike depends on the dataset (`_trained`)."""
+_MEASURES = ("accuracy", "macro_f1", "f1_negative")
 
 Figures = dict[str, float]
 
@@ -98,33 +120,29 @@ def _in_the_same_time(dataset: Path, folder: Path, name: str, seed: int, default
 
 
 def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int | None = None) -> Figures:
-    asked = [f"--data={dataset}", f"--output={output}", f"--seed={seed}", "--threads=1", "--force", *CHOICES[name]]
+    choice = CHOICES[name]
+    asked = [f"--data={dataset}", f"--output={output}", f"--seed={seed}", "--force", *choice.options]
     if epochs:
         asked.append(f"--epochs={epochs}")
-    if name == "classes weigh the same":
+    if name == EVEN:
         with open_dataset(dataset) as whole:
             positive = float(np.mean(whole.train.labels[:]))
         asked.append(f"--positive-weight={(1 - positive) / positive}")
-    start = time.perf_counter()
-    module = "benchmarks.peers.bidirectional" if name == "bidirectional" else models.MODULES["lstm"]
-    with _built_by(module), join(1) as ranks:
-        summary: dict[str, Any] = train(parse(asked), ranks)
+    config, start = parse(asked), time.perf_counter()
+    smooth = partial(functional.cross_entropy, label_smoothing=choice.smoothing)
+    with (
+        mock.patch.dict(models.MODULES, lstm=choice.model),
+        mock.patch.object(functional, "cross_entropy", smooth),
+        join(config.threads) as ranks,
+    ):
+        summary: dict[str, Any] = train(config, ranks)
+    macro = (summary["f1_positive"] + summary["f1_negative"]) / 2
     return {
-        **{measure: summary[measure] or 0.0 for measure in _MEASURES},
+        **{measure: {**summary, "macro_f1": macro}[measure] for measure in _MEASURES},
         "epochs": summary["epochs"],
         "rows_per_second": summary["samples_per_second"],
         "seconds": time.perf_counter() - start,
     }
-
-
-@contextmanager
-def _built_by(module: str) -> Iterator[None]:
-    usual = models.MODULES["lstm"]
-    models.MODULES["lstm"] = module
-    try:
-        yield
-    finally:
-        models.MODULES["lstm"] = usual
 
 
 def _row(runs: Sequence[Figures], defaults: Sequence[Figures]) -> list[str]:

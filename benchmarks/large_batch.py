@@ -67,7 +67,7 @@ def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence
     config = parse(
         [
             *(f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}"),
-            *("--threads=1", "--force", *asked),
+            *("--force", *asked),
         ]
     )
     with Bars() as bars:

@@ -1,5 +1,7 @@
 """What benchmarks of training reckon with is what they say."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from hypothesis import given
@@ -35,6 +37,19 @@ def test_texts_are_turned_without_their_padding(lengths: list[int]) -> None:
     turned = _turned(padded[:, :, None], torch.tensor(lengths))[:, :, 0]
     expected = torch.nn.utils.rnn.pad_sequence([text.flip(0) for text in texts])
     assert torch.equal(turned, expected)
+
+
+@pytest.mark.parametrize("module", ["attention", "pairs", "bidirectional"])
+def test_a_peer_judges_a_text_alike_alone_and_in_a_batch(module: str) -> None:
+    settings = {"words": 50, "embedding": 8, "hidden": 8, "layers": 1, "pooling": "mean+max+words", "outputs": 2}
+    torch.manual_seed(0)
+    model = import_module(f"benchmarks.peers.{module}").build({**settings, "dropout": 0.5, "embedding_dropout": 0.5})
+    lengths = torch.tensor([9, 7, 7, 2, 1])
+    tokens = torch.randint(1, 50, (5, 12)) * (torch.arange(12) < lengths[:, None])
+    together = model(tokens.int(), lengths)
+    for text, length in enumerate(lengths.tolist()):
+        alone = model(tokens[text : text + 1, :length].int(), lengths[text : text + 1])
+        assert torch.allclose(together[text], alone[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [18, 19, 20, 21, 1000])

@@ -72,12 +72,20 @@ class LSTMClassifier(Classifier):
             if number:
                 states = self.dropout_between.at_each_time(states, keys)
             states, _ = layer(states)  # (width, rows, hidden)
-        text = [pool(states, lengths) for pool in self._pools]  # each (rows, hidden)
+        return self._outputs(self._text(vectors, states, lengths), keys)
+
+    def _text(self, vectors: Tensor, states: Tensor, lengths: Tensor) -> Tensor:
+        """(rows, features): the vector of each text."""
+        parts = [pool(states, lengths) for pool in self._pools]  # each (rows, hidden)
         if self._beside:
-            text.append(_mean(vectors, lengths))  # (rows, embedding)
+            parts.append(_mean(vectors, lengths))  # (rows, embedding)
+        return torch.cat(parts, dim=1)
+
+    def _outputs(self, text: Tensor, keys: Tensor | None) -> Tensor:
+        """(rows, outputs): what the last layers make of texts' vectors (rows, features)."""
         inner, last = self.head
-        features = self.dropout(inner(torch.cat(text, dim=1)).relu(), keys)  # (rows, _HEAD)
-        outputs: Tensor = last(features)  # (rows, outputs)
+        features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
+        outputs: Tensor = last(features)
         return outputs
 
 
