@@ -6,6 +6,7 @@ fail before the first step is done inside `agreement()`, after which all ranks g
 
 import os
 import platform
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -25,8 +26,8 @@ from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
 from trainer.threads import Threads, cores
 
-_STARTED = 19
-"""Where the start of a process is in what follows its name in /proc/PID/stat: clock ticks since the machine's boot."""
+_ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
+"""Of a rank, in the folder of its torchrun (torch/distributed/elastic/multiprocessing/api.py, `DefaultLogsSpecs`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +47,6 @@ class Ranks:
     """All ranks once more, to wait for each other as long as reading a dataset may take."""
     launchers: frozenset[str] = frozenset()
     """The torchrun processes that started the ranks, one a machine; none for a rank that was started without."""
-    restarted: bool = False
-    """Whether torchrun has started ranks again after a failure."""
 
     @property
     def first(self) -> bool:
@@ -147,7 +146,7 @@ def join(threads: int | None) -> Iterator[Ranks]:
         patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
     try:
         ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), store=store, patient=patient)
-        machines, launchers, restarts = zip(*ranks.gather((_machine(), _launcher(), _restarts())), strict=True)
+        machines, launchers = zip(*ranks.gather((_machine(), _launcher())), strict=True)
         here = machines.count(machines[rank])
         torch.set_num_threads(1)
         yield replace(
@@ -155,7 +154,6 @@ def join(threads: int | None) -> Iterator[Ranks]:
             here=here,
             threads=Threads(1 if device.type == "cuda" else threads or max(1, cores() // here)),
             launchers=frozenset(filter(None, launchers)),
-            restarted=max(restarts) > 0,
         )
         failed = False
     finally:
@@ -177,22 +175,15 @@ def _met(rank: int) -> Any:
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return store  # of these ranks alone, whose machines need not have started them equally often
     # Torchrun keeps its store over restarts: ranks would read the addresses of those before them.
-    return dist.PrefixStore(f"start-{_restarts()}", store)  # type: ignore[attr-defined]
-
-
-def _restarts() -> int:
-    """How often torchrun has started this machine's ranks again, because some had failed."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"start-{restart}", store)  # type: ignore[attr-defined]
 
 
 def _launcher() -> str | None:
-    """The torchrun process that started this rank, by a name that no other process has; None without one."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return None
-    parent, started = os.getppid(), ""
-    with suppress(OSError):  # Linux alone tells when a process was started
-        started = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[_STARTED]
-    return f"{_machine().strip()} {parent} {started}"
+    """The torchrun process that started this rank, by the folder of its logs, whose name it drew at random; None
+    without one."""
+    found = _ERROR_FILE.fullmatch(os.environ.get("TORCHELASTIC_ERROR_FILE", ""))
+    return found[1] if found else None
 
 
 def _machine() -> str:

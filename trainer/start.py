@@ -23,16 +23,16 @@ _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 def going_on(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     """`config`, with `resume` where torchrun started the ranks of a run again by itself: then nobody could say so.
 
-    It counts the times that ranks failed on their machine, and not those that it ended them for a machine that joined,
-    or left, whose own ranks it may have started for the first time. But one of the torchrun processes that start these
-    ranks then started those that wrote the newest checkpoint. Raises TrainingError on all ranks when one of them cannot
-    read that.
+    That is so where one of the torchrun processes that start these ranks also started those that wrote the newest
+    checkpoint. How often torchrun says that it has started ranks again tells nothing: it leaves out the times that a
+    machine joined, and counts those that a run was refused. Raises TrainingError on all ranks when one of them cannot
+    read the checkpoint.
     """
-    again = ranks.restarted
+    again = False
     with ranks.agreement():
         if not config.resume and ranks.launchers and os.environ.get("LOCAL_RANK", "0") == "0":
             found, _ = checkpoint.newest(config.output / CHECKPOINTS)
-            again = again or (found is not None and not ranks.launchers.isdisjoint(found[1]["launchers"]))
+            again = found is not None and not ranks.launchers.isdisjoint(found[1]["launchers"])
     return replace(config, resume=config.resume or any(ranks.gather(again)))
 
 

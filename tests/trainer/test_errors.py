@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, exchange, loop, optimise, ranks
+from trainer import checkpoint, exchange, loop, optimise
 from trainer.__main__ import main
 from trainer.claims import Plan
 
@@ -254,7 +254,7 @@ def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: P
         judge(run)
 
     with monkeypatch.context() as patch:
-        patch.setenv("TORCHELASTIC_RUN_ID", "none")
+        patch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
         patch.setattr(loop._Run, "_evaluate_epoch", lost)
         assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
     return options
@@ -286,11 +286,11 @@ def test_a_run_that_goes_on_keeps_its_steps(said, unfinished: tuple[object, ...]
 def test_a_run_that_its_torchrun_starts_again_goes_on_and_one_that_another_starts_does_not(
     said, monkeypatch: pytest.MonkeyPatch, unfinished: tuple[object, ...], tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setattr(ranks, "_launcher", lambda: "another one")
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_another/attempt_1/0/error.json")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")  # as it was refused before
     refused(said, "checkpoints of a run that has not ended; go on with --resume, or", *unfinished)
-    monkeypatch.undo()
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")  # as a machine joined
     assert said(*unfinished) == (0, "")
     starts = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines() if '"start"' in line]
     assert [start["from_step"] for start in starts] == [0, 38]

@@ -24,7 +24,7 @@ STEPS = 8 * 30
 
 def machine(dataset: Path, output: Path, port: int, *, host: bool) -> "subprocess.Popen[str]":
     """One of up to two, as its user starts it, with a rank; one is `host` to the meeting."""
-    meeting = (f"is_host={int(host)}", "last_call_timeout=2", "keep_alive_interval=1", "keep_alive_max_attempt=3")
+    meeting = (f"is_host={int(host)}", "last_call_timeout=3", "keep_alive_interval=3", "keep_alive_max_attempt=5")
     torchrun = (
         "--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=3", "--rdzv-backend=c10d",
         f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1", f"--rdzv-conf={','.join(meeting)}",
@@ -79,7 +79,7 @@ def test_machines_join_a_run_and_leave_it_and_it_goes_on(dataset: Path, tmp_path
     second.communicate()
     wait(first, sitting(3))
     third = machine(dataset, tmp_path, port, host=False)  # for it the ranks never failed, for the first one they did
-    said = [each.communicate(timeout=200)[1] for each in (first, third)]
+    said = [each.communicate(timeout=400)[1] for each in (first, third)]
     assert [first.returncode, third.returncode] == [0, 0], said
     starts = lines(tmp_path, "start")
     assert [start["world_size"] for start in starts] == [1, 2, 1, 2]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
 
 from trainer import ranks
 
@@ -74,19 +75,37 @@ def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
     assert [rank.communicate()[0].split() for rank in ranks] == [["1", "6", "2", "12", "5", "1"]] * 2
 
 
-def test_ranks_know_the_process_that_started_them_from_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+def started(torchrun: DefaultLogsSpecs, restarts: int, rank: int) -> str:
+    """What a torchrun process tells a rank of its logs."""
+    envs = {local: {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": str(restarts)} for local in range(2)}
+    torchrun.reify(envs)
+    return envs[rank]["TORCHELASTIC_ERROR_FILE"]
+
+
+def test_ranks_know_the_torchrun_that_started_them_from_any_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one, other = (DefaultLogsSpecs(log_dir=str(tmp_path)) for _ in range(2))
+    found = []
+    for error_file in (
+        started(one, 0, 0),
+        started(one, 0, 1),
+        started(one, 2, 1),
+        started(other, 0, 0),
+        "",
+        "x",
+        "/a/b",
+    ):
+        monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", error_file)
+        found.append(ranks._launcher())
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE")
     assert ranks._launcher() is None
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    mine = ranks._launcher()
-    assert mine is not None
-    machine, parent, started = mine.rsplit(" ", 2)
-    assert (parent, ranks._launcher()) == (str(os.getppid()), mine)
-    monkeypatch.setattr(os, "getppid", os.getpid)
-    other = ranks._launcher()
-    assert other is not None
-    assert other.startswith(f"{machine} {os.getpid()} ")
-    assert int(other.rsplit(" ", 1)[1]) >= int(started) > 0  # a process number may come again, and its time does not
+    first, second, again, another, *without = found
+    assert first == second == again
+    assert first is not None
+    assert Path(first).parent == tmp_path
+    assert another not in (first, None)
+    assert set(without) == {None}
 
 
 @pytest.mark.parametrize(("shared", "apart"), [("True", True), ("False", False)])
