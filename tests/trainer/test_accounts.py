@@ -139,6 +139,13 @@ def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
     assert late["communication"] == pytest.approx(0.0, abs=0.01)
 
 
+def test_asking_for_pieces_is_communication() -> None:
+    accounts = Accounts([1.0])
+    accounts.add(np.array([1]), np.array([8.0]))
+    phases = [{"backward": 8.0, "claim": 1.5, "all_reduce": 0.5}]
+    assert accounts.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0)["communication"] == pytest.approx(0.2)
+
+
 def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
     accounts = Accounts([1.0, 1.0])
     phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, who left late before is the last to arrive
