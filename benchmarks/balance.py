@@ -22,9 +22,11 @@ the own rates in all runs in which no speed changed. `balanced`, in turn, is of 
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.ranks import run_on
 from benchmarks.record import Log
@@ -48,10 +50,11 @@ for anything else, and a run beside the steps before a change is seen."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
 _TEAMS = {"1 + 1": [1.0, 1.0], "3 + 1": [1.0, 1.0, 1.0, SLOW]}
+_TEAM_FLOATS = {"1 + 1": 400_000, "3 + 1": 100_000}
+"""With which a step takes some hundred ms where the all-reduce is 1% of it."""
 _JITTERS = (1, 5, 12)
-_FIXED, _PIECE = 0.05, 0.005
-"""What ranks that sleep need to begin, as a share of a step: a small one; and a step of some hundred ms, which jitter
-is about. A piece that is claimed needs it again."""
+_PIECE = 0.005
+"""What ranks need to begin, and again for each piece that they claim, as a share of such a step."""
 
 COMPUTING, SLEEPING, JITTER = "computing", "sleeping", "jitter"
 
@@ -121,15 +124,14 @@ def _cases(
                     figures, rates, split = _trained(folder, percent, how, split, halves, options.epochs, seed)
                     yield ("1 + 1, computing", change, f"{percent}", how), figures, None if halves else rates
                 if SLEEPING in parts:
-                    figures = _slept(_TEAMS["3 + 1"], percent, how, halves, options.epochs, seed)
+                    figures = _slept(_TEAMS["3 + 1"], percent, how, seed, options.epochs, halves=halves)
                     yield ("3 + 1, sleeping", change, f"{percent}", how), figures, None
     if JITTER in parts:
-        for team, speeds in _TEAMS.items():
-            for percent in _JITTERS:
-                for claims in (False, True):
-                    figures = _slept(speeds, 1, "steps", False, options.epochs, seed, jitter=percent, claims=claims)
-                    how = "steps, claims" if claims else "steps"
-                    yield (f"{team}, sleeping", f"vary by {percent}%", "1", how), figures, None
+        for (team, speeds), percent, claims in product(_TEAMS.items(), _JITTERS, (False, True)):
+            more = {"floats": _TEAM_FLOATS[team], "jitter": percent / 100, "fixed": _PIECE, "claims": claims}
+            figures = _slept(speeds, 1, "steps", seed, options.epochs, **more)
+            how = "steps, claims" if claims else "steps"
+            yield (f"{team}, sleeping", f"vary by {percent}%", "1", how), figures, None
 
 
 def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
@@ -183,29 +185,20 @@ def _trained(
     return figures, summary["own_rates"], ",".join(map(str, summary["rows_of_ranks"]))
 
 
-def _slept(
-    speeds: Sequence[float],
-    percent: int,
-    how: str,
-    halves: bool,
-    epochs: int,
-    seed: int,
-    *,
-    jitter: int | None = None,
-    claims: bool = False,
-) -> Figures:
-    """Ranks by `benchmarks.slept`, whose times vary by `jitter` percent."""
+def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: int, **more: Any) -> Figures:
+    """Ranks by `benchmarks.slept`, which is told `more`."""
     asked = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
-        "claims": claims,
+        "claims": how == "steps",
         "reducing": percent / 100,
         "floats": _FLOATS[percent],
         "epochs": epochs,
         "steps_per_epoch": _SLEPT_STEPS[percent],
-        "halves": halves,
-        "jitter": 0.01 if jitter is None else jitter / 100,
-        "fixed": _FIXED if jitter is None else _PIECE,
+        "halves": False,
+        "jitter": 0.01,
+        "fixed": 0.05,
         "seed": seed,
+        **more,
     }
     return run_on(len(speeds), "benchmarks.slept", asked)

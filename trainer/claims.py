@@ -29,7 +29,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Lengths = npt.NDArray[np.uint16]
 
-_WINDOW = 20
+_WINDOW = 10
 """Steps between two looks at whether claims are worth while."""
 
 _WAITS = 0.02
@@ -49,7 +49,7 @@ _FIRST_LOOK = 2
 _FEW, _LOSS = 4, 0.1
 """After so many steps that took so much longer by claims, as a share of their time, claims end at once."""
 
-_PATIENCE, _MOST_PATIENCE = 2, 32
+_PATIENCE, _MOST_PATIENCE = 4, 64
 """Windows until claims that were not worth while are tried again: four times as many each time, and these at most."""
 
 _KEY = "claimed"

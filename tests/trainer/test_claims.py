@@ -163,7 +163,7 @@ def test_ranks_that_begin_to_be_jittery_begin_to_claim() -> None:
         jitter = 0.12 if number >= 100 else 0.01
         claims.observe(step(plan, chance.normal(0.002, 0.002 * jitter, 2).tolist(), 0.002))
     assert not any(found[:100])
-    assert all(found[140:])
+    assert all(found[120:])
 
 
 def test_ranks_that_know_the_same_plan_the_same() -> None:
