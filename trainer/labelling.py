@@ -21,8 +21,8 @@ from trainer.threads import Threads
 _BATCH_WORDS = 1 << 17
 """That the model is given at once, with padding: of the longest rows about a thousand. Half as many take as long, as do
 twice as many; an eighth takes a quarter longer."""
-_FAST_FROM = 8 << 20
-"""Letters from which on the fast encoder gives back the time that it takes to be there."""
+_FAST_FROM = 12 << 20
+"""Letters, or bytes of files, from which on the fast encoder gives back the time that it takes to be there."""
 
 
 class Prediction(NamedTuple):
