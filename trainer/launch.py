@@ -23,9 +23,12 @@ from tempfile import TemporaryDirectory
 
 import torch.distributed as dist
 from torch.distributed import run
+from torch.distributed.elastic.agent.server.api import RunResult
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.elastic.rendezvous import RendezvousError
+from torch.distributed.launcher import api
 
 from trainer import faults, peers
 from trainer.faults import Failure, Kind
@@ -36,8 +39,27 @@ _MEETING_AGAIN_SECONDS = int(peers.TIMEOUT.total_seconds()) + 120
 _OWN_KILL_SECONDS = 20
 """Torchrun kills ranks that do not end within 30 seconds after the first failure: that is none of theirs."""
 
+_LEAVING_SECONDS = 15
+"""How long a launcher that was asked to stop waits for the others, when its ranks have ended: all ranks stop at one step."""
+
+
+class _Agent(LocalElasticAgent):
+    """Torchrun's part that runs ranks; asked to stop, it still tells the other machines' that its ranks have ended.
+
+    They wait for that, and where they had not yet been asked themselves, they did so for five minutes, deaf to signals.
+    """
+
+    def run(self, role: str = "default") -> RunResult:
+        try:
+            return super().run(role)  # type: ignore[no-any-return]
+        except SignalException:
+            self._exit_barrier_timeout = _LEAVING_SECONDS
+            self._exit_barrier()
+            raise
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    api.LocalElasticAgent = _Agent  # type: ignore[misc]
     asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     before: Failure | None = None
     handlers = {number: signal.getsignal(number) for number in _ENDING}

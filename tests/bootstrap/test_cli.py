@@ -303,7 +303,8 @@ def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Pat
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1]) == (1, resumed["steps"])
     every_epoch = range(resumed["steps"] // 10, resumed["steps"] + 1, resumed["steps"] // 10)
-    assert [step for step, _ in curves["test/accuracy"]] == list(every_epoch)
+    assert [step for step, _ in curves["validation/accuracy"]] == list(every_epoch)
+    assert [step for step, _ in curves["test/accuracy"]] == [resumed["steps"]]
 
 
 def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:

@@ -247,6 +247,25 @@ def test_a_machine_that_waits_for_a_lost_one_can_be_stopped(dataset: Path, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("asked", [0, 1])
+def test_machines_of_which_one_is_asked_to_stop_end_together(
+    dataset: Path, tmp_path: Path, port: int, asked: int
+) -> None:
+    place = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}")
+    nodes = [
+        ranks(dataset, tmp_path, "none", "--epochs", 1000, launcher=(*place, f"--node-rank={node}"))
+        for node in range(2)
+    ]
+    while not (tmp_path / "record.jsonl").exists() or not lines(tmp_path, "step"):
+        assert all(node.poll() is None for node in nodes)
+        time.sleep(0.05)
+    nodes[asked].send_signal(signal.SIGTERM)
+    said = [node.communicate(timeout=60)[1] for node in nodes]  # torchrun's would wait for 300 seconds
+    assert json.loads((tmp_path / "summary.json").read_text())["stopped"] is True, said
+    assert [node.returncode for node in nodes] == [143 if node == asked else 0 for node in range(2)]
+
+
+@pytest.mark.slow
 def test_a_rank_that_takes_longer_to_load_is_waited_for(dataset: Path, tmp_path: Path) -> None:
     running = ranks(dataset, tmp_path, "late")
     _, errors = running.communicate(timeout=120)
