@@ -40,7 +40,7 @@ _OWN_KILL_SECONDS = 20
 """Torchrun kills ranks that do not end within 30 seconds after the first failure: that is none of theirs."""
 
 _LEAVING_SECONDS = 15
-"""How long a launcher that was asked to stop waits for the others, when its ranks have ended: all ranks stop at one step."""
+"""How long a launcher that was asked to stop waits for the others, once its ranks have ended: all stop at one step."""
 
 
 class _Agent(LocalElasticAgent):
