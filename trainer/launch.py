@@ -54,12 +54,12 @@ class _Agent(LocalElasticAgent):
             return super().run(role)  # type: ignore[no-any-return]
         except SignalException:
             self._exit_barrier_timeout = _LEAVING_SECONDS
-            self._exit_barrier()
+            self._exit_barrier()  # type: ignore[no-untyped-call]
             raise
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    api.LocalElasticAgent = _Agent  # type: ignore[misc]
+    api.LocalElasticAgent = _Agent  # type: ignore[attr-defined]
     asked = run.parse_args(sys.argv[1:] if arguments is None else arguments)  # type: ignore[no-untyped-call]
     before: Failure | None = None
     handlers = {number: signal.getsignal(number) for number in _ENDING}
