@@ -3,7 +3,7 @@
     python -m benchmarks large_batch [DATASET] [--seeds 3] [--batches 128 512 ...]
 
 Every run sees each row six times, so larger batches mean fewer steps; but for those with the default number of epochs,
-which makes up for that, up to 24. A batch is on one rank here: what is learnt does not depend on how many share it.
+which makes up for that. A batch is on one rank here: what is learnt does not depend on how many share it.
 """
 
 import argparse

@@ -57,6 +57,8 @@ GLOBAL_BATCH = 256
 
 ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
+FEWEST_STEPS = 192
+"""A model learns next to nothing in fewer, however often these show it each row."""
 
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
 """An environment variable: where it is set, a rank that finds no GPU fails, and does not compute on the CPU."""
@@ -97,8 +99,8 @@ class TrainConfig:
     model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
     epochs: int | None = _option(
         f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, from {FEWEST_EPOCHS} "
-        f"to {MOST_EPOCHS}, or with --resume the run's); where --resume changes it, the learning rate is from there on "
-        "that of a run of so many",
+        f"to {MOST_EPOCHS}, or more if these are not {FEWEST_STEPS} steps; with --resume the run's); where --resume "
+        "changes it, the learning rate is from there on that of a run of so many",
         default=None,
     )
     global_batch: int | None = _option(
@@ -262,7 +264,8 @@ class TrainConfig:
 
     def epochs_of(self, steps: int) -> int:
         """How many epochs of so many steps there are to be."""
-        return self.epochs or min(max(-(-ENOUGH_STEPS // steps), FEWEST_EPOCHS), MOST_EPOCHS)
+        most = max(MOST_EPOCHS, -(-FEWEST_STEPS // steps))
+        return self.epochs or min(max(-(-ENOUGH_STEPS // steps), FEWEST_EPOCHS), most)
 
     def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
         """What `models.build` needs besides the name, for so many ids and numbers a row."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from statistics import mean
 from uuid import uuid4
 
 import pytest
@@ -351,13 +352,15 @@ def test_an_interrupt_while_the_verbs_are_loaded_is_one_too(reviews: Path, tmp_p
 def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> None:
     made = shoal("preprocess", "--local", "--input", *REVIEWS, "--output", tmp_path, "--json")
     assert json.loads(made.stdout)["train"] == 17_039
-    # The defaults learn ratings, for more accuracy at less F1; learning labels finds more of the negative ones.
-    asked = ("--nodes", "2", "--loss", "bce", "--data", tmp_path / "dataset.h5", "--output", tmp_path, "--json")
-    summary = json.loads(shoal("train", "--local", *asked).stdout)
+    asked = ("--nodes", "2", "--data", tmp_path / "dataset.h5", "--json", "--output")
+    runs = [
+        json.loads(shoal("train", "--local", *asked, tmp_path / str(seed), "--seed", str(seed)).stdout)
+        for seed in range(3)
+    ]
     # Always saying "positive" is right for 87.9% of these, with a balanced accuracy of .5 and an F1 of 0.
-    assert summary["majority"] == pytest.approx(0.879, abs=0.001)
-    assert summary["balanced_accuracy"] > 0.6
-    assert summary["f1_negative"] > 0.35
+    assert runs[0]["majority"] == pytest.approx(0.879, abs=0.001)
+    assert mean(run["balanced_accuracy"] for run in runs) > 0.6
+    assert mean(run["f1_negative"] for run in runs) > 0.35  # seeds differ by up to .08
 
 
 @pytest.mark.slow

@@ -109,8 +109,8 @@ def test_more_epochs_are_said_with_the_learning_rate_of_a_run_of_so_many() -> No
 
 def test_epochs_that_were_never_given_may_be_told_or_changed() -> None:
     of = state(epoch=1)  # 4 steps an epoch
-    assert config().epochs_of(4) == 24
-    assert went_on(of, epochs=24)[1] == []
+    assert config().epochs_of(4) == 48
+    assert went_on(of, epochs=48)[1] == []
     assert len(went_on(of, epochs=30)[1]) == 1
 
 
