@@ -8,7 +8,9 @@ import argparse
 import fcntl
 import gc
 import json
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -130,11 +132,21 @@ def _standard_input(args: argparse.Namespace, model: "Model") -> None:
     from trainer.labelling import Labeller
     from trainer.threads import cores
 
-    tally, label = Tally(), Labeller(model, args.threshold, threads=cores())
-    for texts, _, _ in plain_texts(_as_they_come(sys.stdin.buffer), "standard input", tally):
+    given = sys.stdin.buffer
+    tally, label = Tally(), Labeller(model, args.threshold, expected=_bytes_to_come(given), threads=cores())
+    for texts, _, _ in plain_texts(_as_they_come(given), "standard input", tally):
         _print(texts, label(texts), as_json=args.json)
     if tally.counts["malformed"]:
         report(tally, Answers(), threshold=args.threshold, as_json=args.json)
+
+
+def _bytes_to_come(file: BinaryIO) -> int:
+    """From a file; 0 from a pipe or a terminal, of which nobody knows."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _as_they_come(file: BinaryIO) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from bootstrap.cli.main import main
-from bootstrap.cli.predict import _as_they_come
+from bootstrap.cli.predict import _as_they_come, _bytes_to_come
 from bootstrap.predict import held_out
 from corpus.settings import Settings
 from corpus.text import digest, in_test_set, words
@@ -402,6 +402,13 @@ def test_what_waits_in_a_pipe_is_taken_at_once_and_a_line_alone_as_soon_as_it_is
         assert next(pieces) == many
         program.close()
         assert list(pieces) == []
+
+
+def test_only_a_file_tells_beforehand_how_much_will_come(tmp_path: Path) -> None:
+    (tmp_path / "texts").write_text("good lamp\n")
+    reading, writing = os.pipe()
+    with (tmp_path / "texts").open("rb") as file, os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
+        assert [_bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
 
 
 def test_a_megabyte_of_standard_input_is_answered_as_each_line_alone(
