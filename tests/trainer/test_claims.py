@@ -134,7 +134,13 @@ def simulated(speeds: Sequence[float], jitter: float, cost: float, *, steps: int
 
 @pytest.mark.parametrize(
     ("speeds", "jitter", "without"),
-    [([1, 1], 0.08, 1.046), ([1, 1], 0.12, 1.068), ([1, 1, 1, 0.56], 0.05, 1.052), ([1] * 4, 0.12, 1.123)],
+    [
+        ([1, 1], 0.05, 1.028),
+        ([1, 1], 0.08, 1.046),
+        ([1, 1], 0.12, 1.068),
+        ([1, 1, 1, 0.56], 0.05, 1.052),
+        ([1] * 4, 0.12, 1.123),
+    ],
 )
 def test_ranks_of_jittery_speed_wait_less_by_claims(speeds: list[float], jitter: float, without: float) -> None:
     cost = 0.002
