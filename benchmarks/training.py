@@ -1,9 +1,9 @@
-"""How fast Shoal trains beside plain torch: the same layers, rows, global batch and number format, in one run.
+"""How fast Shoal trains beside plain torch: an LSTM of the same size, the same rows, global batch and number format.
 
     python -m benchmarks training [--runs 3] [--ranks 1 2] [--batches 256 1024] [--rows 60000]
 
 Shoal is as a user gets it, with its threads, and with half of the words of a text dropped, which belongs to its default
-model; and beside that with all words, which is what plain torch computes, and the reference's model. Plain torch is
+model; and beside that with all words, as plain torch has them, and the reference's model. Plain torch is
 DistributedDataParallel around nn.LSTM, with rows padded to the longest of the batch or packed, with one thread a rank
 or as many as there are cores for it. Rows a second, of training alone; and what the reference's training, 10 epochs of
 21.3 million rows, would take at Shoal's.

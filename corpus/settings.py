@@ -40,7 +40,7 @@ class Settings:
     test_input: bool = False
     """Whether the test set is the texts of files of its own; the share means nothing then."""
     stopwords: str = "nltk"
-    """Which words are left out: nltk, none, or the file they came from. The words themselves are in the file."""
+    """Which words are left out: nltk, keep-negations, none, or the file they came from. The dataset has the words."""
 
     def __post_init__(self) -> None:
         low, high = self.rating_range

@@ -50,8 +50,9 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
         "--stopwords",
         default=_DEFAULT.stopwords,
         metavar="|".join((*STOPWORD_LISTS, "FILE")),
-        help="words to leave out: NLTK's English ones and three that reviews are full of; these but negations such as "
-        "'not', with which models are better; none; or those of a file, one a line (%(default)s)",
+        help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
+        "without negations such as 'not', so that texts keep them, which makes models better; none: no word; FILE: "
+        "those of a file, one a line (%(default)s)",
     )
 
 

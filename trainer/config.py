@@ -98,9 +98,10 @@ class TrainConfig:
     )
     model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
     epochs: int | None = _option(
-        f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, from {FEWEST_EPOCHS} "
-        f"to {MOST_EPOCHS}, or more if these are not {FEWEST_STEPS} steps; with --resume the run's); where --resume "
-        "changes it, the learning rate is from there on that of a run of so many",
+        f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, but at least "
+        f"{FEWEST_EPOCHS} and at most {MOST_EPOCHS}; more than {MOST_EPOCHS} only where these are fewer than "
+        f"{FEWEST_STEPS} steps; with --resume the run's). Where --resume changes it, the learning rate is from there "
+        "on that of a run with so many epochs",
         default=None,
     )
     global_batch: int | None = _option(
@@ -116,12 +117,13 @@ class TrainConfig:
     )
     learning_rate: float = _option("the step size at its highest", default=8e-3, also=("--lr",))
     word_rate: float = _option(
-        "the step size of word vectors, in parts of --learning-rate: rare words learn by heart what few texts say",
+        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 those of rare words learn less "
+        "by heart",
         default=0.25,
     )
     rate_scaling: str = _option(
         "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
-        "suits sgd), by the root of that (as suits adam), or left alone (none)",
+        "suits sgd), by the square root of that (as suits adam), or left alone (none)",
         default="root",
         choices=("root", "linear", "none"),
     )
@@ -173,8 +175,8 @@ class TrainConfig:
     )
     seed: int = _option("where initial weights, the order of rows, and dropout come from", default=0)
     balance: str = _option(
-        "split each step's rows by the ranks' measured speeds (steps), as the reference did, every X epochs (epoch:X), "
-        "equally (off), or in fixed shares, one a rank (such as 3,1,1)",
+        "how each step's rows are split. steps: by the ranks' speeds, measured during the run; epoch:X: by their "
+        "speeds over the last X epochs, as the reference system did; off: equally; 3,1,1: fixed shares, one a rank",
         default="steps",
         metavar="HOW",
     )

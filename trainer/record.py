@@ -23,9 +23,10 @@ summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `
 `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included), `samples_per_second`; and what it had:
 `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Of this sitting:
 
-- `share_of_ideal`, rows a second over the sum of `own_rates`; `balanced`, the same over the sum of the rates that the
-  ranks had in the run; `lost`, to what the rest of that went (`imbalance`, `communication`, `data`, `checkpoints`,
-  `rest`; with `balanced` they add up to 1). All three are null without a step.
+- `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
+  `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, to what the rest of that went
+  (`imbalance`, `communication`, `data`, `checkpoints`, `rest`; with `balanced` they add up to 1). These three are null
+  without a step.
 - `split` (of a full step, as it was last), `rows_of_ranks`, and `rows_claimed`: what of these was beyond the ranks'
   shares (claims.py).
 - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is in

@@ -25,9 +25,10 @@ from benchmarks.record import table
 from trainer.clock import Laps
 from trainer.compute import Compute
 from trainer.config import TrainConfig
-from trainer.data import Data, near
+from trainer.data import Data, Rows, near
 from trainer.dropout import Words
 from trainer.evaluate import evaluate
+from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.precision import NAMES, capability, choose
 from trainer.ranks import Ranks
@@ -40,7 +41,7 @@ _PROFILED_STEPS, _KERNELS = 5, 16
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is trained: `rows` to learn from, beside those that are judged after each epoch, as a dataset has them."""
+    """What is trained: `rows` to learn from, `validation` rows to judge after each epoch, `test` rows at the end."""
 
     rows: int = 21_300_000
     validation: int = 1_120_000
@@ -57,8 +58,10 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     say(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
     data = make_data(rows, validation=sizes.validation, test=sizes.test)
     with alone(device) as ranks:
-        judged = _judging_seconds(data, device)
-        say(f"judging {sizes.validation + sizes.test:,} rows takes {judged:.2f} s")
+        model = _model(device)
+        each_epoch, once = (_judging_seconds(model, rows) for rows in (data.validation, data.test))
+        say(f"judging {sizes.validation:,} rows takes {each_epoch:.2f} s, {sizes.test:,} rows {once:.2f} s")
+        judged = EPOCHS * each_epoch + once
         found = [_stretch(data, ranks, batch, judged, sizes) for batch in sizes.batches]
         kernels = {batch: _kernels(data, device, batch) for batch in sizes.batches}
     best = min(found, key=lambda each: float(each["projected"]))
@@ -70,12 +73,15 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     return Outcome(said=said, figures={"stretches": found, "judging": judged, "kernels": kernels})
 
 
-def _judging_seconds(data: Data, device: torch.device) -> float:
+def _model(device: torch.device) -> Classifier:
     model = new_model("default", device)
     model.precision = NAMES[choose("auto", [capability(device)])]
+    return model
+
+
+def _judging_seconds(model: Classifier, rows: Rows) -> float:
     start = perf_counter()
-    for rows in (data.validation, data.test):
-        evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
+    evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
     return perf_counter() - start
 
 
@@ -85,7 +91,7 @@ def _stretch(data: Data, ranks: Ranks, batch: int, judged: float, sizes: Sizes) 
         summary = trained(data, ranks, global_batch=batch, epochs=EPOCHS)
     steps, (phases,) = summary["steps"], summary["profile"]
     rate = summary["samples_per_second"]
-    projected = EPOCHS * (sizes.rows / rate + judged)
+    projected = EPOCHS * sizes.rows / rate + judged
     milliseconds = {phase: 1000 * seconds / steps for phase, seconds in phases.items()}
     of_step = 1000 * summary["seconds"] / steps
     say(f"\nglobal batch {batch:,}: {rate:,.0f} rows/s, {steps} steps of {of_step:.2f} ms; {projected:.0f} s for all")

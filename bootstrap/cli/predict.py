@@ -55,7 +55,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
         help="label texts with a trained model",
         description="""\
 Read texts, and print for each its label, the probability that it is positive,
-and the text, in a line. A text without a known kind of word is 'unknown'.
+and the text, in a line. A text that keeps no word (it has none, or only
+stopwords) is 'unknown'.
 
 Files may be all that `shoal preprocess` reads, packed or not: JSON lines, CSV,
 TSV, Parquet, fastText; of what is none of these each line is a text. Where they
