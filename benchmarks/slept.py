@@ -89,7 +89,7 @@ def main() -> None:
     if rank == 0:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
         ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
-        shares = accounts.shares(rows=steps * _BATCH, seconds=elapsed, phases=phases, checkpoints=0.0)
+        shares = accounts.shares(rows=steps * _BATCH, seconds=elapsed, phases=phases, checkpoints=0.0, awaited=0.0)
         found = {"share": ideal / elapsed, **shares, "claimed": claimed / steps / _BATCH, "step": elapsed / steps}
         print(json.dumps(found))  # noqa: T201
     dist.destroy_process_group()

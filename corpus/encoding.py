@@ -16,6 +16,7 @@ from corpus.text import UNKNOWN, encode, is_word, words
 
 _TEXTS_AT_ONCE = 256  # so that they, and all that is made of them, fit a core's cache
 _MOST_WORDS = 1 << 18
+"""Words beside the vocabulary's that are remembered, before all of them are forgotten."""
 
 
 class Encoded(NamedTuple):
@@ -52,6 +53,7 @@ class FastEncoder:
         self._row_length = row_length
         self._tokeniser = Tokeniser(sorted(filter(is_word, stopwords)))
         numbers = self._tokeniser.add(self._known)  # of the tokeniser's own
+        self._most = len(self._tokeniser) + _MOST_WORDS
         self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one stands for all words after it
         self._ids[numbers] = [ids[word] for word in known]
 
@@ -64,7 +66,7 @@ class FastEncoder:
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The ids of all kept words of some texts, and how many each has."""
-        if len(self._tokeniser) > _MOST_WORDS:
+        if len(self._tokeniser) > self._most:
             self._tokeniser.clear()
             self._tokeniser.add(self._known)
         found = self._tokeniser(texts)

@@ -59,15 +59,22 @@ class Accounts:
         return (self._ideal + self._window_ideal()) * self._scale(rows)
 
     def shares(
-        self, *, rows: int, seconds: float, phases: Sequence[Mapping[str, float]], checkpoints: float
+        self,
+        *,
+        rows: int,
+        seconds: float,
+        phases: Sequence[Mapping[str, float]],
+        checkpoints: float,
+        awaited: float,
     ) -> dict[str, float]:
         """Of `seconds` of training on `rows` rows: the share that was `balanced`, and the others by reason; none is
         below 0, and they add up to 1.
 
-        `phases`: each rank's seconds by phase (clock.py). `checkpoints`: what they took the first rank.
+        `phases`: each rank's seconds by phase (clock.py). `checkpoints`: what they took the first rank; of that,
+        `awaited` by the others in the all-reduce of the next step.
         """
         reducing = np.array([spent.get(ALL_REDUCE, 0.0) for spent in phases])
-        reducing[1:] -= checkpoints  # the wait for the first
+        reducing[1:] -= awaited
         last = phases[int(np.argmin(reducing))]
         longest, ideal = self._longest * self._scale(rows), self.ideal_seconds(rows)
         wait = longest - sum(last.get(phase, 0.0) for phase in COMPUTE)

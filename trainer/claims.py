@@ -180,6 +180,7 @@ class Claims:
         self._planned.append(split)
         claiming = 2 * split >= split.max()
         pool, ranks = int(self._pool * int(split.sum())), int(claiming.sum())
+        pool = min(pool, int(split[claiming].sum()) // 2)
         if ranks < 2 or pool < 2 * ranks:
             return Plan(share=split)
         smallest = self._smallest or pool / (ranks * _FIRST_LOOK)

@@ -6,6 +6,7 @@ whoever launches ranks applies `RANK_ENVIRONMENT`.
 """
 
 import argparse
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -49,6 +50,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Settings under one name; options given beside a preset win over it."""
+
+OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
+"""Settings that a run which goes on keeps as they were, unless they are given: a preset does not give them."""
 
 _WIDEST, _DEEPEST = 8192, 64
 """Of a model: what a model file claims must not fill the memory, and nobody trains more on reviews."""
@@ -95,6 +99,11 @@ class TrainConfig:
     data: Path = field(metadata={"help": "the dataset, an HDF5 file made by `shoal preprocess`", "metavar": "FILE"})
     output: Path = field(
         metadata={"help": "folder for model.pt, record.jsonl, summary.json and checkpoints", "metavar": "DIR"}
+    )
+    preset: str | None = _option(
+        "start from the settings of the reference system (2 x 32 LSTM, SGD); other options still count",
+        default=None,
+        choices=tuple(PRESETS),
     )
     model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
     epochs: int | None = _option(
@@ -231,6 +240,9 @@ class TrainConfig:
                 "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
                 "other those of each; give one"
             )
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            self._require(entry.name, not isinstance(value, float) or math.isfinite(value), "a finite number")
         for name in ("learning_rate", "word_rate", "checkpoint_minutes"):
             self._require(name, getattr(self, name) > 0, "above 0")
         for name in ("clip_norm", "seed"):
@@ -240,7 +252,7 @@ class TrainConfig:
         self._require("positive_weight", self.positive_weight is None or self.positive_weight > 0, "above 0")
         for entry in fields(self):
             allowed = entry.metadata.get("choices")
-            if allowed:
+            if allowed and getattr(self, entry.name) is not None:
                 self._require(
                     entry.name, getattr(self, entry.name) in allowed, f"one of {', '.join(map(str, allowed))}"
                 )
@@ -249,7 +261,7 @@ class TrainConfig:
         except ValueError as error:
             raise TrainingError(f"--balance is {self.balance}, but {error}") from error
         for rank, (factor, later, step) in self.slow.items():
-            fits = rank >= 0 and factor >= 1 and (later is None or later >= 1) and step >= 0
+            fits = rank >= 0 and step >= 0 and all(1 <= each < math.inf for each in (factor, later or 1.0))
             self._require("slow", fits, "a rank from 0 and a factor of at least 1")
 
     def _require(self, name: str, holds: bool, rule: str) -> None:
@@ -286,12 +298,7 @@ class TrainConfig:
 
 
 def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:
-    """Add every field as an option, but for those that the caller declares otherwise, and --preset."""
-    parser.add_argument(
-        "--preset",
-        choices=tuple(PRESETS),
-        help="start from the settings of the reference system (2 x 32 LSTM, SGD); other options still count",
-    )
+    """Add every field as an option, but for those that the caller declares otherwise."""
     for entry in fields(TrainConfig):
         if entry.name in leave_out:
             continue
@@ -317,7 +324,9 @@ def from_args(args: argparse.Namespace) -> TrainConfig:
         given["slow"] = dict(given["slow"])
     if "global_batch" in given:
         given.setdefault("rank_batch", None)
-    return TrainConfig(**{**PRESETS.get(getattr(args, "preset", None) or "", {}), **given})
+    preset = given.pop("preset", None)
+    told = given.keys().isdisjoint(OF_THE_RUN)
+    return TrainConfig(**{**PRESETS.get(preset or "", {}), **given}, preset=preset if told else None)
 
 
 def as_arguments(config: TrainConfig) -> list[str]:
@@ -325,6 +334,8 @@ def as_arguments(config: TrainConfig) -> list[str]:
     line: list[str] = []
     for entry in fields(config):
         value = getattr(config, entry.name)
+        if config.preset and entry.name in OF_THE_RUN:
+            continue
         if value is True:
             line.append(_flag(entry.name))
         elif entry.name == "slow":
@@ -355,7 +366,7 @@ def _flag(name: str) -> str:
 
 def _parser_of(annotation: Any) -> Any:
     parsers: dict[Any, Any] = {Path: Path, str: str, int: int, float: float}
-    parsers |= {Path | None: Path, int | None: int, float | None: float, Mapping[int, Slowed]: _slowed}
+    parsers |= {Path | None: Path, int | None: int, float | None: float, str | None: str, Mapping[int, Slowed]: _slowed}
     return parsers[annotation]
 
 

@@ -17,17 +17,19 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch.distributed as dist
 from torch.distributed import run
-from torch.distributed.elastic.agent.server.api import RunResult
+from torch.distributed.elastic.agent.server.api import _TERMINAL_STATE_SYNC_ID, RunResult
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.elastic.rendezvous import RendezvousError
+from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
 from trainer import faults, peers
@@ -53,8 +55,9 @@ class _Agent(LocalElasticAgent):
         try:
             return super().run(role)  # type: ignore[no-any-return]
         except SignalException:
-            self._exit_barrier_timeout = _LEAVING_SECONDS
-            self._exit_barrier()  # type: ignore[no-untyped-call]
+            ranks, done = self._worker_group.group_world_size or 1, _TERMINAL_STATE_SYNC_ID
+            with suppress(dist.DistError):  # the others failed, or their ranks do not end, or the store is gone
+                store.barrier(self._store, ranks, done, _LEAVING_SECONDS)
             raise
 
 

@@ -336,16 +336,19 @@ class _Run:
         Only rank 0 writes and may fail at it, so a failure is said and not raised: the others would wait for ever.
         """
         self._heed(self.exchange.drain())
-        self.save_due, self.saved_at, self.saved_steps = False, time.monotonic(), self.steps_done
+        self.save_due, start, before = False, time.monotonic(), self.saved_steps
+        self.saved_at, self.saved_steps = start, self.steps_done
         if self.ranks.first:
             with self.clock.during(Activity.CHECKPOINTS):
-                self._write_checkpoint()
+                if not self._write_checkpoint(start):
+                    self.saved_steps = before
+            if self.progress.step < self.order.steps and not self.stopped:
+                self.sitting.held_up(time.monotonic() - start)
 
-    def _write_checkpoint(self) -> None:
-        start = time.monotonic()
+    def _write_checkpoint(self, start: float) -> bool:
         state = {
             "format": checkpoint.FORMAT,
-            "config": self.config.plain(),
+            "config": {**self.config.plain(), "epochs": self.epochs},
             "digest": self.data.digest,
             "global_batch": self.order.global_batch,
             "launchers": sorted(self.ranks.launchers),
@@ -357,13 +360,14 @@ class _Run:
             path = checkpoint.save(self.config.output / CHECKPOINTS, state, steps=self.steps_done)
         except TrainingError as error:
             self._note(f"no checkpoint at step {self.steps_done}: {error}")
-            return
+            return False
         self.record.write(
             "checkpoint",
             step=self.steps_done,
             file=f"{CHECKPOINTS}/{path.name}",
             seconds=round(time.monotonic() - start, 3),
         )
+        return True
 
     def _rates_by(self, measured: Callable[..., list[float]], **what: Any) -> list[float]:
         with self.clock.during(Activity.RATES):

@@ -91,4 +91,4 @@ def learning_rate(config: TrainConfig, step: int, steps: int, global_batch: int)
         return highest * (step + 1) / (warm + 1)
     if config.schedule == "constant":
         return highest
-    return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))
+    return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))

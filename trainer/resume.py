@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from corpus.counted import plural
-from trainer.config import TrainConfig
+from trainer.config import OF_THE_RUN, TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINTS
 from trainer.optimise import learning_rate
@@ -31,15 +31,13 @@ _MAY_CHANGE = frozenset(
         "threads",
         "gradient_bits",
         "precision",
+        "preset",
     )
 )
 """Settings that change what is learnt by no more than rounding."""
 
 _MENDING = ("learning_rate", "word_rate", "clip_norm")
 """Those by which a run whose loss became no number can go on."""
-
-_OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
-"""Those that are the run's unless they are given."""
 
 
 def go_on(
@@ -50,6 +48,8 @@ def go_on(
     `digest` is the dataset's, which has so many training `rows`. Raises TrainingError where the state is of another
     run, or `config` asks for what cannot be.
     """
+    if config.preset:
+        config = replace(config, global_batch=None, rank_batch=None, epochs=None)
     _require_same(state, config, digest)
     made = state["config"]
     notes = [
@@ -59,7 +59,7 @@ def go_on(
     ]
     notes += _of_batch(state, config, ranks)
     notes += _of_epochs(state, config, rows)
-    ours = {name: made.get(name) for name in _OF_THE_RUN}
+    ours = {name: made.get(name) for name in OF_THE_RUN}
     return replace(config, **{**ours, "epochs": config.epochs or ours["epochs"]}), notes
 
 
@@ -70,7 +70,7 @@ def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> No
         raise TrainingError(f"{made} another dataset than {config.data}; {otherwise}")
     now = config.plain()
     for name, value in state["config"].items():
-        if not (name in _MAY_CHANGE or name in _MENDING or name in _OF_THE_RUN) and now[name] != value:
+        if not (name in _MAY_CHANGE or name in _MENDING or name in OF_THE_RUN) and now[name] != value:
             raise TrainingError(f"{made} {_said(name, value)}, not {_said(name, now[name])}; {otherwise}")
 
 

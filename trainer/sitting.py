@@ -22,11 +22,16 @@ class Sitting:
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds
         self._accounts = Accounts(rates)
         self._own_rows = self._claimed = 0
+        self._awaited = 0.0
 
     def compute(self, rows: int, *, claimed: bool = False) -> None:
         """This rank has computed so many rows, of its share or `claimed`."""
         self._own_rows += rows
         self._claimed += rows if claimed else 0
+
+    def held_up(self, seconds: float) -> None:
+        """The other ranks wait so long, in the all-reduce of the next step, for what this one did before it."""
+        self._awaited += seconds
 
     def add(self, report: Report) -> None:
         """What is known of a step."""
@@ -64,7 +69,11 @@ class Sitting:
         shares: dict[str, float] = {}
         if self._rows:
             shares = self._accounts.shares(
-                rows=self._rows, seconds=self._clock.training, phases=phases, checkpoints=times[Activity.CHECKPOINTS]
+                rows=self._rows,
+                seconds=self._clock.training,
+                phases=phases,
+                checkpoints=times[Activity.CHECKPOINTS],
+                awaited=ranks.from_first(self._awaited),
             )
         return {
             "samples_per_second": self._progress.rows_seen / self.seconds,

@@ -54,4 +54,12 @@ def test_unknown_words_are_forgotten_and_known_ones_are_not(monkeypatch: pytest.
         unknown = [f"never{chr(97 + block)}{chr(97 + word)}" for word in range(20)]
         (row,) = rows(fast([f"the lamp {' '.join(unknown)} the cable"]))
         assert row == [2, *[UNKNOWN] * 20, 3]
-        assert len(fast._tokeniser) <= 50 + 20
+        assert len(fast._tokeniser) <= 3 + 50 + 20
+
+
+def test_known_words_are_learnt_once_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_MOST_WORDS", 50)
+    vocabulary = [f"word{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(300)]
+    fast = FastEncoder(word_ids(vocabulary), frozenset(), 100)
+    monkeypatch.setattr(fast._tokeniser, "clear", lambda: pytest.fail("it forgets words that it has to learn again"))
+    assert rows(fast(vocabulary)) == [[number + 2] for number in range(300)]

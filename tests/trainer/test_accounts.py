@@ -32,7 +32,7 @@ def test_whatever_is_reported_no_share_is_below_zero_and_they_add_up_to_one(
     accounts = Accounts([10.0] * ranks)
     for step in steps:
         accounts.add(np.array(step[:ranks], dtype=np.int64), np.array(step[ranks:]))
-    shares = accounts.shares(rows=100, seconds=seconds, phases=phases, checkpoints=checkpoints)
+    shares = accounts.shares(rows=100, seconds=seconds, phases=phases, checkpoints=checkpoints, awaited=checkpoints)
     assert min(shares.values()) >= 0
     assert sum(shares.values()) == pytest.approx(1.0)
     assert list(shares) == ["balanced", "imbalance", "communication", "data", "checkpoints", "rest"]
@@ -80,7 +80,9 @@ def run(
         for window in windows
     )
     seconds = float(clocks.max())
-    shares = accounts.shares(rows=steps * sum(rows), seconds=seconds, phases=phases, checkpoints=checkpoint)
+    shares = accounts.shares(
+        rows=steps * sum(rows), seconds=seconds, phases=phases, checkpoints=checkpoint, awaited=checkpoint
+    )
     return Run(shares, seconds, float(times.max(1).sum()), ideal)
 
 
@@ -139,11 +141,20 @@ def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
     assert late["communication"] == pytest.approx(0.0, abs=0.01)
 
 
+def test_a_checkpoint_that_no_all_reduce_waited_for_takes_nothing_from_communication() -> None:
+    accounts = Accounts([1.0, 1.0])
+    accounts.add(np.array([90, 90]), np.array([90.0, 90.0]))
+    phases = [{"backward": 90.0, "all_reduce": 4.0}] * 2
+    shares = accounts.shares(rows=180, seconds=99.0, phases=phases, checkpoints=5.0, awaited=0.0)
+    assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
+
+
 def test_asking_for_pieces_is_communication() -> None:
     accounts = Accounts([1.0])
     accounts.add(np.array([1]), np.array([8.0]))
     phases = [{"backward": 8.0, "claim": 1.5, "all_reduce": 0.5}]
-    assert accounts.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0)["communication"] == pytest.approx(0.2)
+    shares = accounts.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0, awaited=0.0)
+    assert shares["communication"] == pytest.approx(0.2)
 
 
 def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
@@ -151,7 +162,7 @@ def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
     phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, who left late before is the last to arrive
     for _ in range(10):
         accounts.add(np.array([1, 1]), np.array([8.0, 8.0]))
-    shares = accounts.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0)
+    shares = accounts.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0, awaited=0.0)
     assert shares["communication"] == pytest.approx(0.2)
 
 

@@ -160,6 +160,16 @@ def test_what_costs_more_than_it_brings_is_tried_less_and_less_often() -> None:
     assert 0 < pools < 0.1
 
 
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=30).filter(any), st.integers(0, 99))
+def test_a_pool_leaves_its_ranks_half_of_their_rows_or_more(split: list[int], seed: int) -> None:
+    claims, chance = Claims(), np.random.default_rng(seed)
+    for _ in range(30):
+        plan = claims.plan(np.array(split))
+        assert (2 * plan.share + len(split) >= np.array(split)).all()
+        assert plan.share.sum() + sum(plan.pieces) == sum(split)
+        claims.observe(step(plan, chance.uniform(0.001, 0.004, len(split)).tolist(), 0.0))
+
+
 def test_ranks_that_begin_to_be_jittery_begin_to_claim() -> None:
     claims, chance = Claims(), np.random.default_rng(1)
     found = []

@@ -74,7 +74,15 @@ def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
 def test_rows_in_a_step_are_handed_on_where_they_were_given(options: str) -> None:
     config = parse([*FILES, *options.split()])
     assert parse(as_arguments(config)) == config
-    assert bool(options) == bool({"--global-batch", "--rank-batch"} & set(as_arguments(config)))
+    assert bool(options) == bool({"--global-batch", "--rank-batch", "--preset"} & set(as_arguments(config)))
+
+
+@pytest.mark.parametrize("option", ["--checkpoint-minutes", "--learning-rate", "--clip-norm", "--positive-weight"])
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_numbers_are_finite(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([*FILES, option, value])
+    assert f"{option} is {value}, but must be a finite number" in capsys.readouterr().err
 
 
 def test_a_step_has_256_rows_unless_told_otherwise() -> None:
