@@ -46,7 +46,7 @@ mkdir -p "$(dirname "$data")" "$run"
 install -d -m 700 "$cache"
 exec 8>"$run.lock"
 flock 8
-rm -f "$run"/stop-*
+rm -f "$run"/.stop-*
 aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
 [ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl {folder} "$run"
 exec 8>"$data.lock"
@@ -69,10 +69,10 @@ shoal-python -m trainer.launch --nnodes={nodes} --node-rank={rank} --nproc-per-n
 training=$!
 trap 'kill -TERM $training' TERM INT
 while kill -0 $training 2>/dev/null; do
-    [ -e "$run/stop-{rank}" ] && rm -f "$run/stop-{rank}" && kill -TERM $training
+    [ -e "$run/.stop-{rank}" ] && rm -f "$run/.stop-{rank}" && kill -TERM $training
     {follow}
     for second in {seconds}; do
-        [ -e "$run/stop-{rank}" ] || ! kill -0 $training 2>/dev/null || {{ sleep 1 & wait $!; }}
+        [ -e "$run/.stop-{rank}" ] || ! kill -0 $training 2>/dev/null || {{ sleep 1 & wait $!; }}
     done
 done
 wait $training
@@ -82,7 +82,7 @@ exit $status
 """
 
 _STOP = """\
-touch "$run/stop-{rank}"
+touch "$run/.stop-{rank}"
 """
 
 # Of a run that came to its end nobody needs a checkpoint.

@@ -1,5 +1,6 @@
 """Where the scripts of a run put what they bring, on nodes with disks of their own and without."""
 
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_a_played_node_does_not(bas
     Path(home, "share", "runs", RUN.name).mkdir(parents=True)
     bash.run("--posix", "-c", real, HOME=home, NODE_ROOT="")
     assert [word for word in bash.told() if word.startswith("needs")] == ["needs none", "needs 1"]
+
+
+def test_who_is_asked_to_stop_while_results_are_brought_leaves_nothing_among_them(bash: Bash) -> None:
+    stage(bash)
+    bash.run("--posix", "-c", RUN.stop(1))
+    bash.run("--posix", "-c", RUN.train([NODE], 0, 1, CONFIG))
+    told = bash.told()
+    sync = len(told) - told[::-1].index("sync")
+    unwanted = [word.removeprefix("--exclude=") for word in told[sync:] if word.startswith("--exclude=")]
+    folder = Path(told[-3])
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    assert {name for name in files if not any(fnmatch(name, pattern) for pattern in unwanted)} == {"node-0.log"}
+    assert len(files) == 2
 
 
 def test_two_datasets_are_never_one_file_on_a_node() -> None:
