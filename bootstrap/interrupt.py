@@ -1,20 +1,49 @@
 """The signal that asked a command to end, from where it came in to the exit status that tells of it.
 
 The easy mistake is to take every end for Ctrl-C: who sent SIGTERM waits for 143. A plain KeyboardInterrupt is Ctrl-C.
+Another is to trust that what a signal raises arrives: libraries drop it, those by a bare `except:` (mrjob asks for the
+user's name in one), and compiled ones that are just imported. So a dropped one is raised again.
 """
 
 import signal
+from typing import ClassVar
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Those by which somebody asks a command to end."""
 
+_AGAIN_SECONDS = 0.05
+
 
 class Interrupt(KeyboardInterrupt):
-    """A KeyboardInterrupt that knows its signal."""
+    """A KeyboardInterrupt that knows its signal; when nobody holds it any more and nobody heard it, SIGALRM follows."""
+
+    again: ClassVar[bool] = False
+    """Whether SIGALRM follows: while a process has a handler for it."""
+    dropped: ClassVar[int] = signal.SIGINT
+    """The signal of the last one that was not heard."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
+        self.heard = False
+
+    def __del__(self) -> None:
+        if Interrupt.again and not self.heard:
+            Interrupt.dropped = self.number
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+
+
+def hear(asked: KeyboardInterrupt) -> None:
+    """For who catches it and goes on: it is not raised again."""
+    if isinstance(asked, Interrupt):
+        asked.heard = True
+
+
+def behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt that an error is, or whose place it took on the way, as an error in a `finally` does."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def name_of(asked: KeyboardInterrupt) -> str:

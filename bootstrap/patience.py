@@ -23,7 +23,7 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
-from bootstrap.interrupt import Interrupt, name_of
+from bootstrap.interrupt import Interrupt, hear, name_of
 from bootstrap.progress import note
 
 Result = TypeVar("Result")
@@ -36,6 +36,7 @@ class Left(Interrupt):
 
     def __init__(self, asked: KeyboardInterrupt) -> None:
         super().__init__(signal.Signals[name_of(asked)])
+        hear(asked)
 
 
 class Patience:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
-from bootstrap.interrupt import name_of
+from bootstrap.interrupt import hear, name_of
 from bootstrap.progress import Bars
 from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.watch import RunView
@@ -164,6 +164,7 @@ def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> Keyb
                     if asked:
                         raise
                     asked = interrupt
+                    hear(asked)
                     running.send_signal(signal.SIGTERM)
         except BaseException:
             _end(running)

@@ -22,7 +22,7 @@ from bootstrap import fleet, names, objects, shared_folder
 from bootstrap.deployment import Deployment
 from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
-from bootstrap.interrupt import name_of
+from bootstrap.interrupt import hear, name_of
 from bootstrap.objects import Place
 from bootstrap.patience import Left, patiently
 from bootstrap.progress import Bars
@@ -222,6 +222,7 @@ def _train(
             if asked:
                 raise (Left(interrupt) if patiently.away else interrupt) from None
             asked = interrupt
+            hear(asked)
 
 
 def _unheard(deployment: Deployment, run: Run) -> str:

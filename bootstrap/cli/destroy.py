@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bootstrap.sweep import Thing
     from bootstrap.teardown import Torn
 
-_LEFT, _REFUSED, _INTERRUPTED = 1, 1, 130
+_LEFT, _REFUSED = 1, 1
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
             f"interrupted; AWS goes on deleting what it has begun to. To see it through: shoal destroy {name} --yes; "
             f"only to look: shoal destroy {name} --dry-run"
         )
-        return _INTERRUPTED
+        raise
     became = {"destroyed": torn.proven, "stack": torn.stack, "things": _listed(torn.things)}
     show(args, {**content, **became}, _result(name, torn))
     return 0 if torn.proven else _LEFT

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap import cdk
 from bootstrap.cli.output import say
 from bootstrap.errors import ShoalError
+from bootstrap.interrupt import hear
 
 if TYPE_CHECKING:
     from embedded.aws import EmbeddedAws
@@ -73,7 +74,8 @@ def _stay(aws: "EmbeddedAws") -> None:
     try:
         while not aws.ended(_GLANCE_SECONDS):
             pass
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as asked:
+        hear(asked)
         say("ending the emulator and all that runs in it")
     else:
         raise ShoalError(_gone(aws))

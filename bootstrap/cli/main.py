@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from bootstrap.interrupt import Interrupt, name_of, status_of
+from bootstrap.interrupt import Interrupt, behind, name_of, status_of
 
 _PROCESS = os.getpid()
 
@@ -18,19 +18,32 @@ _PROCESS = os.getpid()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line's verb; returns the exit status."""
     signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGALRM, _interrupt_again)
+    Interrupt.again = True
     try:
         from bootstrap.cli.verbs import run
 
         return run(arguments, _interrupt)
-    except KeyboardInterrupt as asked:
+    except (KeyboardInterrupt, Exception) as error:
+        if (asked := behind(error)) is None:
+            raise
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
         return status_of(name_of(asked))
+    finally:
+        Interrupt.again = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     if os.getpid() != _PROCESS:  # a process forked by a library, which inherited this handler
         os._exit(128 + number)
     raise Interrupt(number)
+
+
+def _interrupt_again(_number: int, frame: FrameType | None) -> None:
+    handler = signal.getsignal(Interrupt.dropped)  # which may be one that lets nothing through just now
+    if callable(handler):
+        handler(Interrupt.dropped, frame)
 
 
 if __name__ == "__main__":
