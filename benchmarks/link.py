@@ -79,7 +79,7 @@ def _on(hosts: Sequence[str], program: Sequence[str]) -> str:
     """Run a program on a rank a host; returns what it printed."""
     running = []
     for rank, host in enumerate(hosts):
-        torchrun = ["-m", "torch.distributed.run", f"--nnodes={len(hosts)}", f"--node-rank={rank}"]
+        torchrun = ["-m", "trainer.launch", f"--nnodes={len(hosts)}", f"--node-rank={rank}"]
         torchrun += [f"--master-addr={_NETWORK}.1", f"--master-port={_PORT}", "--nproc-per-node=1"]
         running.append(
             subprocess.Popen(

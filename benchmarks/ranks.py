@@ -13,7 +13,7 @@ from trainer.config import RANK_ENVIRONMENT
 
 def run_on(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Start `module` by torchrun with a JSON object as its argument; returns the JSON object that it prints last."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    torchrun = ["-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
         [sys.executable, *torchrun, "-m", module, json.dumps(asked)],
         env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[1])},

@@ -71,12 +71,13 @@ Launch = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(scope="session")
-def launch() -> Launch:
+def launch(tmp_path_factory: pytest.TempPathFactory) -> Launch:
     """launch(ranks, "-m", "trainer", ...) starts a program on ranks of this machine; on 0 ranks, without torchrun.
     Named arguments are environment variables."""
 
     def start(ranks: int, *program: str | Path, **environment: str) -> "subprocess.Popen[str]":
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks else []
+        logs = f"--log-dir={tmp_path_factory.mktemp('torchrun')}"
+        torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", logs] if ranks else []
         return subprocess.Popen(
             [sys.executable, *torchrun, *map(str, program)],
             env={**os.environ, **RANK_ENVIRONMENT, "PYTHONPATH": str(ROOT), **environment},

@@ -28,6 +28,7 @@ def machine(dataset: Path, output: Path, port: int, *, host: bool) -> "subproces
     torchrun = (
         "--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=3", "--rdzv-backend=c10d",
         f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1", f"--rdzv-conf={','.join(meeting)}",
+        f"--log-dir={output.parent / 'torchrun'}",
     )  # fmt: skip
     asked = ("-m", "trainer", "--data", dataset, "--output", output, *LEARNING)
     return subprocess.Popen(
