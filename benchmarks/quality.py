@@ -5,8 +5,8 @@
 Each NAME is a pile of reviews that is preprocessed first, as OPTIONS say, such as 'imdb=--input FILE --label-field
 label'. fastText (Joulin et al. 2017), supervised and with single words, gets the rows as texts of word ids: those that
 Shoal's model learns from, and the number of epochs and the rate that do best on the rows held out, by which Shoal's own
-settings were chosen. Beside it both with more to read: Shoal with negations and longer rows of more words, fastText
-with whole texts, and with pairs of words besides.
+settings were chosen. Beside it both with more to read: Shoal with negations, with all stopwords, and with negations,
+longer rows and more words; fastText with whole texts, and with pairs of words besides.
 
 Each seed splits a pile's rows into those to learn from and those to test anew, as large as the dataset's own: a few
 thousand test rows favour one model or the other by chance, by more than two good ones differ. `--own-split` keeps to
@@ -45,6 +45,8 @@ _EPOCHS, _RATES = (5, 25), (0.1, 0.5)
 _MEASURES = ("accuracy", "macro_f1", "f1_negative", "balanced_accuracy")
 _TEXTS = {
     "rows": (),
+    "negations": ("--stopwords=keep-negations",),
+    "all words": ("--stopwords=none",),
     "long rows": ("--stopwords=keep-negations", "--row-length=400", "--vocabulary-size=30000"),
     "whole texts": ("--stopwords=none", "--row-length=2000", "--vocabulary-size=1000000"),
 }
@@ -64,6 +66,8 @@ class _Model(NamedTuple):
 MODELS = {
     "Shoal": _Model("rows"),
     "fastText, same rows": _Model("rows", 1),
+    "Shoal, negations kept": _Model("negations"),
+    "Shoal, no stopwords": _Model("all words"),
     "Shoal, negations kept, longer rows": _Model("long rows"),
     "fastText, whole texts": _Model("whole texts", 1),
     "fastText, whole texts, pairs": _Model("whole texts", 2),
@@ -98,7 +102,8 @@ def main(arguments: Sequence[str]) -> None:
             if not options.piles:
                 write_reviews(Path(folder, "reviews.json"), texts=_GENERATED)
                 asked = f"--input {folder}/reviews.json"
-            made = {texts: _dataset(asked, how, Path(folder, texts)) for texts, how in _TEXTS.items()}
+            wanted = {MODELS[model].texts for model in options.only}
+            made = {texts: _dataset(asked, _TEXTS[texts], Path(folder, texts)) for texts in wanted}
             for rows in options.rows:
                 found = _compared(log, made, Path(folder), rows, options)
                 record[f"{name}, {rows} rows" if rows else name] = found
