@@ -51,7 +51,8 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
         default=_DEFAULT.stopwords,
         metavar="|".join((*STOPWORD_LISTS, "FILE")),
         help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
-        "without negations such as 'not', so that texts keep them, which makes models better; none: no word; FILE: "
+        "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
+        "still where most texts are shorter than a row; FILE: "
         "those of a file, one a line (%(default)s)",
     )
 
