@@ -18,8 +18,8 @@ from benchmarks.generated import write_reviews
 from bootstrap.step_arguments import Workers, command_arguments, streaming_arguments
 from corpus.settings import Settings
 from corpus.text import load_stopwords
-from embedded.faults import Unruly
-from embedded.streaming import unruly_environment
+from embedded.faults.kinds import Unruly
+from embedded.hadoop.streaming import unruly_environment
 from jobs.merge import Merged, read_merged
 from jobs.ranges import cut, task_line
 from jobs.sources import Inputs
@@ -82,7 +82,7 @@ class Node:
         having = Workers(vcpus=reducers, cores=1, task_mb=1536)
         arguments = streaming_arguments(_with_schemes(step), reducers=reducers, run="here", having=having)[1:]
         more = [argument for each in properties for argument in ("-D", each)]
-        return [sys.executable, "-m", "embedded.streaming", *more, *arguments]
+        return [sys.executable, "-m", "embedded.hadoop.streaming", *more, *arguments]
 
     def start(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
         """Start a command; what it says goes to the file `said`."""

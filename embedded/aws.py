@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from embedded.errors import EmulatorError
-from embedded.faults import FaultFile
+from embedded.faults.file import FaultFile
 from embedded.keeper import MARK
 from embedded.processes import end
 

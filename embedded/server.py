@@ -10,27 +10,15 @@ from pathlib import Path
 
 import ministack.app
 
-from embedded import (
-    cloudformation,
-    deletion,
-    dependencies,
-    emr,
-    filters,
-    functions,
-    instance_types,
-    lifecycle,
-    metrics,
-    network,
-    quotas,
-    refusals,
-    scaling,
-    ssm,
-    storage,
-    visitors,
-)
+from embedded import visitors
+from embedded.cloudformation import deletion, dependencies, group_type, lifecycle, registry
+from embedded.emr import api, metrics
 from embedded.errors import EmulatorError
-from embedded.faults import Faults
-from embedded.machine import Machines
+from embedded.faults import quotas, refusals
+from embedded.faults.file import Faults
+from embedded.nodes import filters, instance_types, run_command, scaling, security_groups
+from embedded.nodes.machine import Machines
+from embedded.services import functions, storage
 
 
 def main() -> None:
@@ -45,15 +33,15 @@ def main() -> None:
     quotas.install(faults)
     instance_types.install(faults)
     storage.install(machines)
-    network.install()
+    security_groups.install()
     filters.install()
     functions.install()
-    scaling.install(machines, faults)
-    ssm.install()
-    emr.install(machines, faults)
+    group_type.install(scaling.install(machines, faults))
+    run_command.install(api.machines_of_nodes)
+    api.install(machines, faults)
     metrics.install()
     dependencies.install()
-    cloudformation.install(faults)
+    registry.install(faults)
     lifecycle.install()
     deletion.install()
     visitors.install()

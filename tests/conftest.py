@@ -40,7 +40,7 @@ LONGEST = (
     "bootstrap/test_ownership.py",
     "bootstrap/test_outage.py",
     "jobs/test_ranges.py",
-    "embedded/test_nodes.py",
+    "embedded/nodes/test_instances.py",
 )
 """The files that take longest, the longest first (`--durations=50`): begun last, one of them keeps all from the end."""
 

@@ -9,7 +9,7 @@ import pytest
 from bootstrap import cdk
 from bootstrap.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
-from embedded.faults import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
+from embedded.faults.kinds import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
 from tests.person import ROOT, Person, give_first_boot
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]

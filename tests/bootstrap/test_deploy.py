@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bootstrap.deploy import Change, compare
 from bootstrap.stacks import next_move
 from embedded.aws import EmbeddedAws
-from embedded.faults import CreateFails
+from embedded.faults.kinds import CreateFails
 from tests.person import Person
 
 TRAINING = """

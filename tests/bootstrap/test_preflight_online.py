@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bootstrap import preflight
 from bootstrap.rules.quotas import needs, quota_of
 from embedded.aws import REGION, EmbeddedAws
-from embedded.faults import Denied, NotOffered, Quota, StaysPending
+from embedded.faults.kinds import Denied, NotOffered, Quota, StaysPending
 from infra import topology
 
 GPU = {"name": "fast", "instance_type": "g5.xlarge", "count": 2}

@@ -23,7 +23,7 @@ from corpus.errors import DataError
 from corpus.settings import Settings
 from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
-from embedded.faults import Broken, Cut, Throttled, Unruly
+from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
 from infra import topology
 from jobs.merge import Merged
 from jobs.pipeline import preprocess as preprocess_here

@@ -16,7 +16,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.progress import Bars
 from embedded.aws import EmbeddedAws
-from embedded.faults import Denied, NoCapacity, NotOffered, SilentBoot
+from embedded.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
 from infra import topology
 from tests.bootstrap.test_shell import NODE
 from tests.fleet import BUCKET, Fleet, report

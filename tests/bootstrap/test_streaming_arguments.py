@@ -10,7 +10,7 @@ import pytest
 from bootstrap.errors import ShoalError
 from bootstrap.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments, workers
 from corpus.settings import Settings
-from embedded.tasks import split_arguments
+from embedded.hadoop.tasks import split_arguments
 from infra import catalog
 from jobs.steps import CommandStep, JobStep, Plan
 

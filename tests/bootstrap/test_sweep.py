@@ -18,7 +18,7 @@ from bootstrap.inventory import inventory, left_over
 from bootstrap.kinds import KINDS
 from bootstrap.sweep import DELETED, KEPT, LEFT, UNTOLD, Thing, find, sweep
 from embedded.aws import EmbeddedAws
-from embedded.faults import Denied, Throttled
+from embedded.faults.kinds import Denied, Throttled
 from infra import topology
 from tests.bootstrap.plants import PLANTS, Planter, bucket, oddly_named
 

@@ -19,7 +19,7 @@ from bootstrap.kinds import KINDS
 from bootstrap.ownership import Claim
 from bootstrap.sweep import DELETED, LEFT, UNTOLD, Thing, find, sweep
 from embedded.aws import EmbeddedAws
-from embedded.faults import Denied, Throttled
+from embedded.faults.kinds import Denied, Throttled
 from infra import topology
 from tests.bootstrap.plants import PERMISSION, PLANTS, Planter
 

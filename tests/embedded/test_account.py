@@ -5,8 +5,8 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.faults import Denied, NotOffered, Quota
-from embedded.instance_types import TYPES
+from embedded.faults.kinds import Denied, NotOffered, Quota
+from embedded.nodes.instance_types import TYPES
 
 G_ON_DEMAND = "L-DB2E81BA"
 

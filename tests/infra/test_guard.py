@@ -26,7 +26,7 @@ from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
-from embedded.faults import CreateFails, DeleteFails, Denied, StaysPending, Throttled
+from embedded.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
 from infra import parts, topology
 from infra.guard import Guard, prices
 from infra.handlers.guard import main

@@ -20,7 +20,7 @@ from benchmarks.streaming import Node, made, planned
 from bootstrap.generator import write_reviews
 from corpus.dataset import open_dataset
 from embedded.aws import EmbeddedAws
-from embedded.faults import Broken, Cut, Throttled, Unruly
+from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
 from jobs.sources import Inputs
 from jobs.steps import Plan
 

@@ -19,7 +19,7 @@ from bootstrap.generator import write_reviews
 from bootstrap.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
-from embedded.faults import Unruly
+from embedded.faults.kinds import Unruly
 from jobs.sources import Inputs
 from jobs.steps import JobStep, Plan
 from tests import oracle

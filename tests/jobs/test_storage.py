@@ -19,7 +19,7 @@ from corpus.errors import DataError
 from corpus.formats import Codes, Format
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
-from embedded.faults import Broken, Cut, Throttled
+from embedded.faults.kinds import Broken, Cut, Throttled
 from jobs import s3_object
 from jobs.ranges import WHOLE, Range, read_batches
 from jobs.storage import (

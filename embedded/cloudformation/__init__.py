@@ -1,0 +1,1 @@
+"""CloudFormation: the resource types that the emulator under it lacks, and how stacks are made and deleted."""

@@ -1,0 +1,179 @@
+"""What cannot be deleted because something still needs it: AWS refuses where ministack forgets to look.
+
+CloudFormation's own deletes are refused as well: a template that leaves out a dependency is stuck on AWS, and so it is
+here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ministack.core.responses import error_response_json
+from ministack.services import ec2, efs, eventbridge
+from ministack.services.cloudformation import provisioners
+
+from embedded.emr.api import clusters
+from embedded.emr.cluster import TERMINATED
+from embedded.nodes.instances import zones_of_placement_group
+from embedded.service import Record, RefusedError
+
+_GROUPS_OF_CLUSTER = ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
+
+
+def install() -> None:
+    """Look before every delete."""
+    for operation, (parameter, check) in _OPERATIONS.items():
+        ec2._ACTION_MAP[operation] = _unless(ec2._ACTION_MAP[operation], parameter, check)
+    for kind, check in _TYPES.items():
+        handlers = provisioners._RESOURCE_HANDLERS[kind]
+        handlers["delete"] = _unless_in_stack(handlers["delete"], check)
+    delete_rule = eventbridge._delete_rule
+
+    def delete_rule_without_targets(request: Record) -> Any:
+        key = eventbridge._rule_key(request.get("Name"), request.get("EventBusName", "default"))
+        if eventbridge._targets.get(key):
+            return error_response_json("ValidationException", "Rule can't be deleted since it has targets.", 400)
+        return delete_rule(request)
+
+    eventbridge._delete_rule = delete_rule_without_targets
+
+
+def _unless(
+    operation: Callable[[Record], Any], parameter: str, check: Callable[[str], None]
+) -> Callable[[Record], Any]:
+    def checked(parameters: Record) -> Any:
+        try:
+            check(ec2._p(parameters, parameter))
+        except RefusedError as refusal:
+            return ec2._error(refusal.code, str(refusal), 400)
+        return operation(parameters)
+
+    return checked
+
+
+def _unless_in_stack(delete: Callable[[str, Record], None], check: Callable[[str], None]) -> Callable[..., None]:
+    def checked(identifier: str, properties: Record) -> None:
+        try:
+            check(identifier)
+        except RefusedError as refusal:
+            raise ValueError(f"{refusal} (Service: Ec2, Status Code: 400, Error Code: {refusal.code})") from refusal
+        delete(identifier, properties)
+
+    return checked
+
+
+def _instances() -> Iterator[tuple[str, Record]]:
+    for identifier, record in ec2._instances.items():
+        if record["State"]["Name"] != "terminated":
+            yield identifier, record
+
+
+def _gateways() -> Iterator[tuple[str, Record]]:
+    for identifier, record in ec2._nat_gateways.items():
+        if record["State"] != "deleted":
+            yield identifier, record
+
+
+def _clusters() -> Iterator[tuple[str, Record]]:
+    for cluster in clusters():
+        if cluster.state not in TERMINATED:
+            yield cluster.record["Id"], cluster.record["Ec2InstanceAttributes"]
+
+
+def user_of_security_group(identifier: str) -> str | None:
+    """What keeps a security group from being deleted: another group's rule, or something that has the group."""
+    for other, group in ec2._security_groups.items():
+        for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
+            pairs = permission.get("UserIdGroupPairs") or []
+            if other != identifier and any(pair.get("GroupId") == identifier for pair in pairs):
+                return str(other)
+    users = [
+        *((name, [group["GroupId"] for group in record["SecurityGroups"]]) for name, record in _instances()),
+        *((name, record.get("SecurityGroupIds") or []) for name, record in ec2._vpc_endpoints.items()),
+        *((name, record.get("SecurityGroups") or []) for name, record in efs._mount_targets.items()),
+        *((name, [attributes.get(role) for role in _GROUPS_OF_CLUSTER]) for name, attributes in _clusters()),
+    ]
+    return next((name for name, groups in users if identifier in groups), None)
+
+
+def _check_security_group(identifier: str) -> None:
+    user = user_of_security_group(identifier)
+    if user is not None:
+        raise RefusedError("DependencyViolation", f"resource {identifier} has a dependent object: {user}")
+
+
+def _check_subnet(identifier: str) -> None:
+    lies_in = [
+        *(record["SubnetId"] for _, record in _instances()),
+        *(record["SubnetId"] for _, record in _gateways()),
+        *(record["SubnetId"] for record in efs._mount_targets.values()),
+        *(subnet for record in ec2._vpc_endpoints.values() for subnet in record.get("SubnetIds") or []),
+        *(attributes["Ec2SubnetId"] for _, attributes in _clusters()),
+    ]
+    if identifier in lies_in:
+        message = f"The subnet '{identifier}' has dependencies and cannot be deleted."
+        raise RefusedError("DependencyViolation", message)
+
+
+def _check_route_table(identifier: str) -> None:
+    if any(each.get("SubnetId") for each in (ec2._route_tables.get(identifier) or {}).get("Associations", [])):
+        message = f"The routeTable '{identifier}' has dependencies and cannot be deleted."
+        raise RefusedError("DependencyViolation", message)
+
+
+def _check_network(identifier: str) -> None:
+    own_tables = [
+        table
+        for table in ec2._route_tables.values()
+        if table["VpcId"] == identifier and not any(each.get("Main") for each in table["Associations"])
+    ]
+    endpoints = [endpoint for endpoint in ec2._vpc_endpoints.values() if endpoint["VpcId"] == identifier]
+    if own_tables or endpoints:
+        raise RefusedError("DependencyViolation", f"The vpc '{identifier}' has dependencies and cannot be deleted.")
+
+
+def _check_internet_gateway(identifier: str) -> None:
+    if (ec2._internet_gateways.get(identifier) or {}).get("Attachments"):
+        message = f"The internetGateway '{identifier}' has dependencies and cannot be deleted."
+        raise RefusedError("DependencyViolation", message)
+
+
+def _check_network_with_addresses(identifier: str) -> None:
+    if any(record["VpcId"] == identifier and record["AllocationId"] for _, record in _gateways()):
+        message = (
+            f"Network {identifier} has some mapped public address(es). Please unmap those public address(es) before "
+            "detaching the gateway."
+        )
+        raise RefusedError("DependencyViolation", message)
+
+
+def _check_address(allocation: str) -> None:
+    for identifier, record in _gateways():
+        if allocation and record["AllocationId"] == allocation:
+            message = f"Address with allocation id {allocation} is in use by {identifier}."
+            raise RefusedError("InvalidIPAddress.InUse", message)
+
+
+def _check_placement_group(name: str) -> None:
+    if zones_of_placement_group(name):
+        message = f"The placement group '{name}' is in use and may not be deleted."
+        raise RefusedError("InvalidPlacementGroup.InUse", message)
+
+
+_OPERATIONS: Mapping[str, tuple[str, Callable[[str], None]]] = {
+    "DeleteSecurityGroup": ("GroupId", _check_security_group),
+    "DeleteSubnet": ("SubnetId", _check_subnet),
+    "DeleteRouteTable": ("RouteTableId", _check_route_table),
+    "DeleteVpc": ("VpcId", _check_network),
+    "DeleteInternetGateway": ("InternetGatewayId", _check_internet_gateway),
+    "DetachInternetGateway": ("VpcId", _check_network_with_addresses),
+    "ReleaseAddress": ("AllocationId", _check_address),
+    "DeletePlacementGroup": ("GroupName", _check_placement_group),
+}
+_TYPES: Mapping[str, Callable[[str], None]] = {
+    "AWS::EC2::SecurityGroup": _check_security_group,
+    "AWS::EC2::Subnet": _check_subnet,
+    "AWS::EC2::RouteTable": _check_route_table,
+    "AWS::EC2::VPC": _check_network,
+    "AWS::EC2::InternetGateway": _check_internet_gateway,
+    "AWS::EC2::VPCGatewayAttachment": lambda identifier: _check_network_with_addresses(identifier.partition("|")[2]),
+}

@@ -1,0 +1,133 @@
+"""The CloudFormation types of EC2 that ministack lacks."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from botocore.exceptions import ClientError
+from ministack.services import ec2
+from ministack.services.cloudformation import provisioners
+
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call, named
+from embedded.service import Record, client
+
+
+def _tagged(properties: Record, kind: str) -> Record:
+    """The TagSpecifications of an EC2 resource."""
+    tags = properties.get(TAGS)
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
+
+
+def _change_ec2_tags(identifier: str, old: Record, new: Record) -> None:
+    provisioners._ec2_apply_tags(identifier, new, old)
+
+
+def _create_rule(direction: str) -> Callable[[str, Record, str], Created]:
+    def create(logical: str, properties: Record, stack: str) -> Created:
+        del logical, stack
+        permission = provisioners._ec2_sg_permissions([properties])[0]
+        answer = call(
+            "ec2",
+            f"authorize_security_group_{direction}",
+            {
+                "GroupId": properties["GroupId"],
+                "IpPermissions": [{name: value for name, value in permission.items() if value != []}],
+            },
+        )
+        identifier = answer["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+        return identifier, {"Id": identifier}
+
+    return create
+
+
+def _delete_rule(direction: str) -> Callable[[str, Record], None]:
+    def delete(identifier: str, properties: Record) -> None:
+        revoke = getattr(client("ec2"), f"revoke_security_group_{direction}")
+        with suppress(ClientError):  # a rule that is gone, alone or with its group, is what was wanted
+            revoke(GroupId=properties["GroupId"], SecurityGroupRuleIds=[identifier])
+
+    return delete
+
+
+def _create_flow_log(logical: str, properties: Record, stack: str) -> Created:
+    del logical, stack
+    values = {name: value for name, value in properties.items() if name not in ("ResourceId", TAGS)}
+    answer = call(
+        "ec2",
+        "create_flow_logs",
+        {**values, "ResourceIds": [properties["ResourceId"]], **_tagged(properties, "vpc-flow-log")},
+    )
+    identifier = answer["FlowLogIds"][0]
+    ec2._tags[identifier] = properties.get(TAGS) or []
+    return identifier, {"Id": identifier}
+
+
+def _create_address(logical: str, properties: Record, stack: str) -> Created:
+    del logical, stack
+    answer = call("ec2", "allocate_address", {"Domain": "vpc", **_tagged(properties, "elastic-ip")})
+    return answer["PublicIp"], {"AllocationId": answer["AllocationId"], "PublicIp": answer["PublicIp"]}
+
+
+def _allocation(address: str) -> str | None:
+    known = client("ec2").describe_addresses()["Addresses"]
+    return next((str(entry["AllocationId"]) for entry in known if entry["PublicIp"] == address), None)
+
+
+def _delete_address(identifier: str, properties: Record) -> None:
+    del properties
+    allocation = _allocation(identifier)
+    if allocation is not None:
+        client("ec2").release_address(AllocationId=allocation)
+
+
+def _change_address_tags(identifier: str, old: Record, new: Record) -> None:
+    allocation = _allocation(identifier)
+    if allocation is None:
+        raise ValueError(f"The address {identifier} does not exist (Service: Ec2, Status Code: 400)")
+    _change_ec2_tags(allocation, old, new)
+
+
+def _create_nat_gateway(logical: str, properties: Record, stack: str) -> Created:
+    del logical, stack
+    values = {name: value for name, value in properties.items() if name != TAGS}
+    answer = call("ec2", "create_nat_gateway", {**values, **_tagged(properties, "natgateway")})
+    identifier = answer["NatGateway"]["NatGatewayId"]
+    return identifier, {"NatGatewayId": identifier}
+
+
+def _create_placement_group(logical: str, properties: Record, stack: str) -> Created:
+    name = named(stack, logical)
+    values = {key: value for key, value in properties.items() if key != TAGS}
+    call("ec2", "create_placement_group", {"GroupName": name, **values, **_tagged(properties, "placement-group")})
+    return name, {"GroupName": name}
+
+
+TYPES: Mapping[str, ResourceType] = {
+    **{
+        f"AWS::EC2::SecurityGroup{direction.title()}": ResourceType(
+            create=_create_rule(direction), delete=_delete_rule(direction), tagged=False
+        )
+        for direction in ("ingress", "egress")
+    },
+    "AWS::EC2::FlowLog": ResourceType(
+        create=_create_flow_log,
+        delete=lambda identifier, _: client("ec2").delete_flow_logs(FlowLogIds=[identifier]),
+        gone=("InvalidFlowLogId.NotFound",),
+        change=_change_ec2_tags,
+        changeable=(TAGS,),
+    ),
+    "AWS::EC2::EIP": ResourceType(
+        create=_create_address, delete=_delete_address, change=_change_address_tags, changeable=(TAGS,)
+    ),
+    "AWS::EC2::NatGateway": ResourceType(
+        create=_create_nat_gateway,
+        delete=lambda identifier, _: client("ec2").delete_nat_gateway(NatGatewayId=identifier),
+        gone=("NatGatewayNotFound",),
+        change=_change_ec2_tags,
+        changeable=(TAGS,),
+    ),
+    "AWS::EC2::PlacementGroup": ResourceType(
+        create=_create_placement_group,
+        delete=lambda identifier, _: client("ec2").delete_placement_group(GroupName=identifier),
+        gone=("InvalidPlacementGroup.Unknown",),
+    ),
+}

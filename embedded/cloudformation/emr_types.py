@@ -1,0 +1,135 @@
+"""The CloudFormation types of EMR.
+
+A cluster changes in place in the number of its core and task nodes, its policies and its tags; everything else brings
+another cluster.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, being_made, call, named
+from embedded.emr.api import cluster_of
+from embedded.emr.cluster import TERMINATED
+from embedded.service import Record, client
+
+_IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "ManagedScalingPolicy", "Instances")
+
+
+def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
+    identifier = call("emr", "run_job_flow", _job_flow(properties))["JobFlowId"]
+    cluster = cluster_of(identifier)
+    with being_made(stack, logical, "AWS::EMR::Cluster", identifier):
+        cluster.wait_until_ready()
+        if cluster.state in TERMINATED:
+            raise ValueError(cluster.record["Status"]["StateChangeReason"]["Message"])
+    return identifier, {"MasterPublicDNS": cluster.record["MasterPublicDnsName"]}
+
+
+def _job_flow(properties: Record) -> Record:
+    """RunJobFlow's request for a template's cluster."""
+    instances = dict(properties["Instances"])
+    groups = [
+        {**group, "InstanceRole": role}
+        for role, name in (("MASTER", "MasterInstanceGroup"), ("CORE", "CoreInstanceGroup"))
+        if (group := instances.pop(name, None))
+    ]
+    groups += [{**group, "InstanceRole": "TASK"} for group in instances.pop("TaskInstanceGroups", [])]
+    fleets = [
+        {**fleet, "InstanceFleetType": role}
+        for role, name in (("MASTER", "MasterInstanceFleet"), ("CORE", "CoreInstanceFleet"))
+        if (fleet := instances.pop(name, None))
+    ]
+    fleets += [{**fleet, "InstanceFleetType": "TASK"} for fleet in instances.pop("TaskInstanceFleets", [])]
+    instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances}
+    instances |= {"InstanceGroups": groups} if groups else {"InstanceFleets": fleets}
+    request: Record = _renamed({**properties, "Instances": instances})
+    return request
+
+
+def _renamed(value: Any) -> Any:
+    """CloudFormation calls two things differently than EMR does."""
+    if isinstance(value, list):
+        return [_renamed(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    names = {"ConfigurationProperties": "Properties", "StepProperties": "Properties"}
+    return {names.get(name, name): _renamed(inner) for name, inner in value.items()}
+
+
+def _delete_cluster(identifier: str, properties: Record) -> None:
+    del properties
+    client("emr").terminate_job_flows(JobFlowIds=[identifier])
+    cluster_of(identifier).wait_until_terminated()
+
+
+def _change_cluster(identifier: str, old: Record, new: Record) -> None:
+    if old.get(TAGS) != new.get(TAGS):
+        _change_tags(identifier, old.get(TAGS) or [], new.get(TAGS) or [])
+    if "StepConcurrencyLevel" in new:
+        call("emr", "modify_cluster", {"ClusterId": identifier, "StepConcurrencyLevel": new["StepConcurrencyLevel"]})
+    _resize(identifier, new)
+    for policy, name in (("AutoTerminationPolicy", "auto_termination"), ("ManagedScalingPolicy", "managed_scaling")):
+        if new.get(policy):
+            call("emr", f"put_{name}_policy", {"ClusterId": identifier, policy: new[policy]})
+        elif old.get(policy):
+            call("emr", f"remove_{name}_policy", {"ClusterId": identifier})
+
+
+def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
+    emr = client("emr")
+    gone = {tag["Key"] for tag in old} - {tag["Key"] for tag in new}
+    emr.remove_tags(ResourceId=identifier, TagKeys=sorted(gone))
+    emr.add_tags(ResourceId=identifier, Tags=new)
+
+
+def _resize(identifier: str, new: Record) -> None:
+    """Give the core and task groups as many nodes as the template says."""
+    groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
+    for role, wanted in (
+        ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
+        ("TASK", new["Instances"].get("TaskInstanceGroups") or []),
+    ):
+        held = [group for group in groups if group["InstanceGroupType"] == role]
+        for group, change in zip(held, wanted, strict=False):
+            if group["RequestedInstanceCount"] != int(change["InstanceCount"]):
+                resized = {"InstanceGroupId": group["Id"], "InstanceCount": change["InstanceCount"]}
+                call("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})
+
+
+def _replaces(old: Record, new: Record) -> bool:
+    """Whether the nodes change in more than the number of core and task nodes."""
+    return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
+
+
+def _without_counts(instances: Record) -> Record:
+    def unnumbered(group: Record) -> Record:
+        return {name: value for name, value in group.items() if name != "InstanceCount"}
+
+    core, tasks = instances.get("CoreInstanceGroup"), instances.get("TaskInstanceGroups") or []
+    return {
+        **instances,
+        "CoreInstanceGroup": core and unnumbered(core),
+        "TaskInstanceGroups": [unnumbered(group) for group in tasks],
+    }
+
+
+def _create_security_configuration(logical: str, properties: Record, stack: str) -> Created:
+    name = properties.get("Name") or named(stack, logical)
+    configuration = properties["SecurityConfiguration"]
+    text = configuration if isinstance(configuration, str) else json.dumps(configuration)
+    client("emr").create_security_configuration(Name=name, SecurityConfiguration=text)
+    return name, {"Name": name}
+
+
+TYPES: Mapping[str, ResourceType] = {
+    "AWS::EMR::Cluster": ResourceType(
+        create=_create_cluster, delete=_delete_cluster, change=_change_cluster, changeable=_IN_PLACE, replaces=_replaces
+    ),
+    "AWS::EMR::SecurityConfiguration": ResourceType(
+        create=_create_security_configuration,
+        delete=lambda identifier, _: client("emr").delete_security_configuration(Name=identifier),
+        gone=("InvalidRequestException",),
+        tagged=False,
+    ),
+}

@@ -1,0 +1,59 @@
+"""The CloudFormation type of auto scaling groups, over the groups that `nodes` plays."""
+
+from typing import Any
+
+from ministack.services import autoscaling
+from ministack.services.cloudformation import provisioners
+
+from embedded.nodes import scaling
+from embedded.nodes.groups import Groups
+from embedded.service import Record
+
+
+def install(played: Groups) -> None:
+    """Let the type's handlers follow their groups."""
+    create, change, remove = provisioners._asg_create, provisioners._asg_update, provisioners._asg_delete
+
+    def created(logical: str, properties: Record, stack: str) -> Any:
+        form = _played(properties)
+        scaling.check_template(form.get("LaunchTemplate") or {})
+        name, attributes = create(logical, form, stack)
+        scaling.settle(autoscaling._asgs[name], _policy(properties))
+        played.follow(autoscaling._asgs[name])
+        return name, attributes
+
+    def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
+        form = _played(new)
+        scaling.check_template(form.get("LaunchTemplate") or {})
+        kept = autoscaling._asgs.get(name, {}).get("DesiredCapacity")
+        name, attributes = change(name, _played(old), form, stack, logical)
+        group = autoscaling._asgs[name]
+        if kept is not None and "DesiredCapacity" not in new:  # what was scaled by hand stays so
+            group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
+        scaling.settle(group, _policy(new))
+        played.follow(group)
+        return name, attributes
+
+    def removed(name: str, properties: Record) -> None:
+        played.disband(name)
+        remove(name, properties)
+
+    provisioners._asg_create, provisioners._asg_delete = created, removed
+    provisioners._RESOURCE_HANDLERS["AWS::AutoScaling::AutoScalingGroup"].update(
+        create=created, update=changed, delete=removed
+    )
+
+
+def _policy(properties: Record) -> Record:
+    return dict(properties.get("MixedInstancesPolicy") or {})
+
+
+def _played(properties: Record) -> Record:
+    """A group's properties in the form that ministack takes.
+
+    The launch template of a mixed-instances policy stands where a plain one does, and the tags that come from the
+    stack, which say nothing of it, propagate to instances.
+    """
+    plain = {"LaunchTemplate": template} if (template := scaling.template_of_policy(_policy(properties))) else {}
+    tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]
+    return {**properties, **plain, "Tags": tags}

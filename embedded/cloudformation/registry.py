@@ -1,0 +1,153 @@
+"""Enters the added resource types into ministack's CloudFormation, and makes some of its own as strict as AWS's.
+
+The handlers of added types run on threads of their own, for they call the services over HTTP and wait for what they
+made; CloudFormation waits for them. A type that is in no table is refused before anything is created.
+"""
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+from ministack.services import ec2, s3
+from ministack.services.cloudformation import engine, provisioners, stacks
+
+from embedded.cloudformation import ec2_types, emr_types, other_types
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType
+from embedded.faults.file import Faults
+from embedded.faults.kinds import CreateFails, DeleteFails
+from embedded.service import Record
+
+TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES, **other_types.TYPES}
+
+
+class _AllBut(Container[str]):
+    """The properties of a type that replace it when they change: all but these."""
+
+    def __init__(self, *kept: str) -> None:
+        self._kept = kept
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._kept
+
+
+def install(faults: Faults) -> None:
+    """Enter the types into ministack's tables, and let resources fail that are to fail."""
+    for name, kind in TYPES.items():
+        provisioners._RESOURCE_HANDLERS[name] = _handlers(kind)
+        provisioners._REPLACING_PROPERTIES[name] = _AllBut(*kind.changeable)
+        if kind.tagged:
+            provisioners._STACK_TAG_PROPERTY[name] = (TAGS, "list")
+    blocking = stacks._runs_on_worker_thread
+    stacks._runs_on_worker_thread = lambda name: name in TYPES or blocking(name)
+    replacing = provisioners._replacing_change
+
+    def replaces(name: str, old: Record, new: Record) -> bool:
+        kind = TYPES.get(name)
+        also = kind is not None and kind.replaces is not None and kind.replaces(old, new)
+        return bool(also or replacing(name, old, new))
+
+    provisioners._replacing_change = stacks._replacing_change = replaces
+    _make_others_stricter()
+    _name_zones()
+    _let_fail(faults)
+
+
+def _name_zones() -> None:
+    """Let `Fn::GetAZs` name the zones with a default subnet; where no zone has one, all."""
+    resolve = engine._resolve_refs
+
+    def resolved(value: Any, *rest: Any) -> Any:
+        answer = resolve(value, *rest)
+        if not isinstance(value, dict) or "Fn::GetAZs" not in value:
+            return answer
+        zones = {subnet["AvailabilityZone"] for subnet in ec2._subnets.values() if subnet.get("DefaultForAz")}
+        return [zone for zone in answer if zone in zones] or answer
+
+    engine._resolve_refs = resolved
+
+
+def _let_fail(faults: Faults) -> None:
+    create, delete = stacks._provision_resource, stacks._delete_resource
+
+    def created(kind: str, logical: str, *rest: Any) -> Any:
+        fault = faults.strike(CreateFails, resource_type=kind, logical_id=logical)
+        if fault is not None:
+            raise ValueError(fault.reason)
+        return create(kind, logical, *rest)
+
+    def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
+        fault = faults.strike(DeleteFails, resource_type=kind, logical_id=logical)
+        if fault is not None:
+            raise ValueError(fault.reason)
+        delete(kind, physical, properties, stack, logical)
+
+    stacks._provision_resource, stacks._delete_resource = created, deleted
+
+
+def _handlers(kind: ResourceType) -> Record:
+    attributes_of: dict[str, dict[str, str]] = {}
+
+    def create(logical: str, properties: Record, stack: str) -> Created:
+        identifier, attributes = kind.create(logical, properties, stack)
+        attributes_of[identifier] = attributes
+        return identifier, attributes
+
+    def update(identifier: str, old: Record, new: Record, stack: str) -> Created:
+        del stack
+        if kind.change is not None:
+            kind.change(identifier, old, new)
+        return identifier, attributes_of[identifier]
+
+    def delete(identifier: str, properties: Record) -> None:
+        try:
+            kind.delete(identifier, properties)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in kind.gone:
+                raise
+
+    return {"create": create, "update": update, "delete": delete}
+
+
+def _make_others_stricter() -> None:
+    """Types that ministack has, where AWS gives or refuses more."""
+    handlers = provisioners._RESOURCE_HANDLERS
+    vpc = handlers["AWS::EC2::VPC"]
+    create_vpc, update_vpc = vpc["create"], vpc["update"]
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        identifier, attributes = create_vpc(logical, properties, stack)
+        return identifier, {**attributes, "CidrBlock": properties["CidrBlock"]}
+
+    def updated(*arguments: Any) -> Created:
+        identifier, attributes = update_vpc(*arguments)
+        return identifier, {**attributes, "CidrBlock": ec2._vpcs[identifier]["CidrBlock"]}
+
+    vpc.update(create=created, update=updated)
+    handlers["AWS::S3::Bucket"]["delete"] = _delete_bucket
+    _tag_buckets(handlers["AWS::S3::Bucket"])
+
+
+def _tag_buckets(handlers: Record) -> None:
+    """Put a bucket's tags, the stack's included, where GetBucketTagging finds them."""
+    provisioners._STACK_TAG_PROPERTY["AWS::S3::Bucket"] = (TAGS, "list")
+    create, update = handlers["create"], handlers["update"]
+
+    def created(logical: str, properties: Record, stack: str) -> Created:
+        name, attributes = create(logical, properties, stack)
+        s3._bucket_tags[name] = provisioners._tag_map(properties.get(TAGS))
+        return name, attributes
+
+    def updated(identifier: str, old: Record, new: Record, stack: str) -> Created:
+        name, attributes = update(identifier, old, new, stack)
+        s3._bucket_tags[name] = provisioners._tag_map(new.get(TAGS))
+        return name, attributes
+
+    handlers.update(create=created, update=updated)
+
+
+def _delete_bucket(identifier: str, properties: Record) -> None:
+    del properties
+    status, _headers, body = s3._delete_bucket(identifier)
+    if status >= 300 and status != 404:
+        reason = "is not empty" if b"BucketNotEmpty" in body else "cannot be deleted"
+        raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")

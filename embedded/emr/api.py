@@ -1,0 +1,224 @@
+"""Plays EMR: the operations of its API, over the clusters that `cluster.py` runs.
+
+ministack keeps the records of clusters, steps and instance groups; what it answers at once as done (a cluster that
+waits, a step that completed) is here the beginning of something that really happens.
+"""
+
+from typing import Any
+
+from ministack.core.responses import get_region
+from ministack.services import ec2, emr
+
+from embedded.emr import releases, scaling_policies, security_configurations
+from embedded.emr.cluster import TERMINATED, Cluster
+from embedded.emr.traffic import refusal_of_groups
+from embedded.faults import capacity
+from embedded.faults.file import Faults
+from embedded.faults.kinds import NoCapacity, NotOffered, Unruly
+from embedded.nodes.machine import Machine, Machines
+from embedded.service import Record, RefusedError, json_operation
+
+_IDLE_SECONDS = range(60, 604_801)
+_clusters: dict[str, Cluster] = {}
+
+
+def cluster_of(identifier: str) -> Cluster:
+    """The cluster of an id.
+
+    Raises:
+        RefusedError: there never was one.
+    """
+    if identifier not in _clusters:
+        raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
+    return _clusters[identifier]
+
+
+def clusters() -> list[Cluster]:
+    """The clusters of the present request's region."""
+    return [_clusters[identifier] for identifier in emr._clusters if identifier in _clusters]
+
+
+def machines_of_nodes() -> dict[str, Machine]:
+    """The machines behind the nodes of clusters that are up, by the ids of their instances; a cluster's are one."""
+    return {
+        node["Ec2InstanceId"]: cluster.machine
+        for cluster in clusters()
+        if cluster.state in ("RUNNING", "WAITING")
+        for node in _list_instances({"ClusterId": cluster.record["Id"]})["Instances"]
+    }
+
+
+def install(machines: Machines, faults: Faults) -> None:
+    """Make ministack's EMR a service whose clusters boot, run steps and end."""
+    make_step = emr._make_step
+    run_job_flow = emr._run_job_flow
+
+    def pending(configuration: Record) -> Record:
+        step: Record = make_step(configuration)
+        created = step["Status"]["Timeline"]["CreationDateTime"]
+        step["Status"] = {"State": "PENDING", "StateChangeReason": {}, "Timeline": {"CreationDateTime": created}}
+        return step
+
+    def run(request: Record) -> Any:
+        refused = json_operation(_check)(request)
+        if refused[0] >= 300:
+            return refused
+        known = set(emr._clusters)
+        answer = run_job_flow(request)
+        for identifier in set(emr._clusters) - known:
+            record = emr._clusters[identifier]
+            _keep_attributes(record, request)
+            _clusters[identifier] = Cluster(
+                record=record,
+                steps=emr._steps[identifier],
+                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
+                obstacle=_obstacle(record, faults),
+                unruly=lambda: faults.find(Unruly),
+                idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
+            )
+            scaling_policies.start_with(identifier, request)
+            _clusters[identifier].start()
+        return answer
+
+    emr._make_step = pending
+    emr._HANDLERS["RunJobFlow"] = run
+    for name, operation in {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}.items():
+        emr._HANDLERS[name] = json_operation(operation)
+
+
+def _obstacle(record: Record, faults: Faults) -> str:
+    """Why a cluster does not start, empty when it does; a task group that gets no nodes does without, as on EMR."""
+    refused = refusal_of_groups(record["Ec2InstanceAttributes"])
+    if refused:
+        return refused
+    zone = record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"]
+    for group in record["InstanceGroups"]:
+        kind, market = group["InstanceType"], capacity.SPOT if group["Market"] == "SPOT" else capacity.ON_DEMAND
+        unsupported = faults.find(NotOffered, zone=zone, instance_type=kind)
+        if not unsupported and not faults.find(NoCapacity, zone=zone, instance_type=kind, market=market):
+            continue
+        if unsupported:
+            return f"The requested instance type {kind} is not supported in the requested Availability Zone."
+        if group["InstanceGroupType"] != "TASK":
+            return f"EC2 is out of capacity for {kind}."
+        group["RunningInstanceCount"] = 0
+    return ""
+
+
+def _place() -> dict[str, str]:
+    return {"AWS_REGION": get_region(), "AWS_DEFAULT_REGION": get_region()}
+
+
+def _keep_attributes(record: Record, request: Record) -> None:
+    """What DescribeCluster tells and ministack drops or does not know."""
+    instances = request.get("Instances") or {}
+    subnet = ec2._subnets.get(instances.get("Ec2SubnetId"))
+    if subnet is not None:
+        record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"] = subnet["AvailabilityZone"]
+    for name in ("ServiceAccessSecurityGroup", "AdditionalMasterSecurityGroups", "AdditionalSlaveSecurityGroups"):
+        if name in instances:
+            record["Ec2InstanceAttributes"][name] = instances[name]
+    for name in ("SecurityConfiguration", "CustomAmiId", "EbsRootVolumeSize", "OSReleaseLabel", "Configurations"):
+        if name in request:
+            record[name] = request[name]
+
+
+def _add_steps(request: Record) -> Record:
+    cluster = cluster_of(request["JobFlowId"])
+    if cluster.state in ("TERMINATING", *TERMINATED):
+        raise RefusedError(
+            "ValidationException", "A job flow that is shutting down, terminated, or finished may not be modified."
+        )
+    return {"StepIds": cluster.add([emr._make_step(step) for step in request.get("Steps") or []])}
+
+
+def _cancel_steps(request: Record) -> Record:
+    cluster = cluster_of(request["ClusterId"])
+    return {"CancelStepsInfoList": [cluster.cancel(step) for step in request["StepIds"]]}
+
+
+def _terminate(request: Record) -> Record:
+    clusters = [cluster_of(identifier) for identifier in request["JobFlowIds"]]
+    for cluster in clusters:
+        if cluster.record["TerminationProtected"]:
+            raise RefusedError(
+                "ValidationException", "Could not shut down one or more job flows since they are termination protected."
+            )
+    for cluster in clusters:
+        cluster.terminate("USER_REQUEST", "Terminated by user request")
+    return {}
+
+
+def _list_instances(request: Record) -> Record:
+    """One instance for every requested one; all of them are the one machine that plays the cluster."""
+    cluster = cluster_of(request["ClusterId"])
+    state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
+    state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)
+    if state not in (request.get("InstanceStates") or [state]):
+        return {"Instances": []}
+    count = "RequestedInstanceCount" if state == "TERMINATED" else "RunningInstanceCount"
+    roles, ids = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
+    return {
+        "Instances": [
+            {
+                "Id": f"ci-{group['Id'][3:]}{number}",
+                "Ec2InstanceId": f"i-{cluster.record['Id'][2:].lower()}{place}{number:03d}",
+                "InstanceGroupId": group["Id"],
+                "InstanceType": group["InstanceType"],
+                "Market": group["Market"],
+                "PrivateIpAddress": "127.0.0.1",
+                "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
+            }
+            for place, group in enumerate(cluster.record["InstanceGroups"])
+            if (not roles or group["InstanceGroupType"] in roles) and ids in (None, group["Id"])
+            for number in range(group[count])
+        ]
+    }
+
+
+def _check(request: Record) -> Record:
+    """Refuse a cluster that EMR would not start."""
+    releases.require(request.get("ReleaseLabel", ""))
+    _check_policy(request)
+    scaling_policies.check(request)
+    roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
+    if "TASK" in roles and "CORE" not in roles:
+        raise RefusedError("ValidationException", "Task instance group requires a core instance group.")
+    return {}
+
+
+def _check_policy(request: Record) -> Record:
+    seconds = (request.get("AutoTerminationPolicy") or {}).get("IdleTimeout", _IDLE_SECONDS.start)
+    if seconds not in _IDLE_SECONDS:
+        raise RefusedError("ValidationException", f"IdleTimeout {seconds} is not between 60 and 604800 seconds.")
+    return {}
+
+
+def _put_auto_termination(request: Record) -> Record:
+    _check_policy(request)
+    policy = request.get("AutoTerminationPolicy") or {}
+    cluster_of(request["ClusterId"]).idle_seconds = policy.get("IdleTimeout", 3600)
+    return {}
+
+
+def _get_auto_termination(request: Record) -> Record:
+    seconds = cluster_of(request["ClusterId"]).idle_seconds
+    return {} if seconds is None else {"AutoTerminationPolicy": {"IdleTimeout": seconds}}
+
+
+def _remove_auto_termination(request: Record) -> Record:
+    cluster_of(request["ClusterId"]).idle_seconds = None
+    return {}
+
+
+_OPERATIONS = {
+    "AddJobFlowSteps": _add_steps,
+    "CancelSteps": _cancel_steps,
+    "TerminateJobFlows": _terminate,
+    "ListInstances": _list_instances,
+    "ListReleaseLabels": releases.list_labels,
+    "DescribeReleaseLabel": releases.describe,
+    "PutAutoTerminationPolicy": _put_auto_termination,
+    "GetAutoTerminationPolicy": _get_auto_termination,
+    "RemoveAutoTerminationPolicy": _remove_auto_termination,
+}

@@ -1,0 +1,317 @@
+"""One EMR cluster: boots, runs its steps one after another, and ends.
+
+A cluster is one machine that plays its primary node; Hadoop Streaming uses this computer's cores there, and steps run
+one after another whatever concurrency the cluster was given. The record that DescribeCluster shows and the list that
+ListSteps shows are the only state, changed under one lock: what a client sees is what happens. A step's status is set
+after its logs are in S3, so whoever sees it failed finds the reason.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ministack.core.concurrency import spawn_background
+
+from embedded.emr.logs import ClusterLogs
+from embedded.emr.traffic import allow_traffic_of_cluster
+from embedded.faults.kinds import Unruly
+from embedded.hadoop.streaming import unruly_environment
+from embedded.nodes.machine import Machine
+from embedded.processes import end
+from embedded.service import Record, client
+
+TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
+_MARK = "EMR_STEP_ID"
+_GRACE_SECONDS = 5.0
+_STREAMING = (sys.executable, "-P", "-m", "embedded.hadoop.streaming")
+_BUSY = "emr/metricscollector/isbusy"
+_IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination policy")
+_PACKAGES = str(Path(__file__).resolve().parents[2])
+
+
+class Cluster:
+    """A cluster that runs on a thread of its own from `start` until it is terminated.
+
+    Args:
+        record: what DescribeCluster shows.
+        steps: what ListSteps shows, in the order of their submission.
+        machine: where it runs.
+        unruly: asked before each job what Hadoop does to its tasks.
+        idle_seconds: it terminates itself after so long without work; None never. A step that is no application of
+            YARN counts as work only while somebody touches EMR's file for that, on the primary node.
+        obstacle: why EMR does not start it; empty when it does.
+
+    `history` tells since when (seconds) it has been in which state.
+    """
+
+    def __init__(
+        self,
+        *,
+        record: Record,
+        steps: list[Record],
+        machine: Machine,
+        unruly: Callable[[], Unruly | None],
+        idle_seconds: int | None,
+        obstacle: str = "",
+    ) -> None:
+        self.record = record
+        self.idle_seconds = idle_seconds
+        self._steps = steps
+        self.machine = machine
+        self._unruly = unruly
+        self._logs = ClusterLogs(record, machine.root)
+        self._obstacle = obstacle
+        self._changed = threading.Condition()
+        self.history: list[tuple[float, str]] = []
+        self._ending: tuple[str, str] | None = None
+        self._finished = threading.Event()
+        self._set_state("STARTING")
+
+    @property
+    def state(self) -> str:
+        """The cluster's state, in EMR's words."""
+        state: str = self.record["Status"]["State"]
+        return state
+
+    def start(self) -> None:
+        """Begin its life, in the background."""
+        spawn_background(self._live, thread_name=self.record["Id"])
+
+    def add(self, steps: Sequence[Record]) -> list[str]:
+        """Submit steps; returns their ids."""
+        with self._changed:
+            self._steps.extend(steps)
+            self._changed.notify_all()
+        return [step["Id"] for step in steps]
+
+    def cancel(self, identifier: str) -> Record:
+        """Cancel a step, waiting or running; returns EMR's answer for it."""
+        with self._changed:
+            step = next((step for step in self._steps if step["Id"] == identifier), None)
+            state = step["Status"]["State"] if step else None
+            if step is None or state not in ("PENDING", "RUNNING"):
+                reason = f"Step in state {state} cannot be cancelled." if step else "No such step."
+                return {"StepId": identifier, "Status": "FAILED", "Reason": reason}
+            if state == "PENDING":
+                _finish(step, "CANCELLED", message="Step was cancelled by user request")
+            else:
+                step["Status"]["State"] = "CANCEL_PENDING"
+            self._changed.notify_all()
+        return {"StepId": identifier, "Status": "SUBMITTED"}
+
+    def terminate(self, code: str, message: str) -> None:
+        """Ask the cluster to end; `wait_until_terminated` tells when it has."""
+        with self._changed:
+            if self._ending is None and self.state not in TERMINATED:
+                self._ending = (code, message)
+                self._set_state("TERMINATING", code, message)
+                self._changed.notify_all()
+
+    def wait_until_ready(self) -> None:
+        """Wait until it takes steps, or has ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state in ("WAITING", "RUNNING", *TERMINATED))
+
+    def wait_until_terminated(self) -> None:
+        """Wait until nothing of it runs any more."""
+        self._finished.wait()
+
+    # its life
+
+    def _live(self) -> None:
+        try:
+            if self._obstacle:
+                self.terminate("VALIDATION_ERROR", self._obstacle)
+                return
+            allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
+            self._set_state("BOOTSTRAPPING")
+            if self._bootstrap():
+                (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)
+                self._work()
+        finally:
+            self._end()
+
+    def _bootstrap(self) -> bool:
+        for number, action in enumerate(self.record["BootstrapActions"], start=1):
+            script = action["ScriptBootstrapAction"]
+            place = f"node/{self.record['Id']}/bootstrap-actions/{number}"
+            path = self.machine.root / "bootstrap" / str(number) / Path(script["Path"]).name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            parts = urlsplit(script["Path"])
+            try:
+                client("s3").download_file(parts.netloc, parts.path.lstrip("/"), str(path))
+            except Exception as error:  # whatever S3 answers, it is the cluster's reason to end
+                self.terminate("BOOTSTRAP_FAILURE", f"Bootstrap action {number}: {script['Path']}: {error}")
+                return False
+            code = self._run(["bash", str(path), *script.get("Args", [])], place, mark=f"{self.record['Id']}/{number}")
+            if code:
+                self.terminate(
+                    "BOOTSTRAP_FAILURE",
+                    f"On the master instance, bootstrap action {number} returned a non-zero return code ({code}); "
+                    f"see {self.record.get('LogUri', '')} {place}/stderr.gz",
+                )
+            if self._ending:
+                return False
+        return True
+
+    def _work(self) -> None:
+        idle_since = time.monotonic()
+        while self._ending is None:
+            with self._changed:
+                step = next((step for step in self._steps if step["Status"]["State"] == "PENDING"), None)
+                if step is None:
+                    if self.state != "WAITING":
+                        self._set_state("WAITING")
+                        idle_since = time.monotonic()
+                    if self.record["AutoTerminate"]:
+                        self._ending = ("ALL_STEPS_COMPLETED", "Steps completed")
+                    elif self.idle_seconds is not None and time.monotonic() - idle_since > self.idle_seconds:
+                        self._ending = _IDLE
+                    else:
+                        self._changed.wait(timeout=1)
+                    continue
+                self._set_state("RUNNING")
+                step["Status"]["State"] = "RUNNING"
+                step["Status"]["Timeline"]["StartDateTime"] = time.time()
+            self._run_step(step)
+
+    def _run_step(self, step: Record) -> None:
+        configuration = step["Config"]
+        place = f"steps/{step['Id']}"
+        command = configuration["Args"]
+        extra: dict[str, str] = {}
+        if command[:1] == ["hadoop-streaming"]:
+            command = [*_STREAMING, *command[1:]]
+            extra = {"PYTHONPATH": _PACKAGES, **unruly_environment(self._unruly() or Unruly())}
+        if configuration["Jar"] != "command-runner.jar" or not command:
+            message = f"The embedded EMR plays command-runner.jar with arguments, not {configuration['Jar']}."
+            self._settle(step, "FAILED", message)
+            return
+        code = self._run(command, place, mark=step["Id"], step=step, extra=extra)
+        self._logs.keep_tasks()
+        with self._changed:
+            cancelled = step["Status"]["State"] == "CANCEL_PENDING" or self._ending is not None
+        if cancelled:
+            self._settle(step, "CANCELLED", "Step was cancelled by user request")
+        elif code == 0:
+            self._settle(step, "COMPLETED", "")
+        else:
+            self._settle(step, "FAILED", f"The step's command ended with exit code {code}.")
+
+    def _settle(self, step: Record, state: str, message: str) -> None:
+        """Set a step's last state, and do what it says is to be done when it failed."""
+        with self._changed:
+            log = f"{self.record['LogUri'].rstrip('/')}/{self.record['Id']}/steps/{step['Id']}/stderr.gz"
+            _finish(step, state, message=message, log=log if self.record["LogUri"] else None)
+            action = step["ActionOnFailure"]
+            if state == "FAILED" and action in ("TERMINATE_CLUSTER", "TERMINATE_JOB_FLOW"):
+                self._ending = ("STEP_FAILURE", "Shut down as step failed")
+            elif state == "FAILED" and action == "CANCEL_AND_WAIT":
+                self._cancel_pending("An earlier step failed")
+            self._changed.notify_all()
+
+    def _cancel_pending(self, message: str) -> None:
+        for step in self._steps:
+            if step["Status"]["State"] in ("PENDING", "RUNNING", "CANCEL_PENDING"):
+                _finish(step, "CANCELLED", message=message)
+
+    def _end(self) -> None:
+        code, message = self._ending or ("INTERNAL_ERROR", "The embedded EMR failed; see its log")
+        self.machine.kill()
+        shutil.rmtree(self.machine.root, ignore_errors=True)
+        with self._changed:
+            self._cancel_pending("Cluster was terminated")
+            planned = code in ("USER_REQUEST", "ALL_STEPS_COMPLETED", "AUTO_TERMINATION")
+            reason = "USER_REQUEST" if code == "AUTO_TERMINATION" else code
+            self._set_state("TERMINATED" if planned else "TERMINATED_WITH_ERRORS", reason, message)
+            self.record["Status"]["Timeline"]["EndDateTime"] = time.time()
+            for group in self.record["InstanceGroups"]:
+                group["RunningInstanceCount"] = 0
+                group["Status"]["State"] = "TERMINATED"
+            self._changed.notify_all()
+        self._finished.set()
+
+    def _set_state(self, state: str, code: str = "", message: str = "") -> None:
+        with self._changed:
+            status = self.record["Status"]
+            status["State"] = state
+            self.history.append((time.time(), state))
+            status["StateChangeReason"] = {"Code": code, "Message": message} if code else {}
+            if state == "STARTING":
+                status["Timeline"].pop("ReadyDateTime", None)
+            elif state == "WAITING":
+                status["Timeline"].setdefault("ReadyDateTime", time.time())
+            self._changed.notify_all()
+
+    # processes and logs
+
+    def _run(
+        self,
+        command: Sequence[str],
+        place: str,
+        *,
+        mark: str,
+        step: Record | None = None,
+        extra: dict[str, str] | None = None,
+    ) -> int:
+        """Run a command of the cluster to its end, its output going to the log bucket; returns its exit code."""
+        folder = self.machine.root / "mnt" / "var" / "log" / "hadoop" / place
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "controller").write_text(f"{time.strftime('%FT%TZ', time.gmtime())} INFO {' '.join(command)}\n")
+        with ExitStack() as files:
+            stdout, stderr = (files.enter_context((folder / name).open("wb")) for name in ("stdout", "stderr"))
+            try:
+                process = self.machine.start(
+                    command, stdout=stdout, stderr=stderr, extra={**(extra or {}), _MARK: mark}
+                )
+            except OSError as error:
+                stderr.write(f"{error}\n".encode())
+                code = 127
+            else:
+                code = self._watch(process, mark, step)
+        with (folder / "controller").open("a") as controller:
+            controller.write(f"{time.strftime('%FT%TZ', time.gmtime())} INFO exit code {code}\n")
+        self._logs.keep(folder, place)
+        return code
+
+    def _watch(self, process: "subprocess.Popen[bytes]", mark: str, step: Record | None) -> int:
+        began = time.time()
+        on_yarn = step is None or step["Config"]["Args"][:1] == ["hadoop-streaming"]
+        while process.poll() is None:
+            if not on_yarn and self._ending is None and self._seems_idle(began):
+                self._ending = _IDLE
+            stopping = step is not None and step["Status"]["State"] == "CANCEL_PENDING"
+            if stopping or self._ending is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=_GRACE_SECONDS if stopping else 0)
+                break
+            time.sleep(0.05)
+        end(_MARK, mark)
+        return process.wait()
+
+    def _seems_idle(self, since: float) -> bool:
+        """Whether EMR saw nothing of a plain process for too long."""
+        touched = self.machine.root / _BUSY
+        seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
+        return self.idle_seconds is not None and time.time() - seen > self.idle_seconds
+
+
+def _finish(step: Record, state: str, *, message: str, log: str | None = None) -> None:
+    status = step["Status"]
+    status["State"] = state
+    status["Timeline"]["EndDateTime"] = time.time()
+    if state == "FAILED":
+        details = {"Reason": "Unknown Error.", "Message": message}
+        status["FailureDetails"] = details | ({"LogFile": log} if log else {})
+    elif message:
+        status["StateChangeReason"] = {"Message": message}

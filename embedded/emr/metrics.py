@@ -1,0 +1,63 @@
+"""The metric by which EMR tells CloudWatch that a cluster is idle: `IsIdle`, every five minutes.
+
+Its points are computed when somebody asks, from what the cluster did. The one thing that is easy to get wrong is the
+future: a request may end later than now (a function under test has a clock of its own), and is answered as if the
+cluster went on as it is.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ministack.services import cloudwatch
+
+from embedded.emr.api import clusters
+from embedded.emr.cluster import TERMINATED, Cluster
+from embedded.service import Record
+
+_NAMESPACE, _NAME, _DIMENSION = "AWS/ElasticMapReduce", "IsIdle", "JobFlowId"
+_EVERY = 300
+_POINTS = 1440
+
+
+def install() -> None:
+    """Have the points ready whenever statistics are asked for."""
+    for operation in ("_get_metric_statistics", "_get_metric_data"):
+        setattr(cloudwatch, operation, _with_points(getattr(cloudwatch, operation)))
+
+
+def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
+    def answered(parameters: Record, data: Record, is_cbor: bool, is_json: bool = False) -> Any:
+        given = data.get("EndTime") if is_cbor or is_json else cloudwatch._p(parameters, "EndTime")
+        end = cloudwatch._parse_ts(given) or time.time()
+        for cluster in clusters():
+            key = (_NAMESPACE, _NAME, cloudwatch._dims_key({_DIMENSION: cluster.record["Id"]}))
+            cloudwatch._metrics[key] = [_point(cluster, *point) for point in points(cluster.history, end)]
+        return answer(parameters, data, is_cbor, is_json)
+
+    return answered
+
+
+def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[float, float]]:
+    """The points that a cluster publishes until `end`: their times, and 1 where it had nothing to do, else 0.
+
+    Args:
+        history: since when the cluster has been in which state; times in seconds, ascending.
+    """
+    ready = next((since for since, state in history if state in ("WAITING", "RUNNING")), end)
+    last = min([end, *(since for since, state in history if state in TERMINATED)])
+    first = max(ready, last - _EVERY * _POINTS)
+    moment = -(-first // _EVERY) * _EVERY
+    while moment < last:
+        state = [state for since, state in history if since <= moment][-1]
+        yield moment, float(state == "WAITING")
+        moment += _EVERY
+
+
+def _point(cluster: Cluster, moment: float, value: float) -> Record:
+    return {
+        "Timestamp": moment,
+        "Value": value,
+        "Unit": "None",
+        "Dimensions": {_DIMENSION: cluster.record["Id"]},
+    }

@@ -1,0 +1,89 @@
+"""The rules that EMR wants in the security groups of a cluster, and those that it adds itself.
+
+EMR adds rules that nobody declared, by which its groups refer to each other: whoever deletes them must revoke those
+first. It adds none to the group by which its service reaches a cluster in a private subnet: there it looks for what it
+needs, and starts no cluster without.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ministack.services import ec2
+
+from embedded.service import Record, client
+
+
+def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
+    """Why EMR does not start a cluster with these security groups; empty when it does.
+
+    That a rule for traffic inwards is missing, or the whole group, it says in these words; of traffic outwards EMR's
+    documentation only says that it is required, and the sentence is built in the same way.
+
+    Args:
+        attributes: the cluster's Ec2InstanceAttributes.
+    """
+    primary, core = attributes.get("EmrManagedMasterSecurityGroup"), attributes.get("EmrManagedSlaveSecurityGroup")
+    service = attributes.get("ServiceAccessSecurityGroup")
+    if not primary or not core:
+        return ""
+    if not service:
+        if not _is_private(attributes.get("Ec2SubnetId")):
+            return ""
+        return (
+            "You must also specify a ServiceAccessSecurityGroup if you use custom security groups when creating a "
+            "cluster in a private subnet."
+        )
+    group = ec2._security_groups[service]
+    if not _passes(group["IpPermissions"], 9443, primary):
+        return "ServiceAccessSecurityGroup is missing ingress rule from EmrManagedMasterSecurityGroup on port 9443"
+    for name, other in (("EmrManagedMasterSecurityGroup", primary), ("EmrManagedSlaveSecurityGroup", core)):
+        if not _passes(group["IpPermissionsEgress"], 8443, other):
+            return f"ServiceAccessSecurityGroup is missing egress rule to {name} on port 8443"
+    return ""
+
+
+def _passes(rules: list[Record], port: int, group: str) -> bool:
+    """Whether one of the rules lets TCP pass on a port, from or to the members of a group."""
+    return any(
+        any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs") or [])
+        or any(source.get("CidrIp") == "0.0.0.0/0" for source in rule.get("IpRanges") or [])
+        for rule in rules
+        if str(rule["IpProtocol"]) == "-1"
+        or (rule["IpProtocol"] == "tcp" and int(rule["FromPort"]) <= port <= int(rule["ToPort"]))
+    )
+
+
+def _is_private(subnet: str | None) -> bool:
+    """Whether no route leads from a subnet to an internet gateway; a cluster that names none is in a default subnet."""
+    record = ec2._subnets.get(subnet)
+    if record is None:
+        return False
+    tables = [table for table in ec2._route_tables.values() if table["VpcId"] == record["VpcId"]]
+    own = [table for table in tables if any(each.get("SubnetId") == subnet for each in table["Associations"])]
+    main = [table for table in tables if any(each.get("Main") for each in table["Associations"])]
+    return not any(str(route.get("GatewayId")).startswith("igw-") for table in own or main for route in table["Routes"])
+
+
+def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
+    """Add the rules that EMR adds to the groups of a cluster's nodes: all of them let something in.
+
+    Args:
+        attributes: the cluster's Ec2InstanceAttributes.
+    """
+    primary, core = attributes["EmrManagedMasterSecurityGroup"], attributes["EmrManagedSlaveSecurityGroup"]
+    service = attributes.get("ServiceAccessSecurityGroup")
+    if not primary or not core:
+        return
+    everything = (("tcp", 0, 65535), ("udp", 0, 65535), ("icmp", -1, -1))
+    for group in {primary, core}:
+        _let_in(group, [_rule(*ports, source) for ports in everything for source in {primary, core}])
+        if service:
+            _let_in(group, [_rule("tcp", 8443, 8443, service)])
+
+
+def _let_in(group: str, permissions: list[Record]) -> None:
+    client("ec2").authorize_security_group_ingress(GroupId=group, IpPermissions=permissions)
+
+
+def _rule(protocol: str, first: int, last: int, group: str) -> Record:
+    return {"IpProtocol": protocol, "FromPort": first, "ToPort": last, "UserIdGroupPairs": [{"GroupId": group}]}

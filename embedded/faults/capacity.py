@@ -1,0 +1,98 @@
+"""Which market a group's next instance comes from, and whether AWS has one to give.
+
+The one thing that is easy to get wrong is the fallback that nobody asked for: a group whose spot instances cannot be
+had stays without them, it never takes on-demand ones in their place.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from embedded.faults.file import Faults
+from embedded.faults.kinds import NoCapacity, NotOffered
+
+ON_DEMAND, SPOT = "on-demand", "spot"
+_FAILED = "Launching EC2 instance failed."
+
+
+class NoCapacityError(Exception):
+    """No instance can be had at the moment; its text is AWS's."""
+
+
+def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, on_demand: int) -> str:
+    """The market of a group's next instance.
+
+    Args:
+        policy: the group's MixedInstancesPolicy, empty when it has none.
+        data: its launch template's.
+        desired: its desired capacity.
+        on_demand: how many of its instances are on demand.
+    """
+    if not policy:
+        return SPOT if (data.get("InstanceMarketOptions") or {}).get("MarketType") == SPOT else ON_DEMAND
+    distribution = policy.get("InstancesDistribution") or {}
+    base = int(distribution.get("OnDemandBaseCapacity") or 0)
+    share = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
+    wanted = min(desired, base + math.ceil(max(0, desired - base) * share / 100))
+    return ON_DEMAND if on_demand < wanted else SPOT
+
+
+def instance_types(policy: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
+    """The types that a group may start, the preferred one first."""
+    overrides = (policy.get("LaunchTemplate") or {}).get("Overrides") or []
+    chosen = [override["InstanceType"] for override in overrides if "InstanceType" in override]
+    return chosen or [data.get("InstanceType", "m1.small")]
+
+
+def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: str, market: str) -> None:
+    """Refuse an instance that cannot be had.
+
+    Args:
+        zones: the region's.
+
+    Raises:
+        NoCapacityError: the type is not offered in the zone, or the zone has none left.
+    """
+    if faults.find(NotOffered, zone=zone, instance_type=instance_type):
+        raise NoCapacityError(
+            f"Your requested instance type ({instance_type}) is not supported in your requested Availability Zone "
+            f"({zone}). Please retry your request by not specifying an Availability Zone or choosing "
+            f"{_others(zone, zones)}. {_FAILED}"
+        )
+    if not faults.find(NoCapacity, zone=zone, instance_type=instance_type, market=market):
+        return
+    if market == SPOT:
+        raise NoCapacityError(
+            "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request "
+            f"configuration. Please adjust your request and try again. {_FAILED}"
+        )
+    raise NoCapacityError(
+        f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested "
+        f"({zone}). Our system will be working on provisioning additional capacity. You can currently get "
+        f"{instance_type} capacity by not specifying an Availability Zone in your request or choosing "
+        f"{_others(zone, zones)}. {_FAILED}"
+    )
+
+
+def require_together(group: Mapping[str, Any], *, zone: str, held: AbstractSet[str]) -> None:
+    """Refuse an instance that would tear a cluster placement group apart.
+
+    Args:
+        group: the placement group.
+        held: the zones in which instances of it run.
+
+    Raises:
+        NoCapacityError: it is a cluster, and a part of it runs in another zone.
+    """
+    others = held - {zone}
+    if group["Strategy"] == "cluster" and others:
+        name, other = group["GroupName"], min(others)
+        raise NoCapacityError(
+            f"Instances in the '{name}' Placement Group must be launched in the {other} Availability Zone. "
+            f"Specify the {other} Availability Zone and try again. {_FAILED}"
+        )
+
+
+def _others(zone: str, zones: Sequence[str]) -> str:
+    return ", ".join(other for other in zones if other != zone)

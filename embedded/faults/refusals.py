@@ -1,0 +1,111 @@
+"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not played at all.
+
+Every protocol has its own form for the same refusal, and only that form is understood. What the emulator asks itself
+is never refused: those are AWS's own calls, which no client's limit or permission holds back.
+"""
+
+import json
+import uuid
+from typing import Any
+
+import ministack.app
+from ministack.core import router
+from ministack.core.responses import StreamingResponse, get_account_id
+
+from embedded.faults.file import Faults
+from embedded.faults.kinds import Broken, Cut, Denied, Throttled
+from embedded.faults.operations import asked
+from embedded.service import Answer, Record
+
+_QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
+_REST = ("elasticfilesystem", "lambda", "scheduler")
+_UNPLAYED = {  # service: what its requests' target begins with
+    "ce": "AWSInsightsIndexService",
+    "pricing": "AWSPriceListService",
+    "sagemaker": "SageMaker",
+}
+
+
+def install(faults: Faults) -> None:
+    """Look for a fault before any request is answered."""
+    dispatch = ministack.app._dispatch_service_request
+
+    async def unless_refused(
+        method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
+    ) -> Any:
+        if _by_client(headers, query) and any(map(faults.expects, (Throttled, Denied, Broken, Cut))):
+            service, operation = asked(method, path, headers, body, query)
+            if faults.strike(Throttled, service=service, operation=operation):
+                return _throttled(service)
+            if faults.find(Denied, service=service, operation=operation):
+                return _denied(service, operation)
+            if service == "s3" and faults.strike(Broken, operation=operation):
+                return _answer(service, 500, "InternalError", "We encountered an internal error. Please try again.")
+            if (service, operation) == ("s3", "GetObject"):
+                return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
+        return await dispatch(method, path, headers, body, query, request_id)
+
+    ministack.app._dispatch_service_request = unless_refused
+    for service, prefix in _UNPLAYED.items():
+        router.SERVICE_PATTERNS[service] = {"target_prefixes": [prefix]}
+        ministack.app.SERVICE_HANDLERS[service] = _unplayed
+
+
+def _by_client(headers: Record, query: Record) -> bool:
+    return bool(router.extract_access_key_id(headers, query) != get_account_id())
+
+
+def _perhaps_cut(answer: Any, faults: Faults) -> Any:
+    """An object as S3 sends it, or as far as it comes when the connection ends midway."""
+    status, headers, body = answer
+    fault = faults.find(Cut)
+    if fault is None or not isinstance(body, bytes) or len(body) < max(2, fault.least) or not faults.strike(Cut):
+        return answer
+
+    async def half(send: Any, receive: Any) -> None:
+        del receive
+        await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+
+    return status, {**headers, "Content-Length": str(len(body))}, StreamingResponse(half)
+
+
+async def _unplayed(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
+    del method, path, body, query
+    operation = headers["x-amz-target"].rpartition(".")[2]
+    return _answer("", 400, "UnknownOperationException", f"The embedded AWS does not play {operation}.")
+
+
+def _throttled(service: str) -> Answer:
+    if service == "s3":
+        return _answer(service, 503, "SlowDown", "Please reduce your request rate.")
+    if service == "ec2":
+        return _answer(service, 503, "RequestLimitExceeded", "Request limit exceeded.")
+    if service in _QUERY:
+        return _answer(service, 400, "Throttling", "Rate exceeded")
+    code = "TooManyRequestsException" if service == "lambda" else "ThrottlingException"
+    return _answer(service, 429 if service in _REST else 400, code, "Rate exceeded")
+
+
+def _denied(service: str, operation: str) -> Answer:
+    if service == "ec2":
+        return _answer(service, 403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
+    code = "AccessDenied" if service == "s3" or service in _QUERY else "AccessDeniedException"
+    user = f"arn:aws:iam::{get_account_id()}:user/test"
+    message = f"User: {user} is not authorized to perform: {service}:{operation}"
+    return _answer(service, 400 if service not in ("s3", *_QUERY, *_REST) else 403, code, message)
+
+
+def _answer(service: str, status: int, code: str, message: str) -> Answer:
+    """An error in the form of a service's protocol."""
+    request, said = str(uuid.uuid4()), f"<Code>{code}</Code><Message>{message}</Message>"
+    if service == "s3":
+        body = f"<Error>{said}<RequestId>{request}</RequestId></Error>"
+    elif service == "ec2":
+        body = f"<Response><Errors><Error>{said}</Error></Errors><RequestID>{request}</RequestID></Response>"
+    elif service in _QUERY:
+        error = f"<Error><Type>Sender</Type>{said}</Error>"
+        body = f"<ErrorResponse>{error}<RequestId>{request}</RequestId></ErrorResponse>"
+    else:
+        body = json.dumps({"__type": code, "message": message})
+        return status, {"Content-Type": "application/x-amz-json-1.1", "x-amzn-errortype": code}, body.encode()
+    return status, {"Content-Type": "text/xml"}, body.encode()

@@ -1,0 +1,113 @@
+"""The attempts of a job's tasks: which run, which are killed, which one counts.
+
+On a cluster a task may be run by two attempts at once, and any attempt may be killed at any moment. The one thing that
+is easy to get wrong: a killed attempt is no failure, so it does not count towards a task's limit.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from threading import Timer
+
+from embedded.faults.kinds import Unruly
+from embedded.hadoop.tasks import KilledError, Leash, Task, TaskError
+
+_KILLS = 3  # of one task, so that every job ends
+
+
+class Attempts:
+    """Runs tasks of one job, each in as many attempts as it takes.
+
+    Args:
+        properties: the job's configuration.
+        unruly: what happens to attempts beside their own failures.
+        report: told what became of attempts that did not succeed.
+    """
+
+    def __init__(self, properties: Mapping[str, str], unruly: Unruly, report: Callable[[str], None]) -> None:
+        self._properties = properties
+        self._unruly = unruly
+        self._report = report
+        self._leashes: set[Leash] = set()
+        self._abandoned = False
+
+    def chance(self, name: str) -> random.Random:
+        """Chance for a task or an attempt: the same in every run of a job."""
+        return random.Random(f"{self._unruly.seed} {'_'.join(name.split('_')[3:])}")  # noqa: S311
+
+    def abandon(self) -> None:
+        """Kill what runs; nothing more is started."""
+        self._abandoned = True
+        for leash in tuple(self._leashes):
+            leash.pull()
+
+    def until_success(self, task: Task, kind: str, once: Callable[[str, Leash], None]) -> str:
+        """Run a task of a kind (`map`, `reduce`); returns the name of the attempt that counts.
+
+        `once` runs the attempt of a name, on a leash.
+
+        Raises:
+            TaskError: so many attempts failed as the job allows.
+        """
+        limit = int(self._properties.get(f"mapreduce.{kind}.maxattempts", "4"))
+        speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
+        chance = self.chance(task.name)
+        names = (f"{task.name.replace('task_', 'attempt_', 1)}_{number}" for number in itertools.count())
+        doubled = speculative and chance.random() < self._unruly.doubled
+        failures, kills = 0, 0
+        while failures < limit:
+            if self._abandoned:
+                raise KilledError(f"Task {task.name} was killed with its job")
+            racing = list(itertools.islice(names, 2 if doubled else 1))
+            doubled = False
+            doomed = [name for name in racing if chance.random() < self._unruly.killed][: _KILLS - kills]
+            kills += len(doomed)
+            for name, error in self._race(racing, doomed, once, chance):
+                if error is None:
+                    return name
+                failures += not isinstance(error, KilledError)
+        raise TaskError(f"Task {task.name} failed {limit} times")
+
+    def _race(
+        self, racing: list[str], doomed: list[str], once: Callable[[str, Leash], None], chance: random.Random
+    ) -> Iterator[tuple[str, TaskError | None]]:
+        """What became of attempts that run at once: of those that succeed only the first is told, with None."""
+        leashes = {name: Leash() for name in racing}
+        self._leashes.update(leashes.values())
+        if self._abandoned:  # since it was last looked at
+            self.abandon()
+        timers = [Timer(chance.uniform(0, self._unruly.within), leashes[name].pull) for name in doomed]
+        starts = [0.0, *(chance.uniform(0, self._unruly.within) for _ in racing[1:])]
+
+        def start(name: str, after: float) -> None:
+            leashes[name].pulled.wait(after)
+            once(name, leashes[name])
+
+        ended: list[tuple[str, TaskError | None]] = []
+        try:
+            with ThreadPoolExecutor(len(racing)) as pool:
+                futures: dict[Future[None], str] = {
+                    pool.submit(start, name, after): name for name, after in zip(racing, starts, strict=True)
+                }
+                for timer in timers:
+                    timer.start()
+                for future in as_completed(futures):
+                    ended.append((futures[future], self._outcome(futures[future], future)))
+                    if ended[-1][1] is None:
+                        for leash in leashes.values():
+                            leash.pull()
+        finally:
+            for timer in timers:
+                timer.cancel()
+            self._leashes.difference_update(leashes.values())
+        return iter(sorted(ended, key=lambda end: end[1] is not None))
+
+    def _outcome(self, name: str, future: "Future[None]") -> TaskError | None:
+        try:
+            future.result()
+        except TaskError as error:
+            status = "KILLED" if isinstance(error, KilledError) else "FAILED"
+            self._report(f"Task Id : {name}, Status : {status}\nError: {error}")
+            return error
+        return None

@@ -1,0 +1,293 @@
+"""Plays auto scaling groups: each has as many instances as it desires, or goes on trying.
+
+They start from the group's launch template, in the group's subnets and from the market that its policy names, and one
+that is terminated from outside is replaced. A launch that fails for want of capacity leaves the group short and a
+failed activity behind, as on AWS; it is tried again when the group changes and when there is capacity again (AWS
+tries every few minutes).
+"""
+
+import logging
+import threading
+import time
+from typing import Any
+
+from ministack.core.concurrency import spawn_background
+from ministack.core.responses import get_region
+from ministack.services import autoscaling, ec2
+
+from embedded.faults import capacity
+from embedded.faults.capacity import NoCapacityError
+from embedded.faults.file import Faults
+from embedded.nodes import activities, instances, launch_templates
+from embedded.nodes.instance_types import ZONES
+from embedded.nodes.instances import Nodes
+from embedded.nodes.launch_templates import specified_tags
+from embedded.service import Record, RefusedError
+
+_logger = logging.getLogger(__name__)
+_GROUP_TAG = "aws:autoscaling:groupName"
+_GLANCE = 0.3  # seconds between looks for capacity
+
+
+class Groups:
+    """Keeps groups at their desired capacity.
+
+    Args:
+        nodes: starts and ends the instances.
+        faults: says where there is no capacity.
+    """
+
+    def __init__(self, nodes: Nodes, faults: Faults) -> None:
+        self.nodes = nodes
+        self._faults = faults
+        self._lock = threading.RLock()
+        self._waiting: set[str] = set()
+
+    def follow(self, group: Record) -> None:
+        """Start or end instances until a group has its desired capacity, in its subnets; the newest end first.
+
+        One whose template or image has gone since it was made stays as it is, as on AWS, where the attempt fails.
+        """
+        with self._lock:
+            members = group["Instances"]
+            while len(members) > group["DesiredCapacity"]:
+                self._end(group, members[-1]["InstanceId"], "shrinking the capacity")
+            while len(members) < group["DesiredCapacity"] and self._grow(group):
+                pass
+            self._leave_other_subnets(group)
+
+    def disband(self, name: str) -> None:
+        """End all instances of a group that is going to be deleted."""
+        group = autoscaling._asgs.get(name)
+        if group is not None:
+            group["DesiredCapacity"] = 0
+            self.follow(group)
+
+    def leave(self, identifier: str) -> None:
+        """Terminate an instance; its group, if it has one, starts another if it still desires as many."""
+        with self._lock:
+            group = group_of(identifier)
+            if group is None:
+                self.nodes.terminate(identifier)
+                return
+            self._end(group, identifier, "taking out of service an instance that was terminated from outside")
+            self.follow(group)
+
+    def _end(self, group: Record, identifier: str, why: str) -> None:
+        member = next(member for member in group["Instances"] if member["InstanceId"] == identifier)
+        subnet = ec2._instances.get(identifier, {}).get("SubnetId", "")
+        activity = activities.begin(
+            group,
+            f"Terminating EC2 instance: {identifier}",
+            f"an instance was taken out of service, {why}.",
+            zone=member["AvailabilityZone"],
+            subnet=subnet,
+        )
+        group["Instances"].remove(member)
+        self.nodes.terminate(identifier)
+        activities.finish(activity, "Successful")
+
+    def _leave_other_subnets(self, group: Record) -> None:
+        """Replace what runs in subnets that the group no longer has; nothing ends before its replacement runs."""
+        subnets = _subnets(group)
+        for member in [*group["Instances"]]:
+            record = ec2._instances.get(member["InstanceId"])
+            if record is not None and subnets and record["SubnetId"] not in subnets:
+                if not self._grow(group):
+                    return
+                self._end(group, member["InstanceId"], "rebalancing the zones")
+
+    def _grow(self, group: Record) -> bool:
+        """Start one more instance in the first subnet that has one; whether that went well."""
+        subnets = _subnets(group) or [ec2._DEFAULT_SUBNET_ID]
+        turn = len(group["Instances"]) % len(subnets)
+        subnets = [*subnets[turn:], *subnets[:turn]]
+        failure: Exception | None = None
+        for subnet in subnets:
+            try:
+                record = _launch(group, subnet, self._faults)
+            except (NoCapacityError, RefusedError) as error:
+                failure = failure or error
+                continue
+            self._join(group, record)
+            return True
+        _note_failure(group, subnets[0], str(failure))
+        if isinstance(failure, NoCapacityError):
+            self._wait(group)
+        else:
+            _logger.warning("group %s cannot start an instance: %s", group["AutoScalingGroupName"], failure)
+        return False
+
+    def _join(self, group: Record, record: Record) -> None:
+        identifier, members = record["InstanceId"], group["Instances"]
+        activities.begin(
+            group,
+            f"Launching a new EC2 instance: {identifier}",
+            "an instance was started in response to a difference between desired and actual capacity, increasing the "
+            f"capacity from {len(members)} to {len(members) + 1}.",
+            zone=record["Placement"]["AvailabilityZone"],
+            subnet=record["SubnetId"],
+            instance=identifier,
+        )
+        members.append(_member(group, record))
+        self.nodes.start(record)
+
+    def _wait(self, group: Record) -> None:
+        """Try again, in the background, once there is capacity."""
+        if group["AutoScalingGroupARN"] not in self._waiting:
+            self._waiting.add(group["AutoScalingGroupARN"])
+            spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
+
+    def _try_again(self, group: Record) -> None:
+        while True:
+            time.sleep(_GLANCE)
+            with self._lock:
+                exists = autoscaling._asgs.get(group["AutoScalingGroupName"]) is group
+                if exists and _wants(group) and not self._available(group):
+                    continue
+                self._waiting.discard(group["AutoScalingGroupARN"])
+                if exists:
+                    self.follow(group)
+                return
+
+    def _available(self, group: Record) -> bool:
+        """Whether an attempt could succeed; a template that has gone counts, for the attempt to say so."""
+        for subnet in _subnets(group) or [ec2._DEFAULT_SUBNET_ID]:
+            try:
+                _choose(group, launch_templates.data_of(group["LaunchTemplate"]), subnet, self._faults)
+            except NoCapacityError:
+                continue
+            except RefusedError:
+                return True
+            return True
+        return False
+
+
+def group_of(instance: str) -> Record | None:
+    """The group that an instance belongs to."""
+    for group in autoscaling._asgs.values():
+        if any(member["InstanceId"] == instance for member in group["Instances"]):
+            found: Record = group
+            return found
+    return None
+
+
+def put_in_service(instance: str) -> None:
+    """An instance runs: its group, if it has one, counts on it."""
+    group = group_of(instance)
+    if group is None:
+        return
+    for member in group["Instances"]:
+        if member["InstanceId"] == instance:
+            member["LifecycleState"] = "InService"
+    activities.launched(group, instance)
+
+
+def zone_of(subnet: str) -> str:
+    """The zone that a subnet lies in."""
+    return str(ec2._subnets.get(subnet, {}).get("AvailabilityZone", f"{get_region()}a"))
+
+
+def _subnets(group: Record) -> list[str]:
+    return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
+
+
+def _wants(group: Record) -> bool:
+    subnets = _subnets(group)
+    ours = [ec2._instances.get(member["InstanceId"], {}).get("SubnetId") for member in group["Instances"]]
+    return len(ours) < group["DesiredCapacity"] or bool(subnets and set(ours) - set(subnets))
+
+
+def _note_failure(group: Record, subnet: str, message: str) -> None:
+    activity = activities.begin(
+        group,
+        "Launching a new EC2 instance",
+        "an instance was started in response to a difference between desired and actual capacity.",
+        zone=zone_of(subnet),
+        subnet=subnet,
+    )
+    activities.finish(activity, "Failed", message)
+
+
+def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[str, str]:
+    """The market and type of a group's next instance in a subnet.
+
+    Raises:
+        NoCapacityError: there is none of any type that the group may start.
+        RefusedError: the template's placement group has gone.
+    """
+    policy = group.get("MixedInstancesPolicy") or {}
+    on_demand = sum(
+        "InstanceLifecycle" not in ec2._instances.get(member["InstanceId"], {}) for member in group["Instances"]
+    )
+    market = capacity.market(policy, data, desired=group["DesiredCapacity"], on_demand=on_demand)
+    zone, zones = zone_of(subnet), [f"{get_region()}{letter}" for letter in ZONES]
+    place = launch_templates.placement_group(data)
+    if place:
+        capacity.require_together(
+            ec2._placement_groups[place], zone=zone, held=instances.zones_of_placement_group(place)
+        )
+    failure = None
+    for instance_type in capacity.instance_types(policy, data):
+        try:
+            capacity.require(faults, zone=zone, zones=zones, instance_type=instance_type, market=market)
+        except NoCapacityError as error:
+            failure = failure or error
+        else:
+            return market, instance_type
+    assert failure is not None
+    raise failure
+
+
+def _launch(group: Record, subnet: str, faults: Faults) -> Record:
+    """An instance's record, from the group's launch template."""
+    data = launch_templates.data_of(group["LaunchTemplate"])
+    image = launch_templates.image(data.get("ImageId", ""))
+    zone = zone_of(subnet)
+    place = launch_templates.placement_group(data)
+    market, instance_type = _choose(group, data, subnet, faults)
+    interfaces = data.get("NetworkInterfaces") or [{}]
+    profile = data.get("IamInstanceProfile") or {}
+    resolved, _error = ec2._resolve_iam_instance_profile(
+        iam_arn=profile.get("Arn", ""), iam_name=profile.get("Name", ""), allow_missing=True
+    )
+    record: Record = ec2._launch_instances_internal(
+        image_id=image,
+        instance_type=instance_type,
+        subnet_id=subnet,
+        count=1,
+        key_name=data.get("KeyName", ""),
+        user_data=data.get("UserData", ""),
+        sg_ids=data.get("SecurityGroupIds") or interfaces[0].get("Groups"),
+        iam_profile=resolved,
+    )[0]
+    record["Placement"]["AvailabilityZone"] = zone
+    if place:
+        record["Placement"]["GroupName"] = place
+    if market == capacity.SPOT:
+        record["InstanceLifecycle"] = "spot"
+    ec2._tags[record["InstanceId"]] = _instance_tags(group, data)
+    for mapping in record["BlockDeviceMappings"]:
+        volume = mapping["Ebs"]["VolumeId"]
+        ec2._volumes[volume]["AvailabilityZone"] = zone
+        ec2._tags[volume] = specified_tags(data, "volume")
+    return record
+
+
+def _member(group: Record, record: Record) -> Record:
+    return {
+        "InstanceId": record["InstanceId"],
+        "InstanceType": record["InstanceType"],
+        "LifecycleState": "Pending",
+        "HealthStatus": "Healthy",
+        "AvailabilityZone": record["Placement"]["AvailabilityZone"],
+        "ProtectedFromScaleIn": group["NewInstancesProtectedFromScaleIn"],
+        "LaunchTemplate": group["LaunchTemplate"],
+    }
+
+
+def _instance_tags(group: Record, data: Record) -> list[Any]:
+    tags = {tag["Key"]: tag["Value"] for tag in specified_tags(data, "instance")}
+    tags |= {tag["Key"]: tag["Value"] for tag in group["Tags"] if tag["PropagateAtLaunch"]}
+    tags[_GROUP_TAG] = group["AutoScalingGroupName"]
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

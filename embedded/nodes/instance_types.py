@@ -1,0 +1,165 @@
+"""The instance types that AWS has, as EC2 describes and offers them: those that Shoal's kind of work may choose.
+
+Sizes are those of EC2's own pages on its instance types. The one thing that is easy to get wrong is to know
+everything: a type that is not here does not exist, as those do not that AWS retired, so that a typing error is found.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ministack.core.responses import get_region
+from ministack.services import ec2
+
+from embedded.faults.file import Faults
+from embedded.faults.kinds import NotOffered
+from embedded.service import Record
+
+ZONES = "abc"  # those that ministack has in every region
+_MIB = 1024
+_VCPUS = {"medium": 1, "large": 2, "xlarge": 4, "metal": 96, **{f"{size}xlarge": 4 * size for size in range(2, 49)}}
+_INTEL = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge")
+_GRAVITON = ("medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
+_G = {"xlarge": 1, "2xlarge": 1, "4xlarge": 1, "8xlarge": 1, "12xlarge": 4, "16xlarge": 1, "24xlarge": 4, "48xlarge": 8}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceType:
+    """A type: its vCPUs, its memory (GiB), and the name, number and memory (GiB each) of its GPUs."""
+
+    name: str
+    vcpus: int
+    memory: int
+    architecture: str = "x86_64"
+    gpu: str = ""
+    gpus: int = 0
+    gpu_memory: int = 0
+
+
+def _cpus(family: str, sizes: tuple[str, ...], memory: int, architecture: str = "x86_64") -> Iterator[InstanceType]:
+    """A family's types without GPUs; `memory`: GiB a vCPU."""
+    for size in sizes:
+        vcpus = _VCPUS[size]
+        yield InstanceType(name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, architecture=architecture)
+
+
+def _gpus(family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memory: int) -> Iterator[InstanceType]:
+    """A family's types with GPUs; `sizes`: how many each has."""
+    for size, count in sizes.items():
+        vcpus = _VCPUS[size]
+        yield InstanceType(
+            name=f"{family}.{size}",
+            vcpus=vcpus,
+            memory=vcpus * memory,
+            gpu=gpu,
+            gpus=count,
+            gpu_memory=gpu_memory,
+        )
+
+
+def _largest(name: str, gpu: str, gpu_memory: int) -> InstanceType:
+    return InstanceType(name=name, vcpus=192, memory=2048, gpu=gpu, gpus=8, gpu_memory=gpu_memory)
+
+
+TYPES: Mapping[str, InstanceType] = {
+    kind.name: kind
+    for kind in (
+        *_cpus("m4", ("large", "xlarge", "2xlarge", "4xlarge", "10xlarge", "16xlarge"), 4),
+        *_cpus("m5", _INTEL, 4),
+        *_cpus("m6i", (*_INTEL, "32xlarge"), 4),
+        *_cpus("m7i", (*_INTEL, "48xlarge"), 4),
+        *_cpus("r5", _INTEL, 8),
+        *_cpus("m6g", _GRAVITON, 4, "arm64"),
+        *_cpus("m7g", _GRAVITON, 4, "arm64"),
+        *_cpus("m8g", (*_GRAVITON, "24xlarge", "48xlarge"), 4, "arm64"),
+        *_cpus("c6g", _GRAVITON, 2, "arm64"),
+        *_cpus("c7g", _GRAVITON, 2, "arm64"),
+        *_cpus("r6g", _GRAVITON, 8, "arm64"),
+        *_cpus("r7g", _GRAVITON, 8, "arm64"),
+        *_gpus("g4dn", {**_G, "metal": 8}, 4, "T4", 16),
+        *_gpus("g5", _G, 4, "A10G", 24),
+        *_gpus("g6", _G, 4, "L4", 24),
+        *_gpus("g6e", _G, 8, "L40S", 48),
+        *_gpus("p4d", {"24xlarge": 8}, 12, "A100", 40),
+        *_gpus("p4de", {"24xlarge": 8}, 12, "A100", 80),
+        *_gpus("p5", {"4xlarge": 1}, 16, "H100", 80),
+        _largest("p5.48xlarge", "H100", 80),
+        _largest("p5e.48xlarge", "H200", 141),
+        _largest("p5en.48xlarge", "H200", 141),
+        _largest("p6-b200.48xlarge", "B200", 179),
+    )
+    if kind.name not in ("g4dn.24xlarge", "g4dn.48xlarge")
+}
+
+
+def install(faults: Faults) -> None:
+    """Answer for the types that there are."""
+
+    def offerings(parameters: Record) -> Any:
+        return _offerings(parameters, faults)
+
+    ec2._ACTION_MAP.update(DescribeInstanceTypes=_describe, DescribeInstanceTypeOfferings=offerings)
+
+
+def _describe(parameters: Record) -> Any:
+    asked = ec2._parse_member_list(parameters, "InstanceType")
+    unknown = [name for name in asked if name not in TYPES]
+    if unknown:
+        message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
+        return ec2._error("InvalidInstanceType", message, 400)
+    filters = ec2._parse_filters(parameters)
+    if set(filters) - {"instance-type"}:
+        return _no_filter(filters, "instance-type")
+    patterns = filters.get("instance-type", ["*"])
+    found = [TYPES[name] for name in asked or TYPES if _any_matches(name, patterns)]
+    items = "".join(_told(kind) for kind in found)
+    return ec2._xml(200, "DescribeInstanceTypesResponse", f"<instanceTypeSet>{items}</instanceTypeSet>")
+
+
+def _told(kind: InstanceType) -> str:
+    gpu = (
+        f"<gpuInfo><gpus><item><name>{kind.gpu}</name><manufacturer>NVIDIA</manufacturer><count>{kind.gpus}</count>"
+        f"<memoryInfo><sizeInMiB>{kind.gpu_memory * _MIB}</sizeInMiB></memoryInfo></item></gpus>"
+        f"<totalGpuMemoryInMiB>{kind.gpus * kind.gpu_memory * _MIB}</totalGpuMemoryInMiB></gpuInfo>"
+    )
+    return (
+        f"<item><instanceType>{kind.name}</instanceType><currentGeneration>true</currentGeneration>"
+        "<supportedUsageClasses><item>on-demand</item><item>spot</item></supportedUsageClasses>"
+        f"<processorInfo><supportedArchitectures><item>{kind.architecture}</item></supportedArchitectures></processorInfo>"
+        f"<vCpuInfo><defaultVCpus>{kind.vcpus}</defaultVCpus></vCpuInfo>"
+        f"<memoryInfo><sizeInMiB>{kind.memory * _MIB}</sizeInMiB></memoryInfo>{gpu if kind.gpus else ''}</item>"
+    )
+
+
+def _offerings(parameters: Record, faults: Faults) -> Any:
+    """Every type in every zone, but for the faults."""
+    kind = ec2._p(parameters, "LocationType") or "region"
+    if kind not in ("region", "availability-zone"):
+        return ec2._error("InvalidParameterValue", f"The embedded AWS offers nothing by location type {kind}.", 400)
+    filters = ec2._parse_filters(parameters)
+    if set(filters) - {"instance-type", "location"}:
+        return _no_filter(filters, "instance-type", "location")
+    patterns, places = filters.get("instance-type", ["*"]), filters.get("location", ["*"])
+    zones = [f"{get_region()}{letter}" for letter in ZONES]
+    found = set()
+    for name in TYPES:
+        for zone in zones if _any_matches(name, patterns) else ():
+            place = zone if kind == "availability-zone" else get_region()
+            if _any_matches(place, places) and not faults.find(NotOffered, instance_type=name, zone=zone):
+                found.add((name, place))
+    items = "".join(
+        f"<item><instanceType>{name}</instanceType><locationType>{kind}</locationType><location>{place}</location></item>"
+        for name, place in sorted(found)
+    )
+    body = f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
+    return ec2._xml(200, "DescribeInstanceTypeOfferingsResponse", body)
+
+
+def _any_matches(value: str, patterns: list[str]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _no_filter(filters: Record, *known: str) -> Any:
+    unknown = min(set(filters) - set(known))
+    return ec2._error("InvalidParameterValue", f"The embedded AWS does not play filter {unknown!r}.", 400)

@@ -1,0 +1,227 @@
+"""Plays EC2 instances: each a machine of this computer, with a loopback address of its own.
+
+An instance boots by running its user data; SSM commands run on it afterwards. When it is terminated all of its
+processes end and its folder goes; its console stays in the emulator's `logs`. ministack keeps the records, this file
+makes them true. Loopback addresses are shared by all emulators of a computer, so each counts from another place.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ministack.core.concurrency import spawn_background
+from ministack.core.responses import get_region
+from ministack.services import ec2
+
+from embedded.faults.file import Faults
+from embedded.faults.kinds import SilentBoot, StaysPending
+from embedded.nodes import launch_templates
+from embedded.nodes.machine import Machine, Machines
+from embedded.service import Record, RefusedError
+
+_LOOK_SECONDS = 0.1
+_machines_of: dict[str, Machine] = {}
+
+
+def machine_of(instance: str) -> Machine | None:
+    """The machine behind an instance that runs, None for any other."""
+    record = ec2._instances.get(instance)
+    running = record is not None and record["State"]["Name"] == "running"
+    return _machines_of.get(instance) if running else None
+
+
+def zones_of_placement_group(name: str) -> set[str]:
+    """The zones in which instances of a placement group exist."""
+    return {
+        record["Placement"]["AvailabilityZone"]
+        for record in ec2._instances.values()
+        if record["Placement"].get("GroupName") == name and record["State"]["Name"] != "terminated"
+    }
+
+
+class Nodes:
+    """Starts and ends instances.
+
+    Args:
+        machines: makes the machines behind them.
+        running: called with the id of every instance that begins to run.
+        faults: says which instances stay silent.
+    """
+
+    def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
+        self._machines = machines
+        self._running = running
+        self._faults = faults
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def start(self, record: Record) -> None:
+        """Put a machine behind a new instance's record and let it boot in the background."""
+        address = self._next_address()
+        name = f"ip-{address.replace('.', '-')}.ec2.internal"
+        record.update(PrivateIpAddress=address, PrivateDnsName=name, PublicIpAddress="", PublicDnsName="")
+        record["State"] = {"Code": 0, "Name": "pending"}
+        identifier = record["InstanceId"]
+        _machines_of[identifier] = self._machines.make(
+            "nodes",
+            identifier,
+            {
+                "EC2_INSTANCE_ID": identifier,
+                "EC2_INSTANCE_TYPE": record["InstanceType"],
+                "EC2_LOCAL_IPV4": address,
+                "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
+                "AWS_REGION": get_region(),
+                "AWS_DEFAULT_REGION": get_region(),
+                "GLOO_SOCKET_IFNAME": "lo",
+                # NCCL takes each GPU once in a group: nodes of one computer cannot share its GPU, so they compute on
+                # its cores whether it has one or not.
+                "CUDA_VISIBLE_DEVICES": "",
+            },
+            core=_core(self._started),
+        )
+        spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
+
+    def _next_address(self) -> str:
+        with self._lock:
+            self._started += 1
+            place = int(hashlib.sha256(str(self._machines.folder).encode()).hexdigest(), 16) + self._started
+        return f"127.1.{place // 254 % 256}.{place % 254 + 1}"
+
+    def _boot(self, record: Record, machine: Machine) -> None:
+        identifier = record["InstanceId"]
+        self._machines.give_interpreter(machine.root / "opt" / "pytorch" / "bin" / "python")
+        console = self.console(identifier)
+        (machine.root / "var" / "log" / "cloud-init-output.log").symlink_to(console)
+        while record["State"]["Name"] == "pending" and self._stays_pending(record):
+            time.sleep(_LOOK_SECONDS)
+        with self._lock:
+            if record["State"]["Name"] != "pending":  # terminated before it ran
+                return
+            self._machines.put_on_network(record["PrivateIpAddress"], machine)
+            record["State"] = {"Code": 16, "Name": "running"}
+            self._running(identifier)
+            script = machine.root / "var" / "lib" / "cloud" / "user-data"
+            script.parent.mkdir(parents=True)
+            script.write_bytes(_decoded(record.get("UserData", "")))
+            silent = self._faults.find(SilentBoot, instance_type=record["InstanceType"]) is not None
+            with console.open("ab") as log:
+                runs = script.stat().st_size and not silent
+                boot = machine.start(["bash", str(script)], stdout=log) if runs else None
+        if boot is not None:
+            code = boot.wait()
+            with console.open("ab") as log:
+                log.write(f"user data ended with exit code {code}\n".encode())
+
+    def _stays_pending(self, record: Record) -> bool:
+        return self._faults.find(StaysPending, instance_type=record["InstanceType"]) is not None
+
+    def console(self, identifier: str) -> Path:
+        """Path of an instance's console log."""
+        return self._machines.logs / f"{identifier}.log"
+
+    def terminate(self, identifier: str) -> None:
+        """End an instance: its processes, its folder, its volumes."""
+        record = ec2._instances.get(identifier)
+        with self._lock:
+            machine = _machines_of.pop(identifier, None)
+            if record is not None:
+                ec2._terminate_instances({"InstanceId.1": [identifier]})
+                for mapping in record["BlockDeviceMappings"]:
+                    ec2._volumes.pop(mapping["Ebs"]["VolumeId"], None)
+        if machine is not None:
+            self._machines.take_off_network(machine.environment["EC2_LOCAL_IPV4"])
+            machine.kill()
+            self._machines.discard(machine)
+
+
+def _core(number: int) -> int:
+    """Cores in turn: ranks that all believed to have the whole computer would spend their time waiting for a core."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[number % len(cores)]
+
+
+def _decoded(user_data: str) -> bytes:
+    try:
+        return base64.b64decode(user_data, validate=True)
+    except binascii.Error:
+        return user_data.encode()
+
+
+def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
+    """Put machines behind ministack's instances; `leave` terminates one, whatever group it belongs to."""
+    run, terminate = ec2._ACTION_MAP["RunInstances"], ec2._ACTION_MAP["TerminateInstances"]
+
+    def run_instances(parameters: Record) -> Any:
+        if any(name.startswith("LaunchTemplate.") for name in parameters):
+            message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
+            return ec2._error("UnsupportedOperation", message, 400)
+        try:
+            image = launch_templates.image(ec2._p(parameters, "ImageId"))
+        except RefusedError as refusal:  # whose code is Auto Scaling's
+            return ec2._error("InvalidParameterValue", str(refusal), 400)
+        subnet, place = ec2._p(parameters, "SubnetId"), ec2._p(parameters, "Placement.GroupName")
+        if subnet and subnet not in ec2._subnets:
+            return ec2._error("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist", 400)
+        if place and place not in ec2._placement_groups:
+            return ec2._error("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.", 400)
+        if ec2._p(parameters, "DryRun") == "true":
+            message = "Request would have succeeded, but DryRun flag is set."
+            return ec2._error("DryRunOperation", message, 412)
+        before = set(ec2._instances)
+        answer = run({**parameters, "ImageId": [image]})
+        for identifier in set(ec2._instances) - before:
+            nodes.start(ec2._instances[identifier])
+        return answer
+
+    def terminate_instances(parameters: Record) -> Any:
+        answer = terminate(parameters)
+        if answer[0] < 300:
+            for identifier in ec2._parse_member_list(parameters, "InstanceId"):
+                leave(identifier)
+        return answer
+
+    def refuse(parameters: Record) -> Any:
+        action = ec2._p(parameters, "Action")
+        return ec2._error("UnsupportedOperation", f"The embedded AWS does not play {action}.", 400)
+
+    def console_output(parameters: Record) -> Any:
+        identifier = ec2._p(parameters, "InstanceId")
+        if identifier not in ec2._instances:
+            return ec2._error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
+        path = nodes.console(identifier)
+        text = path.read_bytes()[-65536:] if path.exists() else b""
+        output = base64.b64encode(text).decode()
+        return ec2._xml(
+            200, "GetConsoleOutputResponse", f"<instanceId>{identifier}</instanceId><output>{output}</output>"
+        )
+
+    ec2._instance_xml = _described(ec2._instance_xml)
+    ec2._ACTION_MAP.update(
+        RunInstances=run_instances,
+        TerminateInstances=terminate_instances,
+        GetConsoleOutput=console_output,
+        StopInstances=refuse,
+        StartInstances=refuse,
+        RebootInstances=refuse,
+    )
+
+
+def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
+    """What DescribeInstances says of an instance and ministack leaves out: its market and its placement group."""
+
+    def rendered(record: Record) -> str:
+        text = render(record)
+        place, market = record["Placement"].get("GroupName"), record.get("InstanceLifecycle")
+        if place:
+            text = text.replace("<placement>", f"<placement><groupName>{place}</groupName>", 1)
+        if market:
+            text = text.replace("<hypervisor>", f"<instanceLifecycle>{market}</instanceLifecycle><hypervisor>", 1)
+        return text
+
+    return rendered

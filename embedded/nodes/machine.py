@@ -1,0 +1,127 @@
+"""The machines that are played: each a folder that stands for its root, and an environment that leads there.
+
+A machine's scripts write below `$NODE_ROOT` and find the commands of Amazon Linux that they use on their PATH. The
+environment is made here from nothing but PATH, the variables that lead to the emulator, and where the emulator has the
+libraries for its own interpreter: what the user's shell holds beside that (a virtual environment, a PYTHONPATH) must
+not make a script work here that fails on a real node.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ministack.core.concurrency import spawn_background
+
+from embedded.keeper import MARK
+from embedded.nodes.commands import write_commands, write_program
+from embedded.processes import end
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
+_ROOT = "NODE_ROOT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """One played machine.
+
+    root: the folder that stands for `/`.
+    environment: what its processes start with.
+    core: the one core of this computer that its processes run on, as a machine of its own would not take another's
+        time; None: all of them.
+    """
+
+    root: Path
+    environment: Mapping[str, str]
+    core: int | None = None
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        stdout: int | IO[bytes],
+        stderr: int | IO[bytes] = subprocess.STDOUT,
+        cwd: Path | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> "subprocess.Popen[bytes]":
+        """Start a process of this machine, in a session of its own.
+
+        Raises:
+            OSError: the program is not on the machine's PATH, or not executable.
+        """
+        environment = {**self.environment, **(extra or {})}
+        program = shutil.which(command[0], path=environment["PATH"])
+        if program is None:
+            raise FileNotFoundError(f"{command[0]}: command not found")
+        pinned = [] if self.core is None else ["taskset", "--cpu-list", str(self.core)]
+        return subprocess.Popen(
+            [*pinned, program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=cwd or self.root,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def kill(self) -> None:
+        """End every process of this machine at once."""
+        end(_ROOT, str(self.root))
+
+
+class Machines:
+    """Makes machines below the emulator's folder, and the commands that they share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._commands = folder / "commands"
+        self._hosts = folder / "hosts"
+        write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
+
+    def make(self, kind: str, name: str, extra: Mapping[str, str], *, core: int | None = None) -> Machine:
+        """A new machine at `<folder>/<kind>/<name>`; `extra` adds to its environment."""
+        root = self.folder / kind / name
+        own = root / "usr" / "local" / "bin"
+        for part in (own, root / "root", root / "tmp", root / "var" / "log"):
+            part.mkdir(parents=True, exist_ok=True)
+        kept = {name: os.environ[name] for name in os.environ if name in _KEPT or name.startswith("AWS_")}
+        path = os.pathsep.join([str(own), str(self._commands), _without_environment(kept.get("PATH", os.defpath))])
+        places = {_ROOT: str(root), "HOME": str(root / "root"), "TMPDIR": str(root / "tmp"), "PATH": path}
+        return Machine(root=root, environment={**kept, **places, **extra}, core=core)
+
+    def discard(self, machine: Machine) -> None:
+        """Remove a machine's folder: out of the way at once, from the disk in the background."""
+        grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
+        machine.root.rename(grave)
+        spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
+
+    def put_on_network(self, address: str, machine: Machine) -> None:
+        """Let other machines reach one by its address."""
+        (self._hosts / address).symlink_to(machine.root)
+
+    def take_off_network(self, address: str) -> None:
+        """Nobody answers at an address any more."""
+        (self._hosts / address).unlink(missing_ok=True)
+
+    def file_system(self, identifier: str) -> Path:
+        """The folder that plays an EFS file system."""
+        return self.folder / "efs" / identifier
+
+    def give_interpreter(self, path: Path) -> None:
+        """Put a program at `path` that is this interpreter."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_program(path, f'exec {shlex.quote(sys.executable)} "$@"')
+
+
+def _without_environment(path: str) -> str:
+    """PATH without the folder of this interpreter, whose other programs no node has."""
+    own = str(Path(sys.executable).parent)
+    return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)

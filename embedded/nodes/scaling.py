@@ -1,0 +1,241 @@
+"""The operations of Auto Scaling, over the groups that `groups.py` plays.
+
+The one thing that is easy to get wrong is what an update leaves alone: what a request does not name stays as it is,
+within the new bounds, and a group's zones are those of its subnets.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ministack.services import autoscaling
+from ministack.services.cloudformation import provisioners
+
+from embedded.faults.file import Faults
+from embedded.nodes import activities, groups, instances, launch_templates
+from embedded.nodes.groups import Groups, group_of, zone_of
+from embedded.nodes.instances import Nodes
+from embedded.nodes.machine import Machines
+from embedded.service import Record, RefusedError
+
+_TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
+_DISTRIBUTION = {
+    "OnDemandAllocationStrategy": "prioritized",
+    "OnDemandBaseCapacity": 0,
+    "OnDemandPercentageAboveBaseCapacity": 100,
+    "SpotAllocationStrategy": "lowest-price",
+}
+_NUMBERS = ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown", "HealthCheckGracePeriod")
+_TOLD = (
+    "AutoScalingGroupName",
+    "AutoScalingGroupARN",
+    "MinSize",
+    "MaxSize",
+    "DesiredCapacity",
+    "DefaultCooldown",
+    "AvailabilityZones",
+    "HealthCheckType",
+    "HealthCheckGracePeriod",
+    "CreatedTime",
+    "VPCZoneIdentifier",
+    "TerminationPolicies",
+    "NewInstancesProtectedFromScaleIn",
+    "Tags",
+    "Instances",
+)
+
+
+def install(machines: Machines, faults: Faults) -> Groups:
+    """Put instances into ministack's groups, and machines behind all instances; returns what plays the groups."""
+    played = Groups(Nodes(machines, running=groups.put_in_service, faults=faults), faults)
+    instances.install(played.nodes, played.leave)
+    launch_templates.install()
+    autoscaling._reconcile_instances = _later
+    _install_operations(played)
+    return played
+
+
+def _later(group: Record) -> None:
+    """Nothing: every operation below follows its group itself, when all of the request is in the group's record."""
+
+
+def _install_operations(played: Groups) -> None:
+    create, delete = (autoscaling._ACTION_MAP[f"{verb}AutoScalingGroup"] for verb in ("Create", "Delete"))
+
+    def create_group(parameters: Record) -> Any:
+        policy = autoscaling._parse_nested(parameters, "MixedInstancesPolicy")
+        template = template_of_policy(policy) or _given_template(parameters)
+        check_template(template)
+        answer = create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
+        if answer[0] < 300:
+            group = autoscaling._asgs[autoscaling._p(parameters, "AutoScalingGroupName")]
+            settle(group, policy)
+            played.follow(group)
+        return answer
+
+    def update_group(parameters: Record) -> Any:
+        group = _named(parameters)
+        policy = autoscaling._parse_nested(parameters, "MixedInstancesPolicy")
+        template = template_of_policy(policy) or _given_template(parameters)
+        if template:
+            check_template(template)
+        sizes = _sizes(group, parameters)
+        if template:
+            group["LaunchTemplate"] = provisioners._asg_launch_template(template)
+        group.update(sizes)
+        for name in ("HealthCheckType", "VPCZoneIdentifier"):
+            if name in parameters:
+                group[name] = autoscaling._p(parameters, name)
+        held = group.get("MixedInstancesPolicy") or {}
+        settle(group, {} if template and not policy else {**held, **_merged(held, policy)})
+        played.follow(group)
+        return autoscaling._xml(200, "UpdateAutoScalingGroupResponse", "")
+
+    def set_desired(parameters: Record) -> Any:
+        group = _named(parameters)
+        desired = int(autoscaling._p(parameters, "DesiredCapacity"))
+        for bound, beyond, name in (("MinSize", desired < group["MinSize"], "below min"),
+                                    ("MaxSize", desired > group["MaxSize"], "above max")):  # fmt: skip
+            if beyond:
+                message = (
+                    f"New SetDesiredCapacity value {desired} is {name} value {group[bound]} for the AutoScalingGroup."
+                )
+                raise RefusedError("ValidationError", message)
+        group["DesiredCapacity"] = desired
+        played.follow(group)
+        return autoscaling._xml(200, "SetDesiredCapacityResponse", "")
+
+    def delete_group(parameters: Record) -> Any:
+        group = _named(parameters)
+        name = group["AutoScalingGroupName"]
+        if group["Instances"] and autoscaling._p(parameters, "ForceDelete") != "true":
+            raise RefusedError("ResourceInUse", f"You cannot delete {name} while it has instances.")
+        played.disband(name)
+        return delete(parameters)
+
+    def terminate_in_group(parameters: Record) -> Any:
+        identifier = autoscaling._p(parameters, "InstanceId")
+        group = group_of(identifier)
+        if group is None:
+            raise RefusedError("ValidationError", f"Instance Id not found - No managed instance {identifier}")
+        if autoscaling._p(parameters, "ShouldDecrementDesiredCapacity") == "true":
+            if group["DesiredCapacity"] <= group["MinSize"]:
+                raise RefusedError("ValidationError", "The desired capacity would fall below the minimum.")
+            group["DesiredCapacity"] -= 1
+        played.leave(identifier)
+        name = "TerminateInstanceInAutoScalingGroup"
+        return autoscaling._xml(200, f"{name}Response", f"<{name}Result/>")
+
+    operations = {
+        "CreateAutoScalingGroup": create_group,
+        "UpdateAutoScalingGroup": update_group,
+        "SetDesiredCapacity": set_desired,
+        "DescribeAutoScalingGroups": _describe,
+        "DeleteAutoScalingGroup": delete_group,
+        "TerminateInstanceInAutoScalingGroup": terminate_in_group,
+        "DescribeScalingActivities": activities.describe,
+    }
+    autoscaling._ACTION_MAP.update({name: _answering(operation) for name, operation in operations.items()})
+
+
+def _answering(operation: Any) -> Any:
+    def answer(parameters: Record) -> Any:
+        try:
+            return operation(parameters)
+        except RefusedError as refusal:
+            return autoscaling._error(refusal.code, str(refusal))
+
+    return answer
+
+
+def _named(parameters: Record) -> Record:
+    name = autoscaling._p(parameters, "AutoScalingGroupName")
+    if name not in autoscaling._asgs:
+        raise RefusedError("ValidationError", f"AutoScalingGroup name not found - {name}")
+    group: Record = autoscaling._asgs[name]
+    return group
+
+
+def _given_template(parameters: Record) -> Record:
+    parts = {name: autoscaling._p(parameters, f"LaunchTemplate.{name}") for name in _TEMPLATE_PARTS}
+    return {name: value for name, value in parts.items() if value}
+
+
+def template_of_policy(policy: Mapping[str, Any]) -> Record:
+    """The launch template of a mixed-instances policy, empty when it names none."""
+    return dict((policy.get("LaunchTemplate") or {}).get("LaunchTemplateSpecification") or {})
+
+
+def check_template(reference: Mapping[str, Any]) -> None:
+    """Refuse, by a RefusedError, what a group could not start an instance from."""
+    data = launch_templates.data_of(reference)
+    launch_templates.image(data.get("ImageId", ""))
+    launch_templates.placement_group(data)
+
+
+def _merged(held: Mapping[str, Any], given: Mapping[str, Any]) -> Record:
+    """The parts of a policy that a request gives, each over what was held: what it leaves out stays."""
+    return {part: {**(held.get(part) or {}), **values} for part, values in given.items()}
+
+
+def _sizes(group: Record, parameters: Record) -> Record:
+    """A group's numbers after an update: a capacity that the request does not name moves with the bounds."""
+    given = {name: int(value) for name in _NUMBERS if (value := autoscaling._p(parameters, name)) != ""}
+    low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
+    if low > high:
+        raise RefusedError("ValidationError", f"Max bound, {high}, must be greater than or equal to min bound, {low}")
+    desired = given.get("DesiredCapacity", min(max(group["DesiredCapacity"], low), high))
+    if not low <= desired <= high:
+        message = f"Desired capacity:{desired} must be between the specified min size:{low} and max size:{high}"
+        raise RefusedError("ValidationError", message)
+    return {**given, "DesiredCapacity": desired}
+
+
+def settle(group: Record, policy: Mapping[str, Any]) -> None:
+    """Keep what ministack's record of a group has no place for."""
+    group["MixedInstancesPolicy"] = policy and {
+        "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
+        "InstancesDistribution": {**_DISTRIBUTION, **(policy.get("InstancesDistribution") or {})},
+    }
+    subnets = [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
+    if subnets:
+        group["AvailabilityZones"] = sorted({zone_of(subnet) for subnet in subnets})
+
+
+# DescribeAutoScalingGroups
+
+
+def _describe(parameters: Record) -> Any:
+    names = autoscaling._parse_member_list(parameters, "AutoScalingGroupNames")
+    wanted = _filters(parameters)
+    found = [
+        _told(group)
+        for name, group in autoscaling._asgs.items()
+        if (not names or name in names) and _matches(group, wanted)
+    ]
+    operation = "DescribeAutoScalingGroups"
+    body = f"<AutoScalingGroups>{autoscaling._member_xml(found)}</AutoScalingGroups>"
+    return autoscaling._xml(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
+
+
+def _told(group: Record) -> Record:
+    """A group as AWS tells it: its launch template, or the policy that holds one."""
+    policy = group.get("MixedInstancesPolicy")
+    source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
+    return {name: group[name] for name in _TOLD} | source
+
+
+def _filters(parameters: Record) -> dict[str, list[str]]:
+    """The request's filters: tag-key, tag-value or tag:KEY, each with the values of which one must match."""
+    found = {}
+    number = 1
+    while name := autoscaling._p(parameters, f"Filters.member.{number}.Name"):
+        found[name] = autoscaling._parse_member_list(parameters, f"Filters.member.{number}.Values")
+        number += 1
+    return found
+
+
+def _matches(group: Record, filters: Mapping[str, list[str]]) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
+    held = {"tag-key": set(tags), "tag-value": set(tags.values())}
+    held |= {f"tag:{key}": {value} for key, value in tags.items()}
+    return all(held.get(name, set()) & set(values) for name, values in filters.items())

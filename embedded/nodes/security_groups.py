@@ -1,0 +1,45 @@
+"""Security groups as EC2 has them where ministack is kinder or coarser.
+
+A rule has one source, whatever a request put together, so that what DescribeSecurityGroups tells can be revoked as it
+stands.
+"""
+
+from typing import Any
+
+from ministack.services import ec2
+
+from embedded.service import Record
+
+_SOURCES = {
+    "IpRanges": "CidrIp",
+    "Ipv6Ranges": "CidrIpv6",
+    "PrefixListIds": "PrefixListId",
+    "UserIdGroupPairs": "GroupId",
+}
+
+
+def install() -> None:
+    """Make ministack's security groups as strict as EC2's."""
+    parse = ec2._parse_ip_permissions
+
+    def parsed(parameters: Record, prefix: str) -> list[Record]:
+        return [single for rule in parse(parameters, prefix) for single in _by_source(rule)]
+
+    ec2._parse_ip_permissions = parsed
+    ec2._rules_match = lambda one, other: _identity(one) == _identity(other)
+
+
+def _by_source(rule: Record) -> list[Record]:
+    """A rule for every source of a rule."""
+    empty = {**rule, **{name: [] for name in _SOURCES}}
+    return [{**empty, name: [source]} for name in _SOURCES for source in rule.get(name) or []] or [rule]
+
+
+def _identity(rule: Record) -> tuple[Any, ...]:
+    """What makes two rules the same: protocol, ports, sources; not descriptions, nor whose account a group is in."""
+    sources = frozenset(
+        (name, source.get(key) or source.get("GroupName"))
+        for name, key in _SOURCES.items()
+        for source in rule.get(name) or []
+    )
+    return str(rule["IpProtocol"]), rule.get("FromPort"), rule.get("ToPort"), sources

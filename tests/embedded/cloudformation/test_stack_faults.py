@@ -1,0 +1,200 @@
+"""Stacks that something goes wrong with: creates and deletes that fail, resources that are gone already, throttling."""
+
+import json
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from embedded.aws import REGION
+from embedded.faults.kinds import CreateFails, DeleteFails, Throttled
+
+VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
+SUBNET = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}}
+TWO = {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Bucket"}}
+
+
+@pytest.fixture
+def once(aws):
+    """A client that tries once."""
+
+    def make(service: str):
+        return boto3.client(
+            service,
+            endpoint_url=aws.endpoint,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+
+    return make
+
+
+def test_a_create_that_fails_midway_is_rolled_back_with_its_reason(stacks, client, aws):
+    before = client("s3").list_buckets()["Buckets"]
+    with aws.faults.during(CreateFails(resource_type="AWS::SNS::Topic", reason="no more topics")):
+        assert stacks.create("midway", TWO) == "ROLLBACK_COMPLETE"
+    assert "no more topics" in stacks.reasons("midway")
+    assert client("s3").list_buckets()["Buckets"] == before
+    assert stacks.delete("midway") == "DELETE_COMPLETE"
+    assert stacks.create("midway", TWO) == "CREATE_COMPLETE"
+    stacks.delete("midway")
+
+
+def test_a_resource_added_by_an_update_that_fails_leaves_the_stack_as_it_was(stacks, aws):
+    stacks.create("added", {"Bucket": TWO["Bucket"]})
+    bucket = stacks.physical("added", "Bucket")
+    with aws.faults.during(CreateFails(logical_id="Topic")):
+        assert stacks.update("added", TWO) == "UPDATE_ROLLBACK_COMPLETE"
+    assert stacks.physical("added", "Bucket") == bucket
+    assert stacks.update("added", TWO) == "UPDATE_COMPLETE"
+    stacks.delete("added")
+
+
+def test_a_delete_that_fails_once_goes_on_the_second_time(stacks, client, aws):
+    stacks.create("stuck", TWO)
+    bucket = stacks.physical("stuck", "Bucket")
+    with aws.faults.during(DeleteFails(logical_id="Bucket", reason="in use", times=1)):
+        assert stacks.delete("stuck") == "DELETE_FAILED"
+        assert "in use" in stacks.reasons("stuck")
+        assert bucket in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+        assert stacks.delete("stuck") == "DELETE_COMPLETE"
+    assert bucket not in {entry["Name"] for entry in client("s3").list_buckets()["Buckets"]}
+
+
+def test_what_cannot_be_deleted_can_be_left_behind(stacks, client, aws):
+    stacks.create("retained", TWO)
+    bucket = stacks.physical("retained", "Bucket")
+    with aws.faults.during(DeleteFails(logical_id="Bucket")):
+        assert stacks.delete("retained") == "DELETE_FAILED"
+        assert stacks.delete("retained", RetainResources=["Bucket"]) == "DELETE_COMPLETE"
+    client("s3").delete_bucket(Bucket=bucket)
+
+
+def test_a_rollback_that_cannot_delete_says_so(stacks, aws):
+    with aws.faults.during(CreateFails(logical_id="Topic"), DeleteFails(logical_id="Bucket")):
+        assert stacks.create("halfway", TWO) == "ROLLBACK_FAILED"
+    assert stacks.delete("halfway") == "DELETE_COMPLETE"
+
+
+ALONE = {
+    "AWS::EC2::FlowLog": (
+        {"ResourceId": {"Ref": "Vpc"}, "ResourceType": "VPC", "TrafficType": "REJECT", "LogGroupName": "flows"},
+        lambda client, name: client("ec2").delete_flow_logs(FlowLogIds=[name]),
+    ),
+    "AWS::EC2::EIP": (
+        {"Domain": "vpc"},
+        lambda client, name: client("ec2").release_address(
+            AllocationId=client("ec2").describe_addresses(PublicIps=[name])["Addresses"][0]["AllocationId"]
+        ),
+    ),
+    "AWS::EC2::NatGateway": (
+        {"SubnetId": {"Ref": "Subnet"}, "ConnectivityType": "private"},
+        lambda client, name: client("ec2").delete_nat_gateway(NatGatewayId=name),
+    ),
+    "AWS::EC2::PlacementGroup": (
+        {"Strategy": "cluster"},
+        lambda client, name: client("ec2").delete_placement_group(GroupName=name),
+    ),
+    "AWS::EC2::SecurityGroup": (
+        {"GroupDescription": "tests", "VpcId": {"Ref": "Vpc"}},
+        lambda client, name: client("ec2").delete_security_group(GroupId=name),
+    ),
+    "AWS::EC2::VPCEndpoint": (
+        {"VpcId": {"Ref": "Vpc"}, "ServiceName": "com.amazonaws.us-east-1.s3"},
+        lambda client, name: client("ec2").delete_vpc_endpoints(VpcEndpointIds=[name]),
+    ),
+    "AWS::EC2::LaunchTemplate": (
+        {"LaunchTemplateData": {"InstanceType": "g5.xlarge"}},
+        lambda client, name: client("ec2").delete_launch_template(LaunchTemplateId=name),
+    ),
+    "AWS::EFS::FileSystem": (
+        {"Encrypted": True},
+        lambda client, name: client("efs").delete_file_system(FileSystemId=name),
+    ),
+    "AWS::EMR::SecurityConfiguration": (
+        {"SecurityConfiguration": {"EncryptionConfiguration": {"EnableAtRestEncryption": False}}},
+        lambda client, name: client("emr").delete_security_configuration(Name=name),
+    ),
+    "AWS::SSM::Document": (
+        {"DocumentType": "Session", "Content": {"schemaVersion": "1.0", "sessionType": "Standard_Stream"}},
+        lambda client, name: client("ssm").delete_document(Name=name),
+    ),
+    "AWS::SNS::Topic": ({}, lambda client, name: client("sns").delete_topic(TopicArn=name)),
+    "AWS::S3::Bucket": ({}, lambda client, name: client("s3").delete_bucket(Bucket=name)),
+    "AWS::SSM::Parameter": (
+        {"Type": "String", "Value": "text"},
+        lambda client, name: client("ssm").delete_parameter(Name=name),
+    ),
+    "AWS::Logs::LogGroup": ({}, lambda client, name: client("logs").delete_log_group(logGroupName=name)),
+    "AWS::Events::Rule": (
+        {"ScheduleExpression": "rate(5 minutes)"},
+        lambda client, name: client("events").delete_rule(Name=name),
+    ),
+    "AWS::IAM::Role": (
+        {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
+        lambda client, name: client("iam").delete_role(RoleName=name),
+    ),
+    "AWS::Budgets::Budget": (
+        {"Budget": {"BudgetType": "COST", "TimeUnit": "MONTHLY", "BudgetLimit": {"Amount": 20, "Unit": "USD"}}},
+        lambda client, name: client("budgets").delete_budget(AccountId="000000000000", BudgetName=name),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_what_somebody_deleted_by_hand_does_not_keep_its_stack(kind, stacks, client):
+    properties, by_hand = ALONE[kind]
+    name = "gone-" + kind.replace("::", "-")
+    resources = {"Vpc": VPC, "Subnet": SUBNET, "It": {"Type": kind, "Properties": properties}}
+    assert stacks.create(name, resources) == "CREATE_COMPLETE", stacks.reasons(name)
+    by_hand(client, stacks.physical(name, "It"))
+    assert stacks.delete(name) == "DELETE_COMPLETE", stacks.reasons(name)
+
+
+CALLS = {
+    "cloudformation": ("list_stacks", {}, "Throttling"),
+    "autoscaling": ("describe_auto_scaling_groups", {}, "Throttling"),
+    "ec2": ("describe_vpcs", {}, "RequestLimitExceeded"),
+    "s3": ("list_buckets", {}, "SlowDown"),
+    "emr": ("list_clusters", {}, "ThrottlingException"),
+    "ssm": ("describe_parameters", {}, "ThrottlingException"),
+    "efs": ("describe_file_systems", {}, "ThrottlingException"),
+    "lambda": ("list_functions", {}, "TooManyRequestsException"),
+}
+SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem"}
+
+
+@pytest.mark.parametrize("service", CALLS)
+def test_a_throttled_call_is_refused_in_its_services_words_and_goes_through_when_repeated(service, aws, once, client):
+    operation, arguments, code = CALLS[service]
+    with aws.faults.during(Throttled(service=SIGNED.get(service, service), times=2)):
+        with pytest.raises(ClientError) as refused:
+            getattr(once(service), operation)(**arguments)
+        assert refused.value.response["Error"]["Code"] == code
+        getattr(client(service), operation)(**arguments)
+
+
+def test_only_the_named_operation_is_throttled(aws, once):
+    with aws.faults.during(Throttled(service="cloudformation", operation="DescribeStacks")):
+        once("cloudformation").list_stacks()
+        with pytest.raises(ClientError, match="Rate exceeded"):
+            once("cloudformation").describe_stacks()
+
+
+def test_the_emulators_own_calls_are_not_throttled(stacks, aws):
+    address = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
+    with aws.faults.during(Throttled(service="ec2")):
+        assert stacks.create("own", {"Address": address}) == "CREATE_COMPLETE"
+    stacks.delete("own")
+
+
+def test_faults_end_when_they_are_lifted(aws, once):
+    name = aws.faults.add(Throttled(service="s3"))
+    with pytest.raises(ClientError):
+        once("s3").list_buckets()
+    aws.faults.lift(name)
+    once("s3").list_buckets()
+    assert json.loads((aws.folder / "faults.json").read_text()) == []

@@ -1,0 +1,329 @@
+"""Clusters that boot, run steps and end, by EMR's own interface."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.faults.kinds import NoCapacity
+
+LOGS = "emr-logs"
+
+
+class Cluster:
+    """A cluster of one primary node, with what tests ask of it."""
+
+    def __init__(self, client, eventually, **more: Any) -> None:
+        self.emr, self.s3, self._eventually = client("emr"), client("s3"), eventually
+        instances = {
+            "KeepJobFlowAliveWhenNoSteps": more.pop("keep", True),
+            "TerminationProtected": more.pop("protected", False),
+            "InstanceGroups": more.pop(
+                "groups", [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}]
+            ),
+        }
+        self.s3.create_bucket(Bucket=LOGS)
+        self.id = self.emr.run_job_flow(
+            Name="tests",
+            ReleaseLabel="emr-7.13.0",
+            LogUri=f"s3://{LOGS}/logs/",
+            JobFlowRole="nodes",
+            ServiceRole="service",
+            Instances=instances,
+            **more,
+        )["JobFlowId"]
+
+    def step(self, *arguments: str, on_failure: str = "CONTINUE", jar: str = "command-runner.jar") -> str:
+        step = {
+            "Name": arguments[0],
+            "ActionOnFailure": on_failure,
+            "HadoopJarStep": {"Jar": jar, "Args": list(arguments)},
+        }
+        return str(self.emr.add_job_flow_steps(JobFlowId=self.id, Steps=[step])["StepIds"][0])
+
+    def shell(self, script: str, **more: Any) -> str:
+        return self.step("bash", "-c", script, **more)
+
+    def status(self, step: str) -> dict[str, Any]:
+        return dict(self.emr.describe_step(ClusterId=self.id, StepId=step)["Step"]["Status"])
+
+    def settled(self, step: str) -> dict[str, Any]:
+        ends = ("COMPLETED", "FAILED", "CANCELLED")
+        return dict(self._eventually(lambda: (s := self.status(step))["State"] in ends and s))
+
+    def state(self) -> str:
+        return str(self.cluster()["Status"]["State"])
+
+    def cluster(self) -> dict[str, Any]:
+        return dict(self.emr.describe_cluster(ClusterId=self.id)["Cluster"])
+
+    def until(self, *states: str) -> dict[str, Any]:
+        self._eventually(lambda: self.state() in states)
+        return self.cluster()
+
+    def log(self, place: str) -> str:
+        body = self.s3.get_object(Bucket=LOGS, Key=f"logs/{self.id}/{place}.gz")["Body"].read()
+        return gzip.decompress(body).decode()
+
+
+@pytest.fixture
+def make(client, eventually):
+    made: list[Cluster] = []
+
+    def cluster(**more: Any) -> Cluster:
+        made.append(Cluster(client, eventually, **more))
+        return made[-1]
+
+    yield cluster
+    for cluster_made in made:
+        cluster_made.emr.set_termination_protection(JobFlowIds=[cluster_made.id], TerminationProtected=False)
+        cluster_made.emr.terminate_job_flows(JobFlowIds=[cluster_made.id])
+
+
+def test_a_step_really_runs_and_its_output_is_in_the_log_bucket(make):
+    cluster = make()
+    step = cluster.shell("echo to stdout; echo to stderr >&2; test -d $NODE_ROOT")
+    assert cluster.settled(step)["State"] == "COMPLETED"
+    assert cluster.log(f"steps/{step}/stdout") == "to stdout\n"
+    assert cluster.log(f"steps/{step}/stderr") == "to stderr\n"
+    assert "exit code 0" in cluster.log(f"steps/{step}/controller")
+
+
+def test_steps_run_one_after_another_in_their_order(make):
+    cluster = make()
+    steps = [cluster.shell(f"echo {number} >> $NODE_ROOT/order; cat $NODE_ROOT/order") for number in range(4)]
+    assert [cluster.settled(step)["State"] for step in steps] == ["COMPLETED"] * 4
+    assert cluster.log(f"steps/{steps[-1]}/stdout").split() == ["0", "1", "2", "3"]
+
+
+def test_a_failed_step_tells_why_and_where_its_log_is(make):
+    cluster = make()
+    status = cluster.settled(step := cluster.shell("echo no such bucket >&2; exit 7"))
+    assert status["State"] == "FAILED"
+    assert "exit code 7" in status["FailureDetails"]["Message"]
+    assert status["FailureDetails"]["LogFile"] == f"s3://{LOGS}/logs/{cluster.id}/steps/{step}/stderr.gz"
+    assert cluster.log(f"steps/{step}/stderr") == "no such bucket\n"
+    assert cluster.until("WAITING")
+
+
+def test_a_step_whose_command_is_not_there_fails(make):
+    cluster = make()
+    step = cluster.step("no-such-command")
+    assert cluster.settled(step)["State"] == "FAILED"
+    assert "no-such-command: command not found" in cluster.log(f"steps/{step}/stderr")
+
+
+def test_a_jar_that_nobody_plays_fails(make):
+    cluster = make()
+    status = cluster.settled(cluster.step("main", jar="s3://jars/own.jar"))
+    assert "plays command-runner.jar" in status["FailureDetails"]["Message"]
+
+
+def test_after_a_failure_later_steps_go_on_or_are_cancelled_as_it_says(make):
+    cluster = make()
+    first = cluster.shell("sleep 0.3; exit 1", on_failure="CONTINUE")
+    second = cluster.shell("sleep 0.3; exit 1", on_failure="CANCEL_AND_WAIT")
+    third = cluster.shell("true")
+    assert [cluster.settled(step)["State"] for step in (first, second, third)] == ["FAILED", "FAILED", "CANCELLED"]
+    assert cluster.settled(cluster.shell("true"))["State"] == "COMPLETED"
+
+
+def test_a_failure_can_end_the_cluster(make):
+    cluster = make()
+    cluster.shell("sleep 0.3; exit 1", on_failure="TERMINATE_CLUSTER")
+    later = cluster.shell("true")
+    status = cluster.until("TERMINATED_WITH_ERRORS")["Status"]
+    assert status["StateChangeReason"]["Code"] == "STEP_FAILURE"
+    assert cluster.settled(later)["State"] == "CANCELLED"
+
+
+def test_a_waiting_step_is_cancelled(make):
+    cluster = make()
+    running = cluster.shell("sleep 1000")
+    waiting = cluster.shell("true")
+    answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[waiting])["CancelStepsInfoList"]
+    assert [entry["Status"] for entry in answer] == ["SUBMITTED"]
+    assert cluster.status(waiting)["State"] == "CANCELLED"
+    assert cluster.status(running)["State"] in ("PENDING", "RUNNING")
+
+
+def test_a_running_step_is_asked_to_stop(make, eventually):
+    cluster = make()
+    step = cluster.shell("trap 'echo stopped; exit 0' TERM; echo begun; sleep 1000 & wait")
+    eventually(lambda: cluster.status(step)["State"] == "RUNNING")
+    cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[step])
+    assert cluster.settled(step)["State"] == "CANCELLED"
+    assert cluster.state() in ("WAITING", "RUNNING")
+
+
+def test_a_finished_step_cannot_be_cancelled(make):
+    cluster = make()
+    cluster.settled(step := cluster.shell("true"))
+    answer = cluster.emr.cancel_steps(ClusterId=cluster.id, StepIds=[step])["CancelStepsInfoList"][0]
+    assert answer["Status"] == "FAILED"
+
+
+def test_bootstrap_actions_run_before_steps_and_leave_commands_on_the_path(make, upload):
+    script = upload("emr-scripts", "install.sh", 'printf "#!/bin/sh\\necho $1" > $NODE_ROOT/usr/local/bin/greet\n'
+                    "chmod +x $NODE_ROOT/usr/local/bin/greet; python3.11 -c 'print(1)'; aws --version")  # fmt: skip
+    action = {"Name": "install", "ScriptBootstrapAction": {"Path": script, "Args": ["hello"]}}
+    cluster = make(BootstrapActions=[action])
+    cluster.settled(step := cluster.step("greet"))
+    assert cluster.log(f"steps/{step}/stdout") == "hello\n"
+    listed = cluster.emr.list_bootstrap_actions(ClusterId=cluster.id)["BootstrapActions"]
+    assert listed == [{"Name": "install", "ScriptPath": script, "Args": ["hello"]}]
+
+
+def test_a_failing_bootstrap_action_ends_the_cluster_with_the_reason(make, upload):
+    script = upload("emr-scripts", "fails.sh", "echo no disk >&2; exit 3")
+    cluster = make(BootstrapActions=[{"Name": "fails", "ScriptBootstrapAction": {"Path": script}}])
+    status = cluster.until("TERMINATED_WITH_ERRORS")["Status"]
+    assert status["StateChangeReason"]["Code"] == "BOOTSTRAP_FAILURE"
+    assert "bootstrap action 1" in status["StateChangeReason"]["Message"]
+    assert cluster.log(f"node/{cluster.id}/bootstrap-actions/1/stderr") == "no disk\n"
+
+
+def test_a_bootstrap_action_that_is_not_there_ends_the_cluster(make):
+    path = "s3://emr-scripts/missing.sh"
+    cluster = make(BootstrapActions=[{"Name": "none", "ScriptBootstrapAction": {"Path": path}}])
+    assert path in cluster.until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]["Message"]
+
+
+def test_terminating_kills_what_runs(make, aws, eventually):
+    cluster = make()
+    step = cluster.shell("setsid sleep 1000 & echo $! > $NODE_ROOT/sleeper; wait")
+    sleeper = aws.folder / "clusters" / cluster.id / "sleeper"
+    process = Path("/proc") / eventually(lambda: sleeper.exists() and sleeper.read_text().strip())
+    cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
+    status = cluster.until("TERMINATED")["Status"]
+    assert status["StateChangeReason"]["Code"] == "USER_REQUEST"
+    assert cluster.settled(step)["State"] == "CANCELLED"
+    eventually(lambda: not process.exists())
+    with pytest.raises(ClientError, match="terminated"):
+        cluster.shell("true")
+
+
+def test_a_protected_cluster_is_not_terminated(make):
+    cluster = make(protected=True)
+    with pytest.raises(ClientError, match="termination protected"):
+        cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
+
+
+def test_an_idle_time_that_aws_does_not_take_is_refused(make):
+    with pytest.raises(ClientError, match="IdleTimeout 30 is not between"):
+        make(AutoTerminationPolicy={"IdleTimeout": 30})
+
+
+def test_a_cluster_whose_log_bucket_is_missing_still_runs_steps(client, make):
+    cluster = make(AutoTerminationPolicy={"IdleTimeout": 60})
+    other = cluster.emr.run_job_flow(
+        Name="lost",
+        ReleaseLabel="emr-7.13.0",
+        LogUri="s3://no-such-bucket/",
+        Instances={"KeepJobFlowAliveWhenNoSteps": False, "MasterInstanceType": "m5.xlarge", "InstanceCount": 1},
+        Steps=[{"Name": "only", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}],
+    )["JobFlowId"]
+    cluster.id = other
+    assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
+
+
+def test_a_cluster_that_is_not_kept_ends_after_its_steps(make):
+    arguments = {"Jar": "command-runner.jar", "Args": ["true"]}
+    cluster = make(keep=False, Steps=[{"Name": "only", "ActionOnFailure": "CONTINUE", "HadoopJarStep": arguments}])
+    assert cluster.until("TERMINATED")["Status"]["StateChangeReason"]["Code"] == "ALL_STEPS_COMPLETED"
+    states = [step["Status"]["State"] for step in cluster.emr.list_steps(ClusterId=cluster.id)["Steps"]]
+    assert states == ["COMPLETED"]
+
+
+def test_a_step_reaches_the_emulator_by_boto3_and_the_command_line(make, upload):
+    upload("emr-data", "here", "text")
+    cluster = make()
+    step = cluster.shell("aws s3 ls s3://emr-data/; python3.11 -c 'import boto3; print(boto3.client(\"s3\"))'")
+    assert cluster.settled(step)["State"] == "COMPLETED"
+    assert "here" in cluster.log(f"steps/{step}/stdout")
+
+
+def test_hadoop_streaming_runs_on_objects(make, upload, client):
+    upload("emr-data", "input/one.txt", "b a b\n")
+    upload("emr-data", "input/two.gz", gzip.compress(b"a b\n"))
+    cluster = make()
+    step = cluster.step(
+        *["hadoop-streaming", "-D", "mapreduce.job.reduces=2", "-mapper", "sed -e 's/ /\\n/g'", "-reducer", "uniq -c"],
+        *["-input", "s3://emr-data/input/", "-output", "s3://emr-data/counts"],
+    )
+    assert cluster.settled(step)["State"] == "COMPLETED", cluster.log(f"steps/{step}/stderr")
+    s3 = client("s3")
+    keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket="emr-data", Prefix="counts/")["Contents"]]
+    assert keys == ["counts/_SUCCESS", "counts/part-00000", "counts/part-00001"]
+    text = b"".join(s3.get_object(Bucket="emr-data", Key=key)["Body"].read() for key in keys[1:])
+    assert sorted(line.split() for line in text.decode().splitlines()) == [["2", "a"], ["3", "b"]]
+
+
+def test_a_failing_streaming_job_leaves_no_output_and_its_tasks_words(make, upload, client):
+    upload("emr-data", "input/one.txt", "b a b\n")
+    cluster = make()
+    step = cluster.step(
+        *["hadoop-streaming", "-D", "mapreduce.job.maps=1"],
+        *["-mapper", "bash -c 'echo bad line >&2; exit 4'", "-reducer", "cat"],
+        *["-input", "s3://emr-data/input/one.txt", "-output", "s3://emr-data/nothing"],
+    )
+    assert cluster.settled(step)["State"] == "FAILED"
+    said = cluster.log(f"steps/{step}/stderr")
+    assert "subprocess failed with code 4" in said
+    assert "bad line" not in said
+    assert said.splitlines()[-1] == "Streaming Command Failed!"
+    kept = client("s3").list_objects_v2(Bucket=LOGS, Prefix=f"logs/{cluster.id}/containers/")["Contents"]
+    logs = [entry["Key"].removeprefix(f"logs/{cluster.id}/") for entry in kept if "_m_000000_" in entry["Key"]]
+    assert [cluster.log(key.removesuffix(".gz")) for key in logs] == ["bad line\n"] * 4
+    assert client("s3").list_objects_v2(Bucket="emr-data", Prefix="nothing/")["KeyCount"] == 0
+
+
+def test_a_cluster_that_ec2_has_no_nodes_for_ends_with_the_reason(make, aws):
+    with aws.faults.during(NoCapacity(instance_type="m5.xlarge", market="on-demand")):
+        reason = make().until("TERMINATED_WITH_ERRORS")["Status"]["StateChangeReason"]
+    assert (reason["Code"], reason["Message"]) == ("VALIDATION_ERROR", "EC2 is out of capacity for m5.xlarge.")
+
+
+def test_a_task_group_without_spot_capacity_does_without(make, aws):
+    groups = [
+        {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "TASK", "InstanceType": "m5.xlarge", "InstanceCount": 2, "Market": "SPOT"},
+    ]
+    with aws.faults.during(NoCapacity(market="spot")):
+        cluster = make(groups=groups)
+        cluster.until("WAITING")
+    listed = cluster.emr.list_instance_groups(ClusterId=cluster.id)["InstanceGroups"]
+    assert [group["RunningInstanceCount"] for group in listed] == [1, 1, 0]
+    assert len(cluster.emr.list_instances(ClusterId=cluster.id)["Instances"]) == 2
+
+
+def test_nodes_of_a_cluster_take_commands_while_it_is_up(make, client, eventually):
+    groups = [
+        {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+        {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 2},
+    ]
+    cluster = make(groups=groups)
+    cluster.until("WAITING")
+    instances = cluster.emr.list_instances(ClusterId=cluster.id)["Instances"]
+    nodes = [each["Ec2InstanceId"] for each in instances]
+    assert len(set(nodes)) == 3
+    ssm = client("ssm")
+
+    def send(node):
+        parameters = {"commands": ["echo $USER"]}
+        return ssm.send_command(InstanceIds=[node], DocumentName="AWS-RunShellScript", Parameters=parameters)
+
+    sent = send(nodes[0])["Command"]["CommandId"]
+
+    def said():
+        found = ssm.get_command_invocation(CommandId=sent, InstanceId=nodes[0])
+        return found["Status"] == "Success" and found["StandardOutputContent"]
+
+    assert eventually(said) == "hadoop\n"
+    cluster.emr.terminate_job_flows(JobFlowIds=[cluster.id])
+    cluster.until("TERMINATED")
+    with pytest.raises(ClientError, match="not in a valid state"):
+        send(nodes[0])

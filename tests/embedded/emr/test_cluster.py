@@ -1,0 +1,78 @@
+"""A cluster by itself, without an emulator around it."""
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from embedded.emr.cluster import Cluster
+from embedded.nodes.machine import Machine
+
+
+@pytest.fixture
+def make(tmp_path):
+    def cluster(**more: Any) -> Cluster:
+        record: dict[str, Any] = {
+            "Id": "j-1",
+            "Status": {"State": "WAITING", "Timeline": {}},
+            "Ec2InstanceAttributes": {"EmrManagedMasterSecurityGroup": "", "EmrManagedSlaveSecurityGroup": ""},
+            "BootstrapActions": [],
+            "InstanceGroups": [],
+            "LogUri": "",
+            "AutoTerminate": False,
+        }
+        environment = {"PATH": os.environ["PATH"], "NODE_ROOT": str(tmp_path)}
+        machine = Machine(root=tmp_path, environment=environment)
+        return Cluster(record=record, steps=[], machine=machine, unruly=lambda: None, **more)
+
+    return cluster
+
+
+def test_an_idle_cluster_ends_itself(make):
+    cluster = make(idle_seconds=0)
+    cluster.start()
+    cluster.wait_until_terminated()
+    assert cluster.state == "TERMINATED"
+    assert "auto-termination" in cluster.record["Status"]["StateChangeReason"]["Message"]
+
+
+def test_a_cluster_without_a_log_address_runs_steps(make):
+    cluster = make(idle_seconds=None)
+    good, bad = (
+        {
+            "Id": f"s-{command}",
+            "Config": {"Jar": "command-runner.jar", "Args": [command]},
+            "ActionOnFailure": "TERMINATE_CLUSTER",
+            "Status": {"State": "PENDING", "Timeline": {}},
+        }
+        for command in ("true", "false")
+    )
+    assert cluster.add([good, bad]) == ["s-true", "s-false"]
+    cluster.start()
+    cluster.wait_until_terminated()
+    assert [step["Status"]["State"] for step in (good, bad)] == ["COMPLETED", "FAILED"]
+    assert cluster.record["Status"]["StateChangeReason"]["Code"] == "STEP_FAILURE"
+
+
+@pytest.mark.parametrize(("touched", "seconds", "end"), [(False, 1000, "CANCELLED"), (True, 2, "COMPLETED")])
+def test_a_plain_process_keeps_a_cluster_up_only_while_somebody_touches_emrs_file(
+    touched, seconds, end, make, tmp_path
+):
+    if touched:
+        busy = tmp_path / "emr" / "metricscollector" / "isbusy"
+        busy.parent.mkdir(parents=True)
+        busy.touch()
+        os.utime(busy, (time.time() + 3600,) * 2)
+    step: dict[str, Any] = {
+        "Id": "s-1",
+        "Config": {"Jar": "command-runner.jar", "Args": ["sleep", str(seconds)]},
+        "ActionOnFailure": "CONTINUE",
+        "Status": {"State": "PENDING", "Timeline": {}},
+    }
+    cluster = make(idle_seconds=1)
+    cluster.add([step])
+    cluster.start()
+    cluster.wait_until_terminated()
+    assert step["Status"]["State"] == end
+    assert "auto-termination" in cluster.record["Status"]["StateChangeReason"]["Message"]

@@ -1,0 +1,64 @@
+"""Faults as they are written down and as the server finds them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedded.faults.file import FaultFile, Faults
+from embedded.faults.kinds import DeleteFails, NoCapacity, Quota, Throttled
+
+
+@pytest.fixture
+def both(tmp_path):
+    return FaultFile(tmp_path), Faults(tmp_path)
+
+
+def test_without_a_file_there_are_none(both):
+    assert both[1].find(NoCapacity) is None
+    assert not both[1].expects(NoCapacity)
+
+
+def test_a_fault_is_there_until_it_is_lifted(both):
+    file, faults = both
+    name = file.add(NoCapacity(zone="us-east-1a"))
+    assert faults.find(NoCapacity, zone="us-east-1a", instance_type="g5.xlarge", market="spot")
+    assert faults.find(NoCapacity, zone="us-east-1b", instance_type="g5.xlarge", market="spot") is None
+    file.lift(name)
+    file.lift(name)
+    assert not faults.expects(NoCapacity)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [("*", "g5.xlarge", True), ("g5.*", "g5.xlarge", True), ("g5.*", "g5g.xlarge", False), ("G5.*", "g5.large", False)],
+)
+def test_patterns_stand_for_names(pattern, name, matches, both):
+    both[0].add(NoCapacity(instance_type=pattern))
+    assert (both[1].find(NoCapacity, instance_type=name) is not None) == matches
+
+
+@given(times=st.integers(0, 5), asked=st.integers(0, 8))
+def test_a_fault_happens_as_often_as_it_may(times, asked, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    FaultFile(folder).add(Throttled(service="ec2", times=times))
+    faults = Faults(folder)
+    struck = [faults.strike(Throttled, service="ec2", operation="DescribeVpcs") is not None for _ in range(asked)]
+    assert struck == [number < times for number in range(asked)]
+    assert faults.expects(Throttled) == (asked < times)
+
+
+def test_each_of_several_faults_has_its_own_count(both):
+    file, faults = both
+    file.add(DeleteFails(logical_id="A", times=1))
+    file.add(DeleteFails(logical_id="A", times=1))
+    struck = [faults.strike(DeleteFails, resource_type="AWS::S3::Bucket", logical_id="A") for _ in range(3)]
+    assert [fault is not None for fault in struck] == [True, True, False]
+
+
+def test_a_fault_within_a_block_ends_with_it(both):
+    file, faults = both
+    file.add(Quota(code="L-1", value=1))
+    with file.during(Quota(code="L-2", value=2), NoCapacity()):
+        assert faults.find(Quota, code="L-2") == Quota(code="L-2", value=2)
+    assert faults.find(Quota, code="L-2") is None
+    assert faults.find(Quota, code="L-1") == Quota(code="L-1", value=1)

@@ -1,0 +1,100 @@
+import bz2
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedded.errors import EmulatorError
+from embedded.hadoop.inputs import FileSplit, input_files, lines, splits
+from embedded.hadoop.paths import Entry, Files
+
+FILES = Files()
+
+
+def read(path: Path, maps: int, *, only_newline: bool = False) -> list[bytes]:
+    """What each split of a file gives."""
+    entries = input_files(FILES, f"file://{path}")
+    cut = splits(entries, {"mapreduce.job.maps": str(maps)})
+    return [b"".join(lines(FILES, split, only_newline=only_newline)) for split in cut]
+
+
+@given(st.lists(st.text("ab", max_size=9), max_size=40), st.integers(1, 12))
+def test_every_line_is_in_exactly_one_split(tmp_path_factory, texts, maps):
+    path = tmp_path_factory.mktemp("split") / "input"
+    content = "".join(f"{text}\n" for text in texts).encode()
+    path.write_bytes(content)
+    assert b"".join(read(path, maps)) == content
+
+
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_splits_cover_a_file_without_overlap(size, maps):
+    entry = Entry(path="s3://bucket/key", size=size, folder=False)
+    cut = splits([entry], {"mapreduce.job.maps": str(maps)})
+    assert [split.start for split in cut] == [sum(s.length for s in cut[:i]) for i in range(len(cut))]
+    assert sum(split.length for split in cut) == size
+
+
+def test_a_last_line_without_its_newline_gets_one(tmp_path):
+    (tmp_path / "input").write_bytes(b"one\ntwo")
+    assert read(tmp_path / "input", 1) == [b"one\ntwo\n"]
+
+
+@pytest.mark.parametrize(("name", "compress"), [("a.gz", gzip.compress), ("a.bz2", bz2.compress)])
+def test_a_compressed_file_is_one_split(tmp_path, name, compress):
+    (tmp_path / name).write_bytes(compress(b"line\n" * 1000))
+    assert read(tmp_path / name, 8) == [b"line\n" * 1000]
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    (tmp_path / "input").write_bytes(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
+    assert read(tmp_path / "input", 1) == [b"one\n\xef\xbb\xbftwo\n"]
+
+
+@given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"bc"]), max_size=30), st.integers(1, 4))
+def test_a_carriage_return_ends_a_line_as_a_newline_does(tmp_path_factory, pieces, maps):
+    path = tmp_path_factory.mktemp("returns") / "input"
+    content = b"".join(pieces)
+    path.write_bytes(content)
+    plain = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    assert b"".join(read(path, maps)).splitlines() == plain.splitlines()
+
+
+def test_with_newline_as_delimiter_a_carriage_return_is_kept(tmp_path):
+    (tmp_path / "input").write_bytes(b"a\rb\r\nc\n")
+    assert read(tmp_path / "input", 1, only_newline=True) == [b"a\rb\r\nc\n"]
+
+
+def test_hidden_files_of_a_folder_are_no_input(tmp_path):
+    for name in ("_SUCCESS", ".part", "part-00000", "part-00001"):
+        (tmp_path / name).write_bytes(b"x\n")
+    found = input_files(FILES, f"file://{tmp_path}")
+    assert [entry.name for entry in found] == ["part-00000", "part-00001"]
+
+
+def test_a_glob_chooses_files(tmp_path):
+    for name in ("a.json", "b.json", "c.txt"):
+        (tmp_path / name).write_bytes(b"x\n")
+    assert [entry.name for entry in input_files(FILES, f"file://{tmp_path}/*.json")] == ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("file://{}/missing", "Input path does not exist: file://.*/missing"),
+        ("file://{}/*.gz", "matches 0 files"),
+        ("file://{}/above", "Not a file: .*/above/below"),
+        ("/data/reviews", "no HDFS; name it by s3:// or file://"),
+        ("hdfs:///data", "no HDFS"),
+    ],
+)
+def test_what_is_no_input_is_named(tmp_path, path, reason):
+    (tmp_path / "above" / "below").mkdir(parents=True)
+    with pytest.raises(EmulatorError, match=reason):
+        input_files(FILES, path.format(tmp_path))
+
+
+def test_a_file_is_cut_no_coarser_than_a_block():
+    cut = splits([Entry(path="s3://b/k", size=100 << 20, folder=False)], {"mapreduce.job.maps": "1"})
+    assert cut[0] == FileSplit(path="s3://b/k", start=0, length=32 << 20)

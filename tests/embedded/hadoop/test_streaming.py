@@ -1,0 +1,318 @@
+"""The whole of `hadoop-streaming`, on files of this machine."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from embedded.errors import EmulatorError
+from embedded.faults.kinds import Unruly
+from embedded.hadoop.options import parse
+from embedded.hadoop.streaming import unruly_environment
+
+PACKAGES = Path(__file__).resolve().parents[3]
+
+MAPPER = """
+import sys
+for line in sys.stdin:
+    for word in line.split():
+        print(word, 1, sep="\\t")
+"""
+REDUCER = """
+import sys
+from itertools import groupby
+for word, group in groupby((line.rstrip("\\n").split("\\t") for line in sys.stdin), key=lambda pair: pair[0]):
+    print(word, sum(int(count) for _, count in group), sep="\\t")
+"""
+FLAKY = """
+import os, sys
+from pathlib import Path
+print("attempt", os.environ["mapreduce_task_attempt_id"], file=sys.stderr)
+sys.stdin.read()
+print("out\\tof every attempt")
+if os.environ["mapreduce_task_attempt_id"].endswith(("_0", "_1")):
+    sys.exit(1)
+"""
+TELLS = """
+import os, sys
+sys.stdin.read()
+names = ["mapreduce_map_input_file", "mapreduce_map_input_start", "mapreduce_map_input_length",
+         "mapreduce_task_id", "mapreduce_task_attempt_id", "mapreduce_task_ismap", "mapreduce_task_partition",
+         "mapreduce_job_id", "my_own_property"]
+print("\\n".join(name + "\\t" + os.environ[name] for name in names))
+"""
+
+
+STAMPS = """
+import os, sys, time
+from pathlib import Path
+sys.stdin.read()
+attempt = Path(os.environ["TRACE"]) / os.environ["mapreduce_task_attempt_id"].partition("_m_")[2]
+attempt.write_text("began")
+time.sleep(0.7)
+attempt.write_text("ended")
+print("done")
+"""
+
+
+class Hadoop:
+    """Runs `hadoop-streaming` on a node."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.unruly = Unruly()
+        self.output = root / "output"
+        for name, code in {"mapper.py": MAPPER, "reducer.py": REDUCER, "flaky.py": FLAKY, "tells.py": TELLS}.items():
+            (root / name).write_text(code)
+        (root / "stamps.py").write_text(STAMPS)
+        (root / "trace").mkdir()
+
+    def run(self, *arguments: str, **properties: str) -> "subprocess.CompletedProcess[str]":
+        settings = [part for name, value in properties.items() for part in ("-D", f"{name.replace('_', '.')}={value}")]
+        return subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "embedded.hadoop.streaming",
+                *settings,
+                *arguments,
+                "-output",
+                f"file://{self.output}",
+            ],
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(PACKAGES),
+                "NODE_ROOT": str(self.root),
+                "TRACE": str(self.root / "trace"),
+                **unruly_environment(self.unruly),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def program(self, name: str) -> str:
+        return f"{sys.executable} {name}"
+
+    def count_words(self, source: Path, **properties: str) -> dict[str, int]:
+        done = self.run(
+            *["-files", f"{self.root}/mapper.py,{self.root}/reducer.py#sum.py"],
+            *["-mapper", self.program("mapper.py"), "-reducer", self.program("sum.py"), "-input", f"file://{source}"],
+            **properties,
+        )
+        assert done.returncode == 0, done.stderr
+        return {key: int(value) for key, value in self.records()}
+
+    def records(self) -> list[list[str]]:
+        """The records of all parts, in the order of the parts."""
+        parts = sorted(self.output.glob("part-*"))
+        return [line.split("\t") for part in parts for line in part.read_text().splitlines()]
+
+
+@pytest.fixture
+def hadoop(tmp_path):
+    return Hadoop(tmp_path.resolve())
+
+
+@pytest.fixture
+def words():
+    chosen = random.Random(7)
+    return [chosen.choice(["shoal", "fish", "swim", "pace", "été", "a'b"]) for _ in range(5000)]
+
+
+def lines_of(words: list[str]) -> bytes:
+    return "".join(" ".join(words[i : i + 9]) + "\n" for i in range(0, len(words), 9)).encode()
+
+
+@pytest.mark.parametrize(("maps", "reduces"), [("1", "1"), ("7", "3"), ("2", "8")])
+def test_words_are_counted_whatever_the_splits_and_reducers(hadoop, words, maps, reduces):
+    (hadoop.root / "input.txt").write_bytes(lines_of(words))
+    counts = hadoop.count_words(hadoop.root / "input.txt", mapreduce_job_maps=maps, mapreduce_job_reduces=reduces)
+    assert counts == Counter(words)
+    assert len(list(hadoop.output.glob("part-*"))) == int(reduces)
+    assert (hadoop.output / "_SUCCESS").exists()
+
+
+def test_words_are_counted_in_a_folder_of_plain_and_compressed_files(hadoop, words):
+    source = hadoop.root / "input"
+    source.mkdir()
+    (source / "one.txt").write_bytes(lines_of(words[:2000]))
+    (source / "two.gz").write_bytes(gzip.compress(lines_of(words[2000:])))
+    assert hadoop.count_words(source, mapreduce_job_reduces="2") == Counter(words)
+
+
+def test_the_keys_of_a_part_ascend(hadoop, words):
+    (hadoop.root / "input.txt").write_bytes(lines_of(words))
+    hadoop.count_words(hadoop.root / "input.txt", mapreduce_job_maps="5")
+    keys = [key.encode() for key, _ in hadoop.records()]
+    assert keys == sorted(keys)
+
+
+def test_without_reducers_each_mappers_output_is_a_part(hadoop):
+    (hadoop.root / "input.txt").write_text("b a\n" * 50)
+    done = hadoop.run("-mapper", "cat", "-input", f"file://{hadoop.root}/input.txt", mapreduce_job_reduces="0")
+    assert done.returncode == 0
+    assert hadoop.records() == [["b a", ""]] * 50
+    assert len(list(hadoop.output.glob("part-*"))) == 2
+
+
+def test_a_failing_task_is_tried_again_and_only_its_last_output_counts(hadoop):
+    (hadoop.root / "input.txt").write_text("x\n")
+    done = hadoop.run(
+        *["-files", f"{hadoop.root}/flaky.py", "-mapper", hadoop.program("flaky.py"), "-reducer", "cat"],
+        *["-input", f"file://{hadoop.root}/input.txt"],
+        mapreduce_job_maps="1",
+    )
+    assert done.returncode == 0
+    assert done.stderr.count("Status : FAILED") == 2
+    assert hadoop.records() == [["out", "of every attempt"]]
+    logs = sorted(hadoop.root.glob("var/log/hadoop-yarn/containers/*/*/stderr"))
+    assert ["attempt" in log.read_text() for log in logs[:3]] == [True] * 3
+
+
+def test_a_job_whose_task_fails_too_often_leaves_no_output(hadoop):
+    (hadoop.root / "input.txt").write_text("x\n")
+    done = hadoop.run(
+        *["-files", f"{hadoop.root}/flaky.py", "-mapper", hadoop.program("flaky.py"), "-reducer", "cat"],
+        *["-input", f"file://{hadoop.root}/input.txt"],
+        mapreduce_job_maps="1",
+        mapreduce_map_maxattempts="2",
+    )
+    assert done.returncode == 1
+    assert "m_000000 failed 2 times" in done.stderr
+    assert not hadoop.output.exists()
+
+
+def stamped(hadoop: Hadoop, **properties: str) -> "subprocess.CompletedProcess[str]":
+    """A job of one map task, of which `trace` shows the attempts."""
+    (hadoop.root / "input.txt").write_text("x\n")
+    return hadoop.run(
+        *["-files", f"{hadoop.root}/stamps.py", "-mapper", hadoop.program("stamps.py")],
+        *["-input", f"file://{hadoop.root}/input.txt"],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="1",
+        **properties,
+    )
+
+
+def trace(hadoop: Hadoop) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((hadoop.root / "trace").iterdir())}
+
+
+def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
+    hadoop.unruly = Unruly(doubled=1.0, within=0.4)
+    done = stamped(hadoop)
+    assert done.returncode == 0, done.stderr
+    assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
+    assert "Status : KILLED" in done.stderr
+    assert hadoop.records() == [["done", ""]]
+
+
+def test_a_job_may_forbid_second_attempts(hadoop):
+    hadoop.unruly = Unruly(doubled=1.0, within=0.4)
+    assert stamped(hadoop, mapreduce_map_speculative="false").returncode == 0
+    assert trace(hadoop) == {"000000_0": "ended"}
+
+
+def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
+    hadoop.unruly = Unruly(killed=1.0, within=0.2)
+    done = stamped(hadoop, mapreduce_map_maxattempts="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Status : KILLED") == 3
+    assert trace(hadoop)["000000_3"] == "ended"
+    assert hadoop.records() == [["done", ""]]
+
+
+def test_an_unruly_cluster_counts_words_as_any_other(hadoop, words):
+    hadoop.unruly = Unruly(seed=4, killed=0.3, doubled=0.5, within=0.3)
+    (hadoop.root / "input.txt").write_bytes(lines_of(words))
+    counts = hadoop.count_words(hadoop.root / "input.txt", mapreduce_job_maps="5", mapreduce_job_reduces="3")
+    assert counts == Counter(words)
+
+
+def test_each_small_file_of_a_folder_is_one_map_task_whatever_the_others_hold(hadoop):
+    source = hadoop.root / "tasks"
+    source.mkdir()
+    for number, size in enumerate((10, 20_000, 300)):
+        (source / f"{number:05d}.txt").write_text("x" * size + "\n")
+    done = hadoop.run(
+        *["-mapper", "wc", "-input", f"file://{source}"],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="40",
+        mapreduce_input_fileinputformat_split_minsize=str(1 << 40),
+    )
+    assert done.returncode == 0, done.stderr
+    assert [record[0].split()[::2] for record in hadoop.records()] == [["1", "11"], ["1", "20001"], ["1", "301"]]
+
+
+def test_a_value_of_megabytes_passes_whole(hadoop):
+    (hadoop.root / "input.txt").write_text("b\t" + "v" * 5_000_000 + "\na\t" + "w" * 6_000_000 + "\n")
+    done = hadoop.run("-mapper", "cat", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt")
+    assert done.returncode == 0, done.stderr
+    assert [(key, set(value), len(value)) for key, value in hadoop.records()] == [
+        ("a", {"w"}, 6_000_000),
+        ("b", {"v"}, 5_000_000),
+    ]
+
+
+def test_an_output_that_exists_is_refused(hadoop):
+    (hadoop.root / "input.txt").write_text("x\n")
+    hadoop.output.mkdir()
+    done = hadoop.run("-mapper", "cat", "-reducer", "cat", "-input", f"file://{hadoop.root}/input.txt")
+    assert done.returncode == 1
+    assert "already exists" in done.stderr
+
+
+def test_a_task_finds_its_place_and_the_jobs_properties_in_its_environment(hadoop):
+    (hadoop.root / "input.txt").write_text("0123456\n")
+    done = hadoop.run(
+        *["-files", f"{hadoop.root}/tells.py", "-mapper", hadoop.program("tells.py")],
+        *["-input", f"file://{hadoop.root}/input.txt"],
+        mapreduce_job_reduces="0",
+        mapreduce_job_maps="1",
+        my_own_property="kept",
+    )
+    assert done.returncode == 0, done.stderr
+    told = dict(hadoop.records())
+    assert told["mapreduce_map_input_file"] == f"file://{hadoop.root}/input.txt"
+    assert (told["mapreduce_map_input_start"], told["mapreduce_map_input_length"]) == ("0", "8")
+    assert told["mapreduce_task_id"].endswith("_m_000000")
+    assert told["mapreduce_task_attempt_id"] == told["mapreduce_task_id"].replace("task_", "attempt_") + "_0"
+    assert (told["mapreduce_task_ismap"], told["mapreduce_task_partition"]) == ("true", "0")
+    assert told["mapreduce_job_id"].startswith("job_")
+    assert told["my_own_property"] == "kept"
+
+
+def test_what_a_reducer_without_input_says_is_dropped(hadoop):
+    (hadoop.root / "input.txt").write_text("")
+    done = hadoop.run("-mapper", "cat", "-reducer", "echo text", "-input", f"file://{hadoop.root}/input.txt")
+    assert done.returncode == 0
+    assert hadoop.records() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["-mapper", "cat", "-D", "a=b"], "-D must stand before"),
+        (["-D", "a"], "a.* needs a value"),
+        (["-D", "stream.num.map.output.key.fields=2"], "does not play property stream"),
+        (["-mapper", "cat", "-inputformat", "X"], "does not play streaming option -inputformat"),
+        (["-mapper"], "-mapper needs a value"),
+        (["-mapper", "cat", "-output", "s3://b/o"], "-input is missing"),
+        (["-mapper", "cat", "-input", "s3://b/i", "-output", "s3://b/o"], "-reducer is missing"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(arguments, reason):
+    with pytest.raises(EmulatorError, match=reason):
+        parse(arguments)
+
+
+def test_a_property_may_stick_to_its_option():
+    job = parse(["-Da.b=c=d", "-mapper", "m", "-reducer", "r", "-input", "i", "-input", "j", "-output", "o"])
+    assert job.properties == {"a.b": "c=d"}
+    assert job.inputs == ["i", "j"]

@@ -1,0 +1,151 @@
+import random
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedded.hadoop.tasks import (
+    KilledError,
+    Leash,
+    Task,
+    TaskError,
+    attempt,
+    java_hash,
+    merged,
+    partition_of,
+    split_arguments,
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(b"", 1), (b"a", 128), (b"abc", 126145), (b"\xff", 30), (b"hello", 127791473), (b"swim in", -61328740)],
+)
+def test_the_hash_is_javas(key, value):
+    assert java_hash(key) == value
+
+
+@given(st.binary(max_size=20), st.integers(1, 50))
+def test_a_partition_is_one_of_them(key, partitions):
+    assert 0 <= partition_of(key, partitions) < partitions
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("shoal-python -m jobs.encode --mapper", ["shoal-python", "-m", "jobs.encode", "--mapper"]),
+        ("sed -e 's/ /\\n/g'", ["sed", "-e", "s/ /\\n/g"]),
+        ("a \"b 'c' d\"  e", ["a", "b 'c' d", "e"]),
+    ],
+)
+def test_a_command_is_split_at_spaces_and_quotes(command, words):
+    assert split_arguments(command) == words
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.binary(max_size=4), st.binary(max_size=4)), max_size=20), min_size=1, max_size=3),
+    st.integers(0, 9),
+)
+def test_parts_are_merged_in_the_order_of_their_keys_bytes(tmp_path_factory, parts, seed):
+    folder = tmp_path_factory.mktemp("merge")
+    records = [[(k.hex().encode(), v.hex().encode()) for k, v in part] for part in parts]
+    paths = [folder / str(number) for number in range(len(parts))]
+    for path, part in zip(paths, records, strict=True):
+        path.write_bytes(b"".join(key + b"\t" + value + b"\n" for key, value in part))
+    out = b"".join(merged(paths, folder, random.Random(seed))).splitlines()
+    assert [line.split(b"\t")[0] for line in out] == sorted(key for part in records for key, _ in part)
+    assert sorted(out) == sorted(key + b"\t" + value for part in records for key, value in part)
+
+
+class Attempt:
+    """Runs Python code as a task's process on given blocks; `output` is what it collected."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.leash = Leash()
+
+    def run(self, code: str, blocks: list[bytes], partitions: int = 1) -> list[bytes]:
+        (self.folder / "code.py").write_text(code)
+        task = Task(
+            name="task_1_m_000000",
+            command=f"{sys.executable} {self.folder}/code.py",
+            environment={"PATH": "/usr/bin:/bin"},
+            shipped={},
+        )
+        targets = [self.folder / f"out{number}" for number in range(partitions)]
+        attempt(task, self.folder / "work", self.log, iter(blocks), targets, self.leash)
+        return [target.read_bytes() for target in targets]
+
+
+@pytest.fixture
+def process(tmp_path):
+    return Attempt(tmp_path)
+
+
+def test_a_line_without_a_tab_leaves_with_one(process):
+    assert process.run("print(1); print(2, 3, sep='\\t')", []) == [b"1\t\n2\t3\n"]
+
+
+def test_a_carriage_return_ends_a_line_of_output(process):
+    code = r"import sys; sys.stdout.buffer.write(b'a\rb\r\n')"
+    assert process.run(code, []) == [b"a\t\nb\t\n"]
+
+
+def test_equal_keys_meet_in_one_partition(process):
+    code = "import sys\nfor line in sys.stdin: print(line.strip(), 1, sep='\\t')"
+    outputs = process.run(code, [b"a\nb\nc\n", b"a\nb\nd\n"], partitions=3)
+    for key in (b"a", b"b"):
+        assert sorted(output.count(key + b"\t1\n") for output in outputs) == [0, 0, 2]
+
+
+def test_a_process_that_leaves_input_unread_fails(process):
+    with pytest.raises(TaskError, match="left input unread"):
+        process.run("pass", [b"x" * 1000] * 1000)
+
+
+def test_what_a_failed_process_said_is_in_its_log_and_not_in_the_error(process):
+    with pytest.raises(TaskError, match=r"^subprocess failed with code 3$"):
+        process.run("import sys; print('no such word', file=sys.stderr); sys.exit(3)", [])
+    assert process.log.read_text() == "no such word\n"
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path):
+    task = Task(name="task_1_m_000000", command="no-such-program", environment={"PATH": "/bin"}, shipped={})
+    with pytest.raises(TaskError, match="no-such-program"):
+        attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], Leash())
+
+
+def test_a_shipped_file_lies_in_the_tasks_folder(tmp_path):
+    (tmp_path / "words").write_text("hello")
+    shipped = {"stopwords.txt": tmp_path / "words"}
+    task = Task(name="task_1_m_000000", command="cat stopwords.txt", environment={"PATH": "/bin"}, shipped=shipped)
+    attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], Leash())
+    assert (tmp_path / "out").read_bytes() == b"hello\t\n"
+
+
+def test_the_order_of_a_keys_values_is_left_to_chance(tmp_path):
+    paths = [tmp_path / str(number) for number in range(4)]
+    for number, path in enumerate(paths):
+        path.write_bytes(f"a\t{3 - number}x\na\t{number}\n".encode())
+    orders = {b"".join(merged(paths, tmp_path, random.Random(seed))) for seed in range(20)}
+    assert len(orders) > 4
+    assert {b"".join(sorted(order.splitlines())) for order in orders} == {
+        b"".join(sorted(next(iter(orders)).splitlines()))
+    }
+
+
+def test_an_attempt_whose_leash_is_pulled_is_killed_with_its_children(process):
+    threading.Timer(0.3, process.leash.pull).start()
+    with pytest.raises(KilledError, match="while it ran"):
+        process.run("import subprocess; subprocess.run(['sleep', '60'])", [])
+
+
+def test_an_attempt_whose_leash_was_pulled_does_not_start(process):
+    process.leash.pull()
+    with pytest.raises(KilledError, match="before it started"):
+        process.run("print(1)", [])
+    assert not process.log.exists()

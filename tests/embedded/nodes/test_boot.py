@@ -1,0 +1,146 @@
+"""The first boot of a GPU node, and what it leaves behind: the script as it is, on an emulated node."""
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = ROOT / "bootstrap" / "gpu" / "boot.sh"
+BUCKET = "boot-data"
+MISSING = f"s3://{BUCKET}/missing.zip"
+
+
+@pytest.fixture
+def boot(client, eventually, upload):
+    """Boots a node to its end with these variables; returns its id and console. It runs until the test ends."""
+    ec2 = client("ec2")
+    started = []
+
+    def run(**environment: str) -> tuple[str, str]:
+        script = upload(BUCKET, "boot.sh", SCRIPT.read_text())
+        variables = {"DATA_BUCKET": BUCKET, "SHARE_KIND": "none", "SHARE_ID": "", **environment}
+        exports = [f"export {name}='{value}'" for name, value in variables.items()]
+        fetch = f'aws s3 cp --quiet {script} "$NODE_ROOT/tmp/boot.sh"'
+        user_data = "\n".join(["#!/bin/bash", *exports, fetch, 'exec bash "$NODE_ROOT/tmp/boot.sh"'])
+        made = ec2.run_instances(ImageId="ami-1", MinCount=1, MaxCount=1, UserData=user_data)
+        identifier = str(made["Instances"][0]["InstanceId"])
+        started.append(identifier)
+
+        def ended() -> str | None:
+            said = str(ec2.get_console_output(InstanceId=identifier).get("Output", ""))
+            return said if "user data ended with" in said else None
+
+        return identifier, eventually(ended)
+
+    yield run
+    ec2.terminate_instances(InstanceIds=started)
+
+
+@pytest.fixture
+def code(upload) -> str:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for package in ("corpus", "trainer"):
+            for path in (ROOT / package).rglob("*.py"):
+                archive.write(path, path.relative_to(ROOT))
+    return str(upload(BUCKET, "code.zip", packed.getvalue()))
+
+
+@pytest.fixture
+def wheels(upload) -> str:
+    return str(upload(BUCKET, "wheels.zip", (ROOT / "build" / "wheels" / "gpu.zip").read_bytes()))
+
+
+@pytest.fixture
+def reports(client):
+    """The states that nodes reported, by the name of their object; none of earlier tests."""
+    s3 = client("s3")
+    s3.create_bucket(Bucket=BUCKET)
+
+    def found() -> dict[str, dict[str, Any]]:
+        listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="nodes/").get("Contents", [])
+        keys = [each["Key"] for each in listed if each["Key"].endswith(".json")]
+        bodies = {key: s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}
+        return {Path(key).stem: json.loads(body) for key, body in bodies.items()}
+
+    for name in found():
+        s3.delete_object(Bucket=BUCKET, Key=f"nodes/{name}.json")
+    return found
+
+
+def test_a_failure_is_reported_with_its_last_line(boot, reports):
+    identifier, console = boot(CODE_URL=MISSING, WHEELS_URL=MISSING)
+    (said,) = (report for name, report in reports().items() if name == identifier)
+    assert said["state"] == "failed"
+    assert "404" in said["log"].splitlines()[-1]
+    assert said["log"] in console
+    assert "user data ended with exit code 1" in console
+
+
+def test_a_share_that_cannot_be_mounted_is_reported(boot, reports):
+    identifier, _ = boot(SHARE_KIND="efs", SHARE_ID="fs-nobodys", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    assert "fs-nobodys" in reports()[identifier]["log"]
+
+
+def test_a_variable_that_nobody_set_is_reported(boot, reports):
+    identifier, _ = boot(CODE_URL=MISSING.replace("missing", "boot"))
+    assert reports()[identifier]["state"] == "failed"
+
+
+def test_a_node_that_cannot_ask_who_it_is_is_reported_under_its_hosts_name(boot, reports):
+    boot(EC2_INSTANCE_ID="", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    ((name, said),) = reports().items()
+    assert not name.startswith("i-")
+    assert said["log"].splitlines()[-1] == "ec2-metadata: this machine is no EC2 instance"
+
+
+def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
+    identifier, _ = boot(SHARE_KIND="nsf", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    assert reports()[identifier]["log"].splitlines() == ["SHARE_KIND is 'nsf', but must be efs, nfs or none"]
+
+
+@pytest.mark.slow
+def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed(boot, reports, code, upload):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(ROOT / "bootstrap" / "gpu" / "requirements.txt", "requirements.txt")
+    identifier, console = boot(CODE_URL=code, WHEELS_URL=upload(BUCKET, "none.zip", packed.getvalue()))
+    assert reports()[identifier]["state"] == "ready", console
+
+
+@pytest.mark.slow
+def test_a_node_says_that_it_works_as_long_as_it_does(boot, reports, code, wheels, client, eventually):
+    identifier, _ = boot(CODE_URL=code, WHEELS_URL=wheels, HEARTBEAT_SECONDS="0.2")
+    assert reports()[identifier]["state"] == "ready"
+    s3, ssm = client("s3"), client("ssm")
+    sign = f"nodes/{identifier}.busy"
+
+    def beats() -> bool:
+        return bool(s3.list_objects_v2(Bucket=BUCKET, Prefix=sign).get("KeyCount"))
+
+    def idle() -> bool:
+        s3.delete_object(Bucket=BUCKET, Key=sign)
+        return not any(beats() for _ in range(100))
+
+    assert eventually(idle)
+    # The process that works is a child of the one that was started.
+    work = 'import subprocess, sys; subprocess.run(["sleep", "600"])'
+    script = f"export PATH=$NODE_ROOT/usr/local/bin:$PATH; shoal-python -c '{work}'"
+    command = ssm.send_command(
+        InstanceIds=[identifier], DocumentName="AWS-RunShellScript", Parameters={"commands": [script]}
+    )["Command"]["CommandId"]
+    eventually(beats)
+    s3.delete_object(Bucket=BUCKET, Key=sign)
+    eventually(beats)
+    ssm.cancel_command(CommandId=command)
+    assert eventually(idle)
+
+
+def test_packages_come_from_the_repository_that_the_closed_network_reaches():
+    (install,) = re.findall(r"dnf .*", SCRIPT.read_text().replace("\\\n", " "))
+    assert "--disablerepo='*' --enablerepo=amazonlinux " in install

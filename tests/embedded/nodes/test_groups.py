@@ -1,0 +1,280 @@
+"""Auto scaling groups where capacity is scarce: zones, markets, and what the activities tell."""
+
+import base64
+import itertools
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from embedded.faults.kinds import NoCapacity, NotOffered, SilentBoot
+
+_names = (f"group-{number}" for number in itertools.count())
+
+
+class Group:
+    """A group over subnets of the zones a, b and c."""
+
+    def __init__(self, client, eventually, subnets: dict[str, str], **more: Any) -> None:
+        self.name, self._eventually, self._subnets = next(_names), eventually, subnets
+        self.asg, self.ec2 = client("autoscaling"), client("ec2")
+        data = {"ImageId": "ami-0a1b2c3d4e5f60718", "InstanceType": "g5.xlarge", **more.pop("data", {})}
+        self.ec2.create_launch_template(LaunchTemplateName=self.name, LaunchTemplateData=data)
+        template = {"LaunchTemplateName": self.name, "Version": "$Latest"}
+        distribution = more.pop("distribution", None)
+        source: dict[str, Any] = {"LaunchTemplate": template}
+        if distribution is not None:
+            policy = {
+                "LaunchTemplate": {"LaunchTemplateSpecification": template},
+                "InstancesDistribution": distribution,
+            }
+            source = {"MixedInstancesPolicy": policy}
+        self.asg.create_auto_scaling_group(
+            AutoScalingGroupName=self.name, MinSize=0, MaxSize=3, VPCZoneIdentifier=subnets["a"], **source
+        )
+
+    def scale(self, count: int) -> None:
+        self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
+
+    def move(self, *zones: str) -> None:
+        wanted = ",".join(self._subnets[zone] for zone in zones)
+        self.update(VPCZoneIdentifier=wanted)
+
+    def update(self, **values: Any) -> None:
+        self.asg.update_auto_scaling_group(AutoScalingGroupName=self.name, **values)
+
+    def described(self) -> dict[str, Any]:
+        found = self.asg.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])["AutoScalingGroups"]
+        return dict(found[0])
+
+    def serving(self, count: int) -> list[dict[str, Any]]:
+        """The instances, as EC2 tells them, once as many are in service."""
+
+        def ready() -> Any:
+            members = self.described()["Instances"]
+            ids = [member["InstanceId"] for member in members if member["LifecycleState"] == "InService"]
+            return (len(ids), len(members)) == (count, count) and [*ids, ""]
+
+        ids = self._eventually(ready)[:-1]
+        found = self.ec2.describe_instances(InstanceIds=ids)["Reservations"] if ids else []
+        return [reservation["Instances"][0] for reservation in found]
+
+    def activities(self, status: str) -> list[dict[str, Any]]:
+        found = self.asg.describe_scaling_activities(AutoScalingGroupName=self.name)["Activities"]
+        return [activity for activity in found if activity["StatusCode"] == status]
+
+    def zones(self) -> list[str]:
+        return sorted(member["AvailabilityZone"][-1] for member in self.described()["Instances"])
+
+
+@pytest.fixture(scope="module")
+def subnets(client) -> dict[str, str]:
+    ec2 = client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    return {
+        zone: ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=f"us-east-1{zone}")[
+            "Subnet"
+        ]["SubnetId"]
+        for number, zone in enumerate("abc")
+    }
+
+
+@pytest.fixture
+def make(client, eventually, subnets):
+    made = []
+
+    def group(**more: Any) -> Group:
+        made.append(Group(client, eventually, subnets, **more))
+        return made[-1]
+
+    yield group
+    for each in made:
+        each.asg.delete_auto_scaling_group(AutoScalingGroupName=each.name, ForceDelete=True)
+
+
+def test_a_launch_is_an_activity_that_succeeds_when_the_instance_runs(make):
+    group = make()
+    group.scale(1)
+    (instance,) = group.serving(1)
+    (activity,) = group.activities("Successful")
+    assert activity["Description"] == f"Launching a new EC2 instance: {instance['InstanceId']}"
+    assert activity["EndTime"] >= activity["StartTime"]
+    group.scale(0)
+    assert group.activities("Successful")[0]["Description"].startswith("Terminating EC2 instance")
+
+
+def test_without_capacity_a_group_stays_short_until_there_is_some(make, aws):
+    group = make()
+    with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge", market="on-demand")):
+        group.scale(2)
+        (failed,) = group.activities("Failed")
+        assert failed["StatusMessage"].startswith(
+            "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested "
+            "(us-east-1a)."
+        )
+        assert '"Availability Zone": "us-east-1a"' in failed["Details"]
+        assert (group.described()["DesiredCapacity"], group.described()["Instances"]) == (2, [])
+    assert len(group.serving(2)) == 2
+
+
+def test_a_group_that_is_updated_tries_at_once(make, aws):
+    group = make()
+    with aws.faults.during(NoCapacity()):
+        group.scale(1)
+        group.update(MaxSize=2)
+        assert len(group.activities("Failed")) == 2
+
+
+def test_a_group_moves_to_the_zone_of_its_new_subnet(make, aws):
+    group = make()
+    with aws.faults.during(NoCapacity(zone="us-east-1a")):
+        group.scale(2)
+        group.move("b")
+        assert {instance["Placement"]["AvailabilityZone"] for instance in group.serving(2)} == {"us-east-1b"}
+    assert group.described()["AvailabilityZones"] == ["us-east-1b"]
+
+
+def test_instances_in_a_subnet_that_the_group_lost_are_replaced_and_stay_while_they_cannot_be(make, aws):
+    group = make()
+    group.scale(1)
+    before = group.serving(1)[0]["InstanceId"]
+    with aws.faults.during(NoCapacity(zone="us-east-1c")):
+        group.move("c")
+        assert [instance["InstanceId"] for instance in group.serving(1)] == [before]
+    group.update(MaxSize=3)
+    group.serving(1)
+    assert group.zones() == ["c"]
+
+
+def test_a_group_in_several_zones_takes_those_that_have_capacity(make, aws):
+    group = make()
+    group.move("a", "b")
+    with aws.faults.during(NoCapacity(zone="us-east-1a")):
+        group.scale(2)
+        group.serving(2)
+        assert group.zones() == ["b", "b"]
+
+
+def test_a_type_that_a_zone_does_not_offer_never_starts_there(make, aws):
+    group = make()
+    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1a")):
+        group.scale(1)
+        assert (
+            "(g5.xlarge) is not supported in your requested Availability Zone (us-east-1a)"
+            in (group.activities("Failed")[0]["StatusMessage"])
+        )
+        group.scale(0)
+
+
+def test_a_spot_group_starts_spot_instances(make, client):
+    group = make(
+        distribution={"OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}
+    )
+    group.scale(1)
+    (instance,) = group.serving(1)
+    assert instance["InstanceLifecycle"] == "spot"
+    described = group.described()
+    assert "LaunchTemplate" not in described
+    policy = described["MixedInstancesPolicy"]
+    assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
+    assert policy["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 0
+    assert policy["InstancesDistribution"]["SpotAllocationStrategy"] == "price-capacity-optimized"
+
+
+def test_spot_falls_back_to_on_demand_only_when_the_policy_says_so(make, aws):
+    group = make(distribution={"OnDemandPercentageAboveBaseCapacity": 0})
+    with aws.faults.during(NoCapacity(market="spot")):
+        group.scale(2)
+        assert group.activities("Failed")[0]["StatusMessage"].startswith(
+            "Could not launch Spot Instances. UnfulfillableCapacity"
+        )
+        assert group.described()["Instances"] == []
+        group.update(MixedInstancesPolicy={"InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 100}})
+        assert ["InstanceLifecycle" in instance for instance in group.serving(2)] == [False, False]
+    policy = group.described()["MixedInstancesPolicy"]
+    assert policy["LaunchTemplate"]["LaunchTemplateSpecification"]["LaunchTemplateName"] == group.name
+
+
+def test_a_base_of_on_demand_instances_comes_first(make):
+    group = make(distribution={"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0})
+    group.scale(3)
+    assert sorted("InstanceLifecycle" in instance for instance in group.serving(3)) == [False, True, True]
+
+
+def test_a_spot_instance_that_is_taken_away_is_replaced(make):
+    group = make(distribution={"OnDemandPercentageAboveBaseCapacity": 0})
+    group.scale(1)
+    first = group.serving(1)[0]["InstanceId"]
+    group.ec2.terminate_instances(InstanceIds=[first])
+    assert group.serving(1)[0]["InstanceId"] != first
+
+
+def test_spot_instances_are_found_by_their_market(make, client):
+    group = make(distribution={"OnDemandPercentageAboveBaseCapacity": 0})
+    group.scale(1)
+    (instance,) = group.serving(1)
+    filters = [
+        {"Name": "instance-lifecycle", "Values": ["spot"]},
+        {"Name": "availability-zone", "Values": ["us-east-1a"]},
+        {"Name": "instance-state-name", "Values": ["running"]},
+    ]
+    found = client("ec2").describe_instances(Filters=filters)["Reservations"]
+    assert [reservation["Instances"][0]["InstanceId"] for reservation in found] == [instance["InstanceId"]]
+
+
+def test_a_cluster_placement_group_stays_in_one_zone(make, client):
+    client("ec2").create_placement_group(GroupName="tight", Strategy="cluster")
+    placed = {"data": {"Placement": {"GroupName": "tight"}}}
+    one, other = make(**placed), make(**placed)
+    one.scale(1)
+    (instance,) = one.serving(1)
+    assert instance["Placement"]["GroupName"] == "tight"
+    other.move("b")
+    other.scale(1)
+    assert "must be launched in the us-east-1a Availability Zone" in other.activities("Failed")[0]["StatusMessage"]
+    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.InUse"):
+        client("ec2").delete_placement_group(GroupName="tight")
+    one.scale(0)
+    other.serving(1)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"DesiredCapacity": 4}, "Desired capacity:4 must be between the specified min size:0 and max size:3"),
+        ({"MinSize": 4}, "Max bound, 3, must be greater than or equal to min bound, 4"),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_refused(values, message, make):
+    group = make()
+    with pytest.raises(ClientError, match=message):
+        group.update(**values)
+    assert group.described()["MinSize"] == 0
+
+
+def test_a_capacity_above_the_maximum_is_refused(make):
+    group = make()
+    with pytest.raises(ClientError, match="value 4 is above max value 3"):
+        group.scale(4)
+
+
+def test_the_capacity_follows_bounds_that_no_longer_hold_it(make):
+    group = make()
+    group.update(MinSize=1)
+    group.serving(1)
+    group.update(MinSize=0, MaxSize=0)
+    assert group.described()["DesiredCapacity"] == 0
+    group.serving(0)
+
+
+def test_a_silent_instance_runs_but_its_user_data_does_not(make, aws, client, upload):
+    data = {"UserData": base64.b64encode(b"touch $NODE_ROOT/ready").decode()}
+    group = make(data=data)
+    with aws.faults.during(SilentBoot(instance_type="g5.*")):
+        group.scale(1)
+        silent = group.serving(1)[0]["InstanceId"]
+    group.scale(0)
+    group.scale(1)
+    loud = group.serving(1)[0]["InstanceId"]
+    group._eventually(lambda: (aws.folder / "nodes" / loud / "ready").exists())
+    assert "user data ended" not in (aws.folder / "logs" / f"{silent}.log").read_text()
