@@ -8,8 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import ministack.app
-
 from embedded import visitors
 from embedded.cloudformation import deletion, dependencies, group_type, lifecycle, registry
 from embedded.emr import api, metrics
@@ -18,6 +16,7 @@ from embedded.faults import quotas, refusals
 from embedded.faults.file import Faults
 from embedded.nodes import filters, instance_types, run_command, scaling, security_groups
 from embedded.nodes.machine import Machines
+from embedded.seams import front
 from embedded.services import functions, storage
 
 
@@ -45,7 +44,7 @@ def main() -> None:
     lifecycle.install()
     deletion.install()
     visitors.install()
-    ministack.app.main()
+    front.main()
 
 
 if __name__ == "__main__":

@@ -12,11 +12,22 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
-from ministack.core.responses import error_response_json, get_account_id, get_region, json_response
 
-Record = dict[str, Any]
-Answer = tuple[int, dict[str, str], bytes]
+from embedded.seams import requests
+from embedded.seams.taken import Answer, Record
+
 Operation = Callable[[Record], Answer]
+__all__ = [
+    "Answer",
+    "Operation",
+    "Record",
+    "RefusedError",
+    "client",
+    "json_operation",
+    "json_service",
+    "keep",
+    "parameter",
+]
 _logger = logging.getLogger(__name__)
 
 
@@ -30,7 +41,7 @@ class RefusedError(Exception):
 
 def client(service: str) -> Any:
     """The boto3 client of a service, for the account and region of the present request."""
-    return _client(service, get_account_id(), get_region())
+    return _client(service, requests.account(), requests.region())
 
 
 @cache
@@ -38,6 +49,12 @@ def _client(service: str, account: str, region: str) -> Any:
     # ministack takes an access key of 12 digits for the account's number
     session = boto3.Session(aws_access_key_id=account, aws_secret_access_key=account, region_name=region)
     return session.client(service)  # type: ignore[call-overload]
+
+
+def parameter(parameters: Record, name: str) -> str:
+    """The value of a parameter of a request, of which there may be several; empty where there is none."""
+    value = parameters.get(name) or ""
+    return str(value[0] if isinstance(value, list) else value)
 
 
 def keep(bucket: str, key: str, body: bytes) -> None:
@@ -53,10 +70,9 @@ def json_operation(function: Callable[[Record], Record]) -> Operation:
 
     def operation(request: Record) -> Answer:
         try:
-            answer: Answer = json_response(function(request))
+            return requests.json_answer(function(request))
         except RefusedError as refusal:
-            answer = error_response_json(refusal.code, str(refusal), 400)
-        return answer
+            return requests.json_error(refusal.code, str(refusal))
 
     return operation
 
@@ -69,8 +85,7 @@ def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
         asked = headers["x-amz-target"].rpartition(".")[2]
         if asked not in operations:
             message = f"The embedded AWS does not play {asked} of {name}."
-            answer: Answer = error_response_json("UnknownOperationException", message, 400)
-            return answer
+            return requests.json_error("UnknownOperationException", message)
         return operations[asked](json.loads(body or b"{}"))
 
     return handle

@@ -8,7 +8,7 @@ headers that it adds; and a page whose name was made to lead to the loopback int
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-import ministack.app
+from embedded.seams import front
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -21,7 +21,7 @@ _REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.
 
 def install() -> None:
     """Look at each request before it is served."""
-    serve = ministack.app.app
+    serve = front.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or is_welcome(scope["headers"]):
@@ -32,7 +32,7 @@ def install() -> None:
             await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
             await send({"type": "http.response.body", "body": _REFUSAL})
 
-    ministack.app.app = guarded
+    front.serve.put(guarded)
 
 
 def is_welcome(headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -6,9 +6,7 @@ on stays too, untouched: easy to get wrong, for what guards a resource must not 
 
 from typing import Any
 
-from ministack.services import cloudformation
-from ministack.services.cloudformation import handlers, stacks
-
+from embedded.seams import cloudformation
 from embedded.service import Record
 
 _kept: dict[str, dict[str, Record]] = {}
@@ -17,7 +15,7 @@ _kept: dict[str, dict[str, Record]] = {}
 
 def install() -> None:
     """Keep what is needed; to be called when everything else that deletes resources is installed."""
-    delete_stack, delete_resource = stacks._delete_stack_async, stacks._delete_resource
+    delete_stack, delete_resource = cloudformation.delete.now, cloudformation.delete_resource.now
 
     async def deleting(name: str, identifier: str, retain: Any = (), force: bool = False) -> None:
         if name in _kept:  # it is being deleted, and nobody starts that again
@@ -27,7 +25,7 @@ def install() -> None:
         try:
             await delete_stack(name, identifier, retain, force=force)
         finally:
-            stack = cloudformation._stacks.get(name)
+            stack = cloudformation.stacks.get(name)
             if stack is not None:
                 stack.get("_resources", {}).update(_kept.get(name, {}))
             _kept.pop(name, None)
@@ -40,13 +38,13 @@ def install() -> None:
                 _keep_what_it_needs(stack, logical)
             raise
 
-    stacks._delete_resource = deleted
-    stacks._delete_stack_async = handlers._delete_stack_async = deleting
+    cloudformation.delete_resource.put(deleted)
+    cloudformation.delete.put(deleting)
 
 
 def _keep_what_it_needs(stack: str, logical: str) -> None:
-    record = cloudformation._stacks[stack]
+    record = cloudformation.stacks[stack]
     resources = record["_resources"]
-    needed = stacks._with_dependencies([logical], record["_template"].get("Resources", {}), set(resources))
+    needed = cloudformation.needed_by([logical], record["_template"].get("Resources", {}), set(resources))
     for name in needed - {logical}:
         _kept[stack][name] = resources.pop(name)

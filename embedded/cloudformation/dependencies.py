@@ -5,46 +5,43 @@ here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
-
-from ministack.core.responses import error_response_json
-from ministack.services import ec2, efs, eventbridge
-from ministack.services.cloudformation import provisioners
 
 from embedded.emr.api import clusters
 from embedded.emr.cluster import TERMINATED
 from embedded.nodes.instances import zones_of_placement_group
-from embedded.service import Record, RefusedError
+from embedded.seams import cloudformation, ec2, functions, requests, storage
+from embedded.service import Record, RefusedError, parameter
 
 _GROUPS_OF_CLUSTER = ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
 
 
 def install() -> None:
     """Look before every delete."""
-    for operation, (parameter, check) in _OPERATIONS.items():
-        ec2._ACTION_MAP[operation] = _unless(ec2._ACTION_MAP[operation], parameter, check)
+    for operation, (name, check) in _OPERATIONS.items():
+        ec2.operations.wrap(operation, partial(_unless, name, check))
     for kind, check in _TYPES.items():
-        handlers = provisioners._RESOURCE_HANDLERS[kind]
+        handlers = cloudformation.handlers_of(kind)
         handlers["delete"] = _unless_in_stack(handlers["delete"], check)
-    delete_rule = eventbridge._delete_rule
-
-    def delete_rule_without_targets(request: Record) -> Any:
-        key = eventbridge._rule_key(request.get("Name"), request.get("EventBusName", "default"))
-        if eventbridge._targets.get(key):
-            return error_response_json("ValidationException", "Rule can't be deleted since it has targets.", 400)
-        return delete_rule(request)
-
-    eventbridge._delete_rule = delete_rule_without_targets
+    functions.delete_rule.wrap(_unless_rule_has_targets)
 
 
-def _unless(
-    operation: Callable[[Record], Any], parameter: str, check: Callable[[str], None]
-) -> Callable[[Record], Any]:
+def _unless_rule_has_targets(delete: Callable[[Record], Any]) -> Callable[[Record], Any]:
+    def checked(request: Record) -> Any:
+        if functions.has_targets(request):
+            return requests.json_error("ValidationException", "Rule can't be deleted since it has targets.")
+        return delete(request)
+
+    return checked
+
+
+def _unless(name: str, check: Callable[[str], None], operation: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def checked(parameters: Record) -> Any:
         try:
-            check(ec2._p(parameters, parameter))
+            check(parameter(parameters, name))
         except RefusedError as refusal:
-            return ec2._error(refusal.code, str(refusal), 400)
+            return ec2.error(refusal.code, str(refusal), 400)
         return operation(parameters)
 
     return checked
@@ -62,13 +59,13 @@ def _unless_in_stack(delete: Callable[[str, Record], None], check: Callable[[str
 
 
 def _instances() -> Iterator[tuple[str, Record]]:
-    for identifier, record in ec2._instances.items():
+    for identifier, record in ec2.instances.items():
         if record["State"]["Name"] != "terminated":
             yield identifier, record
 
 
 def _gateways() -> Iterator[tuple[str, Record]]:
-    for identifier, record in ec2._nat_gateways.items():
+    for identifier, record in ec2.nat_gateways.items():
         if record["State"] != "deleted":
             yield identifier, record
 
@@ -81,15 +78,15 @@ def _clusters() -> Iterator[tuple[str, Record]]:
 
 def user_of_security_group(identifier: str) -> str | None:
     """What keeps a security group from being deleted: another group's rule, or something that has the group."""
-    for other, group in ec2._security_groups.items():
+    for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
             pairs = permission.get("UserIdGroupPairs") or []
             if other != identifier and any(pair.get("GroupId") == identifier for pair in pairs):
                 return str(other)
     users = [
         *((name, [group["GroupId"] for group in record["SecurityGroups"]]) for name, record in _instances()),
-        *((name, record.get("SecurityGroupIds") or []) for name, record in ec2._vpc_endpoints.items()),
-        *((name, record.get("SecurityGroups") or []) for name, record in efs._mount_targets.items()),
+        *((name, record.get("SecurityGroupIds") or []) for name, record in ec2.vpc_endpoints.items()),
+        *((name, record.get("SecurityGroups") or []) for name, record in storage.mount_targets.items()),
         *((name, [attributes.get(role) for role in _GROUPS_OF_CLUSTER]) for name, attributes in _clusters()),
     ]
     return next((name for name, groups in users if identifier in groups), None)
@@ -105,8 +102,8 @@ def _check_subnet(identifier: str) -> None:
     lies_in = [
         *(record["SubnetId"] for _, record in _instances()),
         *(record["SubnetId"] for _, record in _gateways()),
-        *(record["SubnetId"] for record in efs._mount_targets.values()),
-        *(subnet for record in ec2._vpc_endpoints.values() for subnet in record.get("SubnetIds") or []),
+        *(record["SubnetId"] for record in storage.mount_targets.values()),
+        *(subnet for record in ec2.vpc_endpoints.values() for subnet in record.get("SubnetIds") or []),
         *(attributes["Ec2SubnetId"] for _, attributes in _clusters()),
     ]
     if identifier in lies_in:
@@ -115,7 +112,7 @@ def _check_subnet(identifier: str) -> None:
 
 
 def _check_route_table(identifier: str) -> None:
-    if any(each.get("SubnetId") for each in (ec2._route_tables.get(identifier) or {}).get("Associations", [])):
+    if any(each.get("SubnetId") for each in (ec2.route_tables.get(identifier) or {}).get("Associations", [])):
         message = f"The routeTable '{identifier}' has dependencies and cannot be deleted."
         raise RefusedError("DependencyViolation", message)
 
@@ -123,16 +120,16 @@ def _check_route_table(identifier: str) -> None:
 def _check_network(identifier: str) -> None:
     own_tables = [
         table
-        for table in ec2._route_tables.values()
+        for table in ec2.route_tables.values()
         if table["VpcId"] == identifier and not any(each.get("Main") for each in table["Associations"])
     ]
-    endpoints = [endpoint for endpoint in ec2._vpc_endpoints.values() if endpoint["VpcId"] == identifier]
+    endpoints = [endpoint for endpoint in ec2.vpc_endpoints.values() if endpoint["VpcId"] == identifier]
     if own_tables or endpoints:
         raise RefusedError("DependencyViolation", f"The vpc '{identifier}' has dependencies and cannot be deleted.")
 
 
 def _check_internet_gateway(identifier: str) -> None:
-    if (ec2._internet_gateways.get(identifier) or {}).get("Attachments"):
+    if (ec2.internet_gateways.get(identifier) or {}).get("Attachments"):
         message = f"The internetGateway '{identifier}' has dependencies and cannot be deleted."
         raise RefusedError("DependencyViolation", message)
 

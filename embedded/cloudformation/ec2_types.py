@@ -4,11 +4,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from botocore.exceptions import ClientError
-from ministack.services import ec2
-from ministack.services.cloudformation import provisioners
 
 from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call, named
 from embedded.service import Record, client
+
+_SOURCES = {  # by a rule's property: where EC2's own form of a rule has it
+    "CidrIp": ("IpRanges", "CidrIp"),
+    "CidrIpv6": ("Ipv6Ranges", "CidrIpv6"),
+    "SourcePrefixListId": ("PrefixListIds", "PrefixListId"),
+    "DestinationPrefixListId": ("PrefixListIds", "PrefixListId"),
+    "SourceSecurityGroupId": ("UserIdGroupPairs", "GroupId"),
+    "DestinationSecurityGroupId": ("UserIdGroupPairs", "GroupId"),
+    "SourceSecurityGroupName": ("UserIdGroupPairs", "GroupName"),
+    "SourceSecurityGroupOwnerId": ("UserIdGroupPairs", "UserId"),
+}
 
 
 def _tagged(properties: Record, kind: str) -> Record:
@@ -18,25 +27,41 @@ def _tagged(properties: Record, kind: str) -> Record:
 
 
 def _change_ec2_tags(identifier: str, old: Record, new: Record) -> None:
-    provisioners._ec2_apply_tags(identifier, new, old)
+    kept = {tag["Key"] for tag in new.get(TAGS) or []}
+    gone = [{"Key": tag["Key"]} for tag in old.get(TAGS) or [] if tag["Key"] not in kept]
+    if gone:
+        client("ec2").delete_tags(Resources=[identifier], Tags=gone)
+    if kept:
+        call("ec2", "create_tags", {"Resources": [identifier], TAGS: new[TAGS]})
 
 
 def _create_rule(direction: str) -> Callable[[str, Record, str], Created]:
     def create(logical: str, properties: Record, stack: str) -> Created:
         del logical, stack
-        permission = provisioners._ec2_sg_permissions([properties])[0]
         answer = call(
             "ec2",
             f"authorize_security_group_{direction}",
-            {
-                "GroupId": properties["GroupId"],
-                "IpPermissions": [{name: value for name, value in permission.items() if value != []}],
-            },
+            {"GroupId": properties["GroupId"], "IpPermissions": [_permission(properties)]},
         )
         identifier = answer["SecurityGroupRules"][0]["SecurityGroupRuleId"]
         return identifier, {"Id": identifier}
 
     return create
+
+
+def _permission(properties: Record) -> Record:
+    """A rule as EC2 has it: a template names its one source by properties of its own."""
+    ports: Record = {name: properties[name] for name in ("FromPort", "ToPort") if name in properties}
+    sources: Record = {}
+    for name, (kind, key) in _SOURCES.items():
+        if properties.get(name):
+            described = {"Description": properties["Description"]} if properties.get("Description") else {}
+            sources.setdefault(kind, described)[key] = properties[name]
+    return {
+        "IpProtocol": properties.get("IpProtocol", "tcp"),
+        **ports,
+        **{kind: [source] for kind, source in sources.items()},
+    }
 
 
 def _delete_rule(direction: str) -> Callable[[str, Record], None]:
@@ -57,7 +82,7 @@ def _create_flow_log(logical: str, properties: Record, stack: str) -> Created:
         {**values, "ResourceIds": [properties["ResourceId"]], **_tagged(properties, "vpc-flow-log")},
     )
     identifier = answer["FlowLogIds"][0]
-    ec2._tags[identifier] = properties.get(TAGS) or []
+    _change_ec2_tags(identifier, {}, properties)  # which ministack does not take from the request above
     return identifier, {"Id": identifier}
 
 

@@ -2,32 +2,30 @@
 
 from typing import Any
 
-from ministack.services import autoscaling
-from ministack.services.cloudformation import provisioners
-
 from embedded.nodes import scaling
 from embedded.nodes.groups import Groups
+from embedded.seams import autoscaling, cloudformation
 from embedded.service import Record
 
 
 def install(played: Groups) -> None:
     """Let the type's handlers follow their groups."""
-    create, change, remove = provisioners._asg_create, provisioners._asg_update, provisioners._asg_delete
+    create, remove = cloudformation.create_group.now, cloudformation.delete_group.now
 
     def created(logical: str, properties: Record, stack: str) -> Any:
         form = _played(properties)
         scaling.check_template(form.get("LaunchTemplate") or {})
         name, attributes = create(logical, form, stack)
-        scaling.settle(autoscaling._asgs[name], _policy(properties))
-        played.follow(autoscaling._asgs[name])
+        scaling.settle(autoscaling.groups[name], _policy(properties))
+        played.follow(autoscaling.groups[name])
         return name, attributes
 
     def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
         form = _played(new)
         scaling.check_template(form.get("LaunchTemplate") or {})
-        kept = autoscaling._asgs.get(name, {}).get("DesiredCapacity")
-        name, attributes = change(name, _played(old), form, stack, logical)
-        group = autoscaling._asgs[name]
+        kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
+        name, attributes = cloudformation.update_group(name, _played(old), form, stack, logical)
+        group = autoscaling.groups[name]
         if kept is not None and "DesiredCapacity" not in new:  # what was scaled by hand stays so
             group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
         scaling.settle(group, _policy(new))
@@ -38,10 +36,10 @@ def install(played: Groups) -> None:
         played.disband(name)
         remove(name, properties)
 
-    provisioners._asg_create, provisioners._asg_delete = created, removed
-    provisioners._RESOURCE_HANDLERS["AWS::AutoScaling::AutoScalingGroup"].update(
-        create=created, update=changed, delete=removed
-    )
+    cloudformation.create_group.put(created)
+    cloudformation.delete_group.put(removed)
+    handlers = cloudformation.handlers_of("AWS::AutoScaling::AutoScalingGroup")
+    handlers.update(create=created, update=changed, delete=removed)
 
 
 def _policy(properties: Record) -> Record:

@@ -6,14 +6,14 @@ meanwhile: from the moment that the delete is accepted the stack is being delete
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from ministack.services.cloudformation import _stacks, changesets, handlers, stacks
+from embedded.seams import cloudformation
+from embedded.seams.cloudformation import Task
+from embedded.service import Record, parameter
 
-from embedded.service import Record
-
-_Task = Callable[..., Coroutine[Any, Any, None]]
 _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
 
 
@@ -32,29 +32,25 @@ class _Stack(dict[str, Any]):
 
 def install() -> None:
     """Put the waiting in between the operations."""
-    deploy, delete = _made(stacks._deploy_stack_async), _deleted(stacks._delete_stack_async)
-    for module in (stacks, handlers, changesets):
-        for name, task in (("_deploy_stack_async", deploy), ("_delete_stack_async", delete)):
-            if hasattr(module, name):
-                setattr(module, name, task)
-    provision = stacks._provision_resource
+    cloudformation.deploy.wrap(_made)
+    cloudformation.delete.wrap(_deleted)
+    create = cloudformation.create_resource.now
 
     def unless_doomed(kind: str, logical: str, properties: Record, name: str) -> Any:
-        stack = _stacks.get(name)
+        stack = cloudformation.stacks.get(name)
         if isinstance(stack, _Stack) and stack.doomed:
             raise ValueError("Resource creation cancelled")
-        return provision(kind, logical, properties, name)
+        return create(kind, logical, properties, name)
 
-    stacks._provision_resource = unless_doomed
-    actions = handlers._ACTION_HANDLERS
-    actions["DeleteStack"] = _unless(actions["DeleteStack"], _why_not_deleted)
+    cloudformation.create_resource.put(unless_doomed)
+    cloudformation.operations.wrap("DeleteStack", partial(_unless, _why_not_deleted))
     for name in ("UpdateStack", "CreateChangeSet", "ExecuteChangeSet"):
-        actions[name] = _unless(actions[name], _why_not_updated)
+        cloudformation.operations.wrap(name, partial(_unless, _why_not_updated))
 
 
-def _made(deploy: _Task) -> _Task:
+def _made(deploy: Task) -> Task:
     async def made(name: str, identifier: str, *rest: Any, **more: Any) -> None:
-        stack = _stacks[name] = _Stack(_stacks[name])
+        stack = cloudformation.stacks[name] = _Stack(cloudformation.stacks[name])
         try:
             await deploy(name, identifier, *rest, **more)
         finally:
@@ -63,9 +59,9 @@ def _made(deploy: _Task) -> _Task:
     return made
 
 
-def _deleted(delete: _Task) -> _Task:
+def _deleted(delete: Task) -> Task:
     async def deleted(name: str, identifier: str, *rest: Any, **more: Any) -> None:
-        stack = _stacks.get(name)
+        stack = cloudformation.stacks.get(name)
         if stack is None or stack["StackStatus"] == "DELETE_IN_PROGRESS":
             return
         if isinstance(stack, _Stack) and not stack.made.is_set():
@@ -77,11 +73,11 @@ def _deleted(delete: _Task) -> _Task:
     return deleted
 
 
-def _unless(action: Callable[[Record], Any], why_not: Callable[[Record], str]) -> Callable[[Record], Any]:
+def _unless(why_not: Callable[[Record], str], action: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def checked(parameters: Record) -> Any:
-        stack = handlers._resolve_stack(handlers._p(parameters, "StackName"))
+        stack = cloudformation.find_stack(parameter(parameters, "StackName"))
         reason = why_not(stack) if stack else ""
-        return handlers._error("ValidationError", reason) if reason else action(parameters)
+        return cloudformation.error("ValidationError", reason) if reason else action(parameters)
 
     return checked
 

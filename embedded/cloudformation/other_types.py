@@ -3,9 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from ministack.core.responses import get_account_id
-
 from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call, named
+from embedded.seams import requests
 from embedded.service import Record, client
 
 
@@ -32,7 +31,7 @@ def _create_budget(logical: str, properties: Record, stack: str) -> Created:
     call(
         "budgets",
         "create_budget",
-        {"AccountId": get_account_id(), "Budget": budget}
+        {"AccountId": requests.account(), "Budget": budget}
         | ({"NotificationsWithSubscribers": notifications} if notifications else {}),
     )
     return budget["BudgetName"], {}
@@ -41,7 +40,7 @@ def _create_budget(logical: str, properties: Record, stack: str) -> Created:
 def _change_budget(identifier: str, old: Record, new: Record) -> None:
     del old
     budget = {"BudgetName": identifier, **new["Budget"]}
-    call("budgets", "update_budget", {"AccountId": get_account_id(), "NewBudget": budget})
+    call("budgets", "update_budget", {"AccountId": requests.account(), "NewBudget": budget})
 
 
 TYPES: Mapping[str, ResourceType] = {
@@ -54,7 +53,9 @@ TYPES: Mapping[str, ResourceType] = {
     ),
     "AWS::Budgets::Budget": ResourceType(
         create=_create_budget,
-        delete=lambda identifier, _: client("budgets").delete_budget(AccountId=get_account_id(), BudgetName=identifier),
+        delete=lambda identifier, _: client("budgets").delete_budget(
+            AccountId=requests.account(), BudgetName=identifier
+        ),
         gone=("NotFoundException",),
         change=_change_budget,
         changeable=("Budget",),

@@ -8,13 +8,12 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
-from ministack.services import ec2, s3
-from ministack.services.cloudformation import engine, provisioners, stacks
 
 from embedded.cloudformation import ec2_types, emr_types, other_types
 from embedded.cloudformation.resource_type import TAGS, Created, ResourceType
 from embedded.faults.file import Faults
 from embedded.faults.kinds import CreateFails, DeleteFails
+from embedded.seams import cloudformation, ec2, storage
 from embedded.service import Record
 
 TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES, **other_types.TYPES}
@@ -33,20 +32,18 @@ class _AllBut(Container[str]):
 def install(faults: Faults) -> None:
     """Enter the types into ministack's tables, and let resources fail that are to fail."""
     for name, kind in TYPES.items():
-        provisioners._RESOURCE_HANDLERS[name] = _handlers(kind)
-        provisioners._REPLACING_PROPERTIES[name] = _AllBut(*kind.changeable)
+        cloudformation.add_type(name, _handlers(kind), _AllBut(*kind.changeable))
         if kind.tagged:
-            provisioners._STACK_TAG_PROPERTY[name] = (TAGS, "list")
-    blocking = stacks._runs_on_worker_thread
-    stacks._runs_on_worker_thread = lambda name: name in TYPES or blocking(name)
-    replacing = provisioners._replacing_change
+            cloudformation.tag_type(name, TAGS)
+    blocks, replacing = cloudformation.blocks.now, cloudformation.replaces.now
+    cloudformation.blocks.put(lambda name: name in TYPES or blocks(name))
 
     def replaces(name: str, old: Record, new: Record) -> bool:
         kind = TYPES.get(name)
         also = kind is not None and kind.replaces is not None and kind.replaces(old, new)
-        return bool(also or replacing(name, old, new))
+        return also or replacing(name, old, new)
 
-    provisioners._replacing_change = stacks._replacing_change = replaces
+    cloudformation.replaces.put(replaces)
     _make_others_stricter()
     _name_zones()
     _let_fail(faults)
@@ -54,20 +51,20 @@ def install(faults: Faults) -> None:
 
 def _name_zones() -> None:
     """Let `Fn::GetAZs` name the zones with a default subnet; where no zone has one, all."""
-    resolve = engine._resolve_refs
+    resolve = cloudformation.resolve.now
 
     def resolved(value: Any, *rest: Any) -> Any:
         answer = resolve(value, *rest)
         if not isinstance(value, dict) or "Fn::GetAZs" not in value:
             return answer
-        zones = {subnet["AvailabilityZone"] for subnet in ec2._subnets.values() if subnet.get("DefaultForAz")}
+        zones = {subnet["AvailabilityZone"] for subnet in ec2.subnets.values() if subnet.get("DefaultForAz")}
         return [zone for zone in answer if zone in zones] or answer
 
-    engine._resolve_refs = resolved
+    cloudformation.resolve.put(resolved)
 
 
 def _let_fail(faults: Faults) -> None:
-    create, delete = stacks._provision_resource, stacks._delete_resource
+    create, delete = cloudformation.create_resource.now, cloudformation.delete_resource.now
 
     def created(kind: str, logical: str, *rest: Any) -> Any:
         fault = faults.strike(CreateFails, resource_type=kind, logical_id=logical)
@@ -81,7 +78,8 @@ def _let_fail(faults: Faults) -> None:
             raise ValueError(fault.reason)
         delete(kind, physical, properties, stack, logical)
 
-    stacks._provision_resource, stacks._delete_resource = created, deleted
+    cloudformation.create_resource.put(created)
+    cloudformation.delete_resource.put(deleted)
 
 
 def _handlers(kind: ResourceType) -> Record:
@@ -110,8 +108,7 @@ def _handlers(kind: ResourceType) -> Record:
 
 def _make_others_stricter() -> None:
     """Types that ministack has, where AWS gives or refuses more."""
-    handlers = provisioners._RESOURCE_HANDLERS
-    vpc = handlers["AWS::EC2::VPC"]
+    vpc = cloudformation.handlers_of("AWS::EC2::VPC")
     create_vpc, update_vpc = vpc["create"], vpc["update"]
 
     def created(logical: str, properties: Record, stack: str) -> Created:
@@ -120,34 +117,39 @@ def _make_others_stricter() -> None:
 
     def updated(*arguments: Any) -> Created:
         identifier, attributes = update_vpc(*arguments)
-        return identifier, {**attributes, "CidrBlock": ec2._vpcs[identifier]["CidrBlock"]}
+        return identifier, {**attributes, "CidrBlock": ec2.vpcs[identifier]["CidrBlock"]}
 
     vpc.update(create=created, update=updated)
-    handlers["AWS::S3::Bucket"]["delete"] = _delete_bucket
-    _tag_buckets(handlers["AWS::S3::Bucket"])
+    bucket = cloudformation.handlers_of("AWS::S3::Bucket")
+    bucket["delete"] = _delete_bucket
+    _tag_buckets(bucket)
 
 
 def _tag_buckets(handlers: Record) -> None:
     """Put a bucket's tags, the stack's included, where GetBucketTagging finds them."""
-    provisioners._STACK_TAG_PROPERTY["AWS::S3::Bucket"] = (TAGS, "list")
+    cloudformation.tag_type("AWS::S3::Bucket", TAGS)
     create, update = handlers["create"], handlers["update"]
 
     def created(logical: str, properties: Record, stack: str) -> Created:
         name, attributes = create(logical, properties, stack)
-        s3._bucket_tags[name] = provisioners._tag_map(properties.get(TAGS))
+        storage.bucket_tags[name] = _tag_map(properties)
         return name, attributes
 
     def updated(identifier: str, old: Record, new: Record, stack: str) -> Created:
         name, attributes = update(identifier, old, new, stack)
-        s3._bucket_tags[name] = provisioners._tag_map(new.get(TAGS))
+        storage.bucket_tags[name] = _tag_map(new)
         return name, attributes
 
     handlers.update(create=created, update=updated)
 
 
+def _tag_map(properties: Record) -> dict[str, str]:
+    return {str(tag["Key"]): str(tag["Value"]) for tag in properties.get(TAGS) or []}
+
+
 def _delete_bucket(identifier: str, properties: Record) -> None:
     del properties
-    status, _headers, body = s3._delete_bucket(identifier)
+    status, _headers, body = storage.delete_bucket(identifier)
     if status >= 300 and status != 404:
         reason = "is not empty" if b"BucketNotEmpty" in body else "cannot be deleted"
         raise ValueError(f"The bucket you tried to delete {reason}: {identifier} (Service: S3, Status Code: {status})")

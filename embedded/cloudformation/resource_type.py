@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ministack.core.responses import now_iso
-from ministack.services.cloudformation import _stacks, provisioners
-
+from embedded.seams import cloudformation, requests
 from embedded.service import Record, client
 
 TAGS = "Tags"
@@ -45,7 +43,7 @@ class ResourceType:
 @contextmanager
 def being_made(stack: str, logical: str, kind: str, identifier: str) -> Iterator[None]:
     """Let a stack tell of a resource that takes long to make, as CloudFormation does once it has an id."""
-    resources = _stacks[stack]["_resources"]
+    resources = cloudformation.stacks[stack]["_resources"]
     if logical in resources:  # its replacement is told of when it is there
         yield
         return
@@ -56,7 +54,7 @@ def being_made(stack: str, logical: str, kind: str, identifier: str) -> Iterator
         "ResourceStatus": "CREATE_IN_PROGRESS",
         "Properties": {},
         "Attributes": {},
-        "Timestamp": now_iso(),
+        "Timestamp": requests.now(),
     }
     try:
         yield
@@ -93,5 +91,4 @@ def _conform(value: Any, shape: Any) -> Any:
 
 def named(stack: str, logical: str) -> str:
     """The name that CloudFormation makes for a resource which the template gives none."""
-    name: str = provisioners._physical_name(stack, logical)
-    return name
+    return cloudformation.name_of(stack, logical)

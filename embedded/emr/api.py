@@ -6,9 +6,6 @@ waits, a step that completed) is here the beginning of something that really hap
 
 from typing import Any
 
-from ministack.core.responses import get_region
-from ministack.services import ec2, emr
-
 from embedded.emr import releases, scaling_policies, security_configurations
 from embedded.emr.cluster import TERMINATED, Cluster
 from embedded.emr.traffic import refusal_of_groups
@@ -16,6 +13,7 @@ from embedded.faults import capacity
 from embedded.faults.file import Faults
 from embedded.faults.kinds import NoCapacity, NotOffered, Unruly
 from embedded.nodes.machine import Machine, Machines
+from embedded.seams import ec2, emr, requests
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
@@ -35,7 +33,7 @@ def cluster_of(identifier: str) -> Cluster:
 
 def clusters() -> list[Cluster]:
     """The clusters of the present request's region."""
-    return [_clusters[identifier] for identifier in emr._clusters if identifier in _clusters]
+    return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
 
 
 def machines_of_nodes() -> dict[str, Machine]:
@@ -50,8 +48,7 @@ def machines_of_nodes() -> dict[str, Machine]:
 
 def install(machines: Machines, faults: Faults) -> None:
     """Make ministack's EMR a service whose clusters boot, run steps and end."""
-    make_step = emr._make_step
-    run_job_flow = emr._run_job_flow
+    make_step, run_job_flow = emr.make_step.now, emr.operations.now("RunJobFlow")
 
     def pending(configuration: Record) -> Record:
         step: Record = make_step(configuration)
@@ -63,14 +60,14 @@ def install(machines: Machines, faults: Faults) -> None:
         refused = json_operation(_check)(request)
         if refused[0] >= 300:
             return refused
-        known = set(emr._clusters)
+        known = set(emr.clusters)
         answer = run_job_flow(request)
-        for identifier in set(emr._clusters) - known:
-            record = emr._clusters[identifier]
+        for identifier in set(emr.clusters) - known:
+            record = emr.clusters[identifier]
             _keep_attributes(record, request)
             _clusters[identifier] = Cluster(
                 record=record,
-                steps=emr._steps[identifier],
+                steps=emr.steps[identifier],
                 machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
                 obstacle=_obstacle(record, faults),
                 unruly=lambda: faults.find(Unruly),
@@ -80,10 +77,9 @@ def install(machines: Machines, faults: Faults) -> None:
             _clusters[identifier].start()
         return answer
 
-    emr._make_step = pending
-    emr._HANDLERS["RunJobFlow"] = run
-    for name, operation in {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}.items():
-        emr._HANDLERS[name] = json_operation(operation)
+    emr.make_step.put(pending)
+    played = {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}
+    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in played.items()})
 
 
 def _obstacle(record: Record, faults: Faults) -> str:
@@ -106,13 +102,13 @@ def _obstacle(record: Record, faults: Faults) -> str:
 
 
 def _place() -> dict[str, str]:
-    return {"AWS_REGION": get_region(), "AWS_DEFAULT_REGION": get_region()}
+    return {"AWS_REGION": requests.region(), "AWS_DEFAULT_REGION": requests.region()}
 
 
 def _keep_attributes(record: Record, request: Record) -> None:
     """What DescribeCluster tells and ministack drops or does not know."""
     instances = request.get("Instances") or {}
-    subnet = ec2._subnets.get(instances.get("Ec2SubnetId"))
+    subnet = ec2.subnets.get(instances.get("Ec2SubnetId", ""))
     if subnet is not None:
         record["Ec2InstanceAttributes"]["Ec2AvailabilityZone"] = subnet["AvailabilityZone"]
     for name in ("ServiceAccessSecurityGroup", "AdditionalMasterSecurityGroups", "AdditionalSlaveSecurityGroups"):
@@ -129,7 +125,7 @@ def _add_steps(request: Record) -> Record:
         raise RefusedError(
             "ValidationException", "A job flow that is shutting down, terminated, or finished may not be modified."
         )
-    return {"StepIds": cluster.add([emr._make_step(step) for step in request.get("Steps") or []])}
+    return {"StepIds": cluster.add([emr.make_step.now(step) for step in request.get("Steps") or []])}
 
 
 def _cancel_steps(request: Record) -> Record:

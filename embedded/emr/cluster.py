@@ -18,14 +18,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ministack.core.concurrency import spawn_background
-
 from embedded.emr.logs import ClusterLogs
 from embedded.emr.traffic import allow_traffic_of_cluster
 from embedded.faults.kinds import Unruly
 from embedded.hadoop.streaming import unruly_environment
 from embedded.nodes.machine import Machine
 from embedded.processes import end
+from embedded.seams import requests
 from embedded.service import Record, client
 
 TERMINATED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
@@ -83,7 +82,7 @@ class Cluster:
 
     def start(self) -> None:
         """Begin its life, in the background."""
-        spawn_background(self._live, thread_name=self.record["Id"])
+        requests.spawn_background(self._live, thread_name=self.record["Id"])
 
     def add(self, steps: Sequence[Record]) -> list[str]:
         """Submit steps; returns their ids."""

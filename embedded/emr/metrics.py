@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ministack.services import cloudwatch
-
 from embedded.emr.api import clusters
 from embedded.emr.cluster import TERMINATED, Cluster
-from embedded.service import Record
+from embedded.seams import cloudwatch
+from embedded.service import Record, parameter
 
 _NAMESPACE, _NAME, _DIMENSION = "AWS/ElasticMapReduce", "IsIdle", "JobFlowId"
 _EVERY = 300
@@ -22,17 +21,17 @@ _POINTS = 1440
 
 def install() -> None:
     """Have the points ready whenever statistics are asked for."""
-    for operation in ("_get_metric_statistics", "_get_metric_data"):
-        setattr(cloudwatch, operation, _with_points(getattr(cloudwatch, operation)))
+    cloudwatch.statistics.wrap(_with_points)
+    cloudwatch.data.wrap(_with_points)
 
 
 def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
     def answered(parameters: Record, data: Record, is_cbor: bool, is_json: bool = False) -> Any:
-        given = data.get("EndTime") if is_cbor or is_json else cloudwatch._p(parameters, "EndTime")
-        end = cloudwatch._parse_ts(given) or time.time()
+        given = data.get("EndTime") if is_cbor or is_json else parameter(parameters, "EndTime")
+        end = cloudwatch.moment(given) or time.time()
         for cluster in clusters():
-            key = (_NAMESPACE, _NAME, cloudwatch._dims_key({_DIMENSION: cluster.record["Id"]}))
-            cloudwatch._metrics[key] = [_point(cluster, *point) for point in points(cluster.history, end)]
+            published = [_point(cluster, *point) for point in points(cluster.history, end)]
+            cloudwatch.set_points(_NAMESPACE, _NAME, {_DIMENSION: cluster.record["Id"]}, published)
         return answer(parameters, data, is_cbor, is_json)
 
     return answered

@@ -5,8 +5,7 @@ They never act: one machine plays all nodes of a cluster.
 
 from collections.abc import Callable, Mapping
 
-from ministack.services import emr
-
+from embedded.seams import emr
 from embedded.service import Record, RefusedError
 
 _UNITS = ("InstanceFleetUnits", "Instances", "VCPU")
@@ -52,7 +51,7 @@ def _remove(request: Record) -> Record:
 
 
 def _require(request: Record) -> None:
-    if request["ClusterId"] not in emr._clusters:
+    if request["ClusterId"] not in emr.clusters:
         raise RefusedError("InvalidRequestException", f"Cluster id '{request['ClusterId']}' is not valid.")
 
 

@@ -1,14 +1,11 @@
 """The security configurations of EMR, by name, each region's its own."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from ministack.core.responses import AccountRegionScopedDict
-from ministack.services import emr
-
+from embedded.seams import requests
 from embedded.service import Record, RefusedError
 
-_configurations: Any = AccountRegionScopedDict()
+_configurations = requests.regional_table()
 
 
 def _create(request: Record) -> Record:
@@ -18,7 +15,7 @@ def _create(request: Record) -> Record:
     _configurations[name] = {
         "Name": name,
         "SecurityConfiguration": request["SecurityConfiguration"],
-        "CreationDateTime": emr._now_iso(),
+        "CreationDateTime": requests.now(),
     }
     return {name: value for name, value in _configurations[name].items() if name != "SecurityConfiguration"}
 
@@ -27,8 +24,7 @@ def _configuration(request: Record) -> Record:
     name = request["Name"]
     if name not in _configurations:
         raise RefusedError("InvalidRequestException", f"Security configuration with name '{name}' does not exist.")
-    configuration: Record = _configurations[name]
-    return configuration
+    return _configurations[name]
 
 
 def _list(request: Record) -> Record:

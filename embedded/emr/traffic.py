@@ -8,8 +8,7 @@ needs, and starts no cluster without.
 from collections.abc import Mapping
 from typing import Any
 
-from ministack.services import ec2
-
+from embedded.seams import ec2
 from embedded.service import Record, client
 
 
@@ -33,7 +32,7 @@ def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
             "You must also specify a ServiceAccessSecurityGroup if you use custom security groups when creating a "
             "cluster in a private subnet."
         )
-    group = ec2._security_groups[service]
+    group = ec2.security_groups[service]
     if not _passes(group["IpPermissions"], 9443, primary):
         return "ServiceAccessSecurityGroup is missing ingress rule from EmrManagedMasterSecurityGroup on port 9443"
     for name, other in (("EmrManagedMasterSecurityGroup", primary), ("EmrManagedSlaveSecurityGroup", core)):
@@ -55,10 +54,10 @@ def _passes(rules: list[Record], port: int, group: str) -> bool:
 
 def _is_private(subnet: str | None) -> bool:
     """Whether no route leads from a subnet to an internet gateway; a cluster that names none is in a default subnet."""
-    record = ec2._subnets.get(subnet)
+    record = ec2.subnets.get(subnet or "")
     if record is None:
         return False
-    tables = [table for table in ec2._route_tables.values() if table["VpcId"] == record["VpcId"]]
+    tables = [table for table in ec2.route_tables.values() if table["VpcId"] == record["VpcId"]]
     own = [table for table in tables if any(each.get("SubnetId") == subnet for each in table["Associations"])]
     main = [table for table in tables if any(each.get("Main") for each in table["Associations"])]
     return not any(str(route.get("GatewayId")).startswith("igw-") for table in own or main for route in table["Routes"])

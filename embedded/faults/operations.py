@@ -12,8 +12,8 @@ from functools import cache
 from urllib.parse import parse_qsl, urlsplit
 
 import botocore.session
-import ministack.app
 
+from embedded.seams import front
 from embedded.service import Record
 
 _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler": "scheduler"}
@@ -22,13 +22,12 @@ _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler"
 
 def asked(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
     """The service, as IAM calls it, and the operation, as its API calls it."""
-    routing = ministack.app._routing_params(method, path, headers, body, query)
-    service = ministack.app.detect_service(method, path, headers, routing)
+    service, operation = front.asked(method, path, headers, body, query)
     if service in _REST:
         fitting = [form for form in _forms(_REST[service]) if form.fits(method, path, headers, query)]
         if fitting:
             return service, max(fitting, key=lambda form: form.weight).name
-    return service, ministack.app._ct_event_name(service, method, path, headers, routing)
+    return service, operation
 
 
 @dataclass(frozen=True)

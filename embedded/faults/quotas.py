@@ -6,12 +6,9 @@ rather than kept: nobody here would ever decide on it.
 
 from typing import Any
 
-import ministack.app
-from ministack.core import router
-from ministack.core.responses import get_account_id, get_region
-
 from embedded.faults.file import Faults
 from embedded.faults.kinds import Quota
+from embedded.seams import front, requests
 from embedded.service import Record, RefusedError, json_operation, json_service
 
 _TARGET = "ServiceQuotasV20190624"
@@ -52,15 +49,14 @@ def install(faults: Faults) -> None:
         "GetAWSDefaultServiceQuota": json_operation(get_default),
         "ListServiceQuotas": json_operation(list_all),
     }
-    router.SERVICE_PATTERNS["servicequotas"] = {"target_prefixes": [_TARGET]}
-    ministack.app.SERVICE_HANDLERS["servicequotas"] = json_service("Service Quotas", operations)
+    front.add_service("servicequotas", _TARGET, json_service("Service Quotas", operations))
 
 
 def _described(code: str, value: float) -> dict[str, Any]:
     return {
         "ServiceCode": "ec2",
         "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-        "QuotaArn": f"arn:aws:servicequotas:{get_region()}:{get_account_id()}:ec2/{code}",
+        "QuotaArn": f"arn:aws:servicequotas:{requests.region()}:{requests.account()}:ec2/{code}",
         "QuotaCode": code,
         "QuotaName": _EC2[code][0],
         "Value": value,

@@ -8,13 +8,10 @@ import json
 import uuid
 from typing import Any
 
-import ministack.app
-from ministack.core import router
-from ministack.core.responses import StreamingResponse, get_account_id
-
 from embedded.faults.file import Faults
 from embedded.faults.kinds import Broken, Cut, Denied, Throttled
 from embedded.faults.operations import asked
+from embedded.seams import front, requests
 from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
@@ -28,7 +25,7 @@ _UNPLAYED = {  # service: what its requests' target begins with
 
 def install(faults: Faults) -> None:
     """Look for a fault before any request is answered."""
-    dispatch = ministack.app._dispatch_service_request
+    dispatch = front.dispatch.now
 
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
@@ -45,14 +42,13 @@ def install(faults: Faults) -> None:
                 return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
         return await dispatch(method, path, headers, body, query, request_id)
 
-    ministack.app._dispatch_service_request = unless_refused
+    front.dispatch.put(unless_refused)
     for service, prefix in _UNPLAYED.items():
-        router.SERVICE_PATTERNS[service] = {"target_prefixes": [prefix]}
-        ministack.app.SERVICE_HANDLERS[service] = _unplayed
+        front.add_service(service, prefix, _unplayed)
 
 
 def _by_client(headers: Record, query: Record) -> bool:
-    return bool(router.extract_access_key_id(headers, query) != get_account_id())
+    return front.access_key(headers, query) != requests.account()
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:
@@ -66,7 +62,7 @@ def _perhaps_cut(answer: Any, faults: Faults) -> Any:
         del receive
         await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
 
-    return status, {**headers, "Content-Length": str(len(body))}, StreamingResponse(half)
+    return status, {**headers, "Content-Length": str(len(body))}, requests.streamed(half)
 
 
 async def _unplayed(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
@@ -90,7 +86,7 @@ def _denied(service: str, operation: str) -> Answer:
     if service == "ec2":
         return _answer(service, 403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
     code = "AccessDenied" if service == "s3" or service in _QUERY else "AccessDeniedException"
-    user = f"arn:aws:iam::{get_account_id()}:user/test"
+    user = f"arn:aws:iam::{requests.account()}:user/test"
     message = f"User: {user} is not authorized to perform: {service}:{operation}"
     return _answer(service, 400 if service not in ("s3", *_QUERY, *_REST) else 403, code, message)
 

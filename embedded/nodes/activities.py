@@ -4,10 +4,8 @@ import json
 import uuid
 from typing import Any
 
-from ministack.core.responses import now_iso
-from ministack.services import autoscaling
-
-from embedded.service import Record
+from embedded.seams import autoscaling, requests
+from embedded.service import Record, parameter
 
 _KEPT = 200
 _PAGE = 100
@@ -20,8 +18,8 @@ def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str
         "AutoScalingGroupName": group["AutoScalingGroupName"],
         "AutoScalingGroupARN": group["AutoScalingGroupARN"],
         "Description": description,
-        "Cause": f"At {now_iso()} {cause}",
-        "StartTime": now_iso(),
+        "Cause": f"At {requests.now()} {cause}",
+        "StartTime": requests.now(),
         "StatusCode": "InProgress",
         "Progress": 30,
         "Details": json.dumps({"Subnet ID": subnet, "Availability Zone": zone}),
@@ -34,7 +32,7 @@ def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str
 
 def finish(activity: Record, status: str, message: str = "") -> None:
     """Note how an activity ended: `Successful`, or `Failed` with its reason."""
-    activity.update(StatusCode=status, EndTime=now_iso(), Progress=100)
+    activity.update(StatusCode=status, EndTime=requests.now(), Progress=100)
     if message:
         activity["StatusMessage"] = message
 
@@ -48,20 +46,20 @@ def launched(group: Record, instance: str) -> None:
 
 def describe(parameters: Record) -> Any:
     """DescribeScalingActivities."""
-    name = autoscaling._p(parameters, "AutoScalingGroupName")
-    if name and name not in autoscaling._asgs:
-        return autoscaling._error("ValidationError", f"AutoScalingGroup name not found - {name}")
-    asked = autoscaling._parse_member_list(parameters, "ActivityIds")
-    groups = [autoscaling._asgs[name]] if name else list(autoscaling._asgs.values())
+    name = parameter(parameters, "AutoScalingGroupName")
+    if name and name not in autoscaling.groups:
+        return autoscaling.error("ValidationError", f"AutoScalingGroup name not found - {name}")
+    asked = autoscaling.listed(parameters, "ActivityIds")
+    groups = [autoscaling.groups[name]] if name else list(autoscaling.groups.values())
     found = [entry["activity"] for group in groups for entry in _history(group)]
     found = [activity for activity in found if not asked or activity["ActivityId"] in asked]
-    begin = int(autoscaling._p(parameters, "NextToken") or 0)
-    end = begin + int(autoscaling._p(parameters, "MaxRecords") or _PAGE)
-    body = f"<Activities>{autoscaling._member_xml(found[begin:end])}</Activities>"
+    begin = int(parameter(parameters, "NextToken") or 0)
+    end = begin + int(parameter(parameters, "MaxRecords") or _PAGE)
+    body = f"<Activities>{autoscaling.told(found[begin:end])}</Activities>"
     if end < len(found):
         body += f"<NextToken>{end}</NextToken>"
     operation = "DescribeScalingActivities"
-    return autoscaling._xml(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
+    return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
 
 
 def _history(group: Record) -> list[Record]:

@@ -4,26 +4,27 @@ A sweep that asks for what bears a tag must not be given everything. A filter th
 """
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
-from ministack.services import ec2
-
+from embedded.seams import ec2
+from embedded.seams.taken import Table
 from embedded.service import Record, RefusedError
 
 # operation: the records it describes, their identifier, the element of its answer, the filters ministack applies
-_DESCRIBED = {
-    "DescribeAddresses": ("_addresses", "AllocationId", "addressesSet", ()),
-    "DescribeVpcEndpoints": ("_vpc_endpoints", "VpcEndpointId", "vpcEndpointSet", ()),
-    "DescribeNetworkInterfaces": ("_network_interfaces", "NetworkInterfaceId", "networkInterfaceSet", ()),
+_DESCRIBED: Mapping[str, tuple[Table, str, str, Collection[str]]] = {
+    "DescribeAddresses": (ec2.addresses, "AllocationId", "addressesSet", ()),
+    "DescribeVpcEndpoints": (ec2.vpc_endpoints, "VpcEndpointId", "vpcEndpointSet", ()),
+    "DescribeNetworkInterfaces": (ec2.network_interfaces, "NetworkInterfaceId", "networkInterfaceSet", ()),
     "DescribeInstances": (
-        "_instances",
+        ec2.instances,
         "InstanceId",
         "reservationSet",
         ("instance-state-name", "instance-type", "image-id"),
     ),
 }
 # operation: all the filters, beside tags, that ministack applies
-_KNOWN = {
+_KNOWN: Mapping[str, Collection[str]] = {
     "DescribeAvailabilityZones": (),
     "DescribeFlowLogs": ("resource-id",),
     "DescribeInternetGateways": ("internet-gateway-id", "owner-id", "attachment.vpc-id", "attachment.state"),
@@ -50,48 +51,47 @@ _ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
 def install() -> None:
     """Apply the filters in front of ministack's describe calls."""
     for operation in _DESCRIBED:
-        ec2._ACTION_MAP[operation] = _filtered(operation)
+        ec2.operations.wrap(operation, partial(_filtered, operation))
     for operation, known in _KNOWN.items():
-        ec2._ACTION_MAP[operation] = _with_known(ec2._ACTION_MAP[operation], known)
+        ec2.operations.wrap(operation, partial(_with_known, known))
 
 
-def _with_known(describe: Callable[[Record], Any], known: Collection[str]) -> Callable[[Record], Any]:
+def _with_known(known: Collection[str], describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def describe_known(parameters: Record) -> Any:
-        for name in ec2._parse_filters(parameters):
+        for name in ec2.filters(parameters):
             if name not in known and name not in ("tag-key", "tag-value") and not name.startswith("tag:"):
-                return ec2._error("InvalidParameterValue", f"The embedded AWS does not play filter {name!r}.", 400)
+                return ec2.error("InvalidParameterValue", f"The embedded AWS does not play filter {name!r}.", 400)
         return describe(parameters)
 
     return describe_known
 
 
-def _filtered(operation: str) -> Any:
-    describe = ec2._ACTION_MAP[operation]
-    store, identifier, element, known = _DESCRIBED[operation]
+def _filtered(operation: str, describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
+    records, identifier, element, known = _DESCRIBED[operation]
 
     def describe_filtered(parameters: Record) -> Any:
-        filters = {name: values for name, values in ec2._parse_filters(parameters).items() if name not in known}
+        filters = {name: values for name, values in ec2.filters(parameters).items() if name not in known}
         if not filters:
             return describe(parameters)
-        asked = ec2._parse_member_list(parameters, identifier)
+        asked = ec2.listed(parameters, identifier)
         try:
             found = [
                 record[identifier]
-                for record in getattr(ec2, store).values()
+                for record in records.values()
                 if (not asked or record[identifier] in asked) and _matches(record, record[identifier], filters)
             ]
         except RefusedError as refusal:
-            return ec2._error(refusal.code, str(refusal), 400)
+            return ec2.error(refusal.code, str(refusal), 400)
         if not found:
-            return ec2._xml(200, f"{operation}Response", f"<{element}/>")
+            return ec2.answer(200, f"{operation}Response", f"<{element}/>")
         rest = {name: value for name, value in parameters.items() if not name.startswith(f"{identifier}.")}
         return describe({**rest, **{f"{identifier}.{number}": [one] for number, one in enumerate(found, start=1)}})
 
     return describe_filtered
 
 
-def _matches(record: Record, identifier: str, filters: Mapping[str, list[str]]) -> bool:
-    if not ec2._resource_matches_tag_filters(identifier, filters):
+def _matches(record: Record, identifier: str, filters: dict[str, list[str]]) -> bool:
+    if not ec2.has_tags(identifier, filters):
         return False
     return all(
         _values(record, name) & set(values)

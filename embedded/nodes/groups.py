@@ -11,10 +11,6 @@ import threading
 import time
 from typing import Any
 
-from ministack.core.concurrency import spawn_background
-from ministack.core.responses import get_region
-from ministack.services import autoscaling, ec2
-
 from embedded.faults import capacity
 from embedded.faults.capacity import NoCapacityError
 from embedded.faults.file import Faults
@@ -22,6 +18,7 @@ from embedded.nodes import activities, instances, launch_templates
 from embedded.nodes.instance_types import ZONES
 from embedded.nodes.instances import Nodes
 from embedded.nodes.launch_templates import specified_tags
+from embedded.seams import autoscaling, ec2, requests
 from embedded.service import Record, RefusedError
 
 _logger = logging.getLogger(__name__)
@@ -58,7 +55,7 @@ class Groups:
 
     def disband(self, name: str) -> None:
         """End all instances of a group that is going to be deleted."""
-        group = autoscaling._asgs.get(name)
+        group = autoscaling.groups.get(name)
         if group is not None:
             group["DesiredCapacity"] = 0
             self.follow(group)
@@ -75,7 +72,7 @@ class Groups:
 
     def _end(self, group: Record, identifier: str, why: str) -> None:
         member = next(member for member in group["Instances"] if member["InstanceId"] == identifier)
-        subnet = ec2._instances.get(identifier, {}).get("SubnetId", "")
+        subnet = ec2.instances.get(identifier, {}).get("SubnetId", "")
         activity = activities.begin(
             group,
             f"Terminating EC2 instance: {identifier}",
@@ -91,7 +88,7 @@ class Groups:
         """Replace what runs in subnets that the group no longer has; nothing ends before its replacement runs."""
         subnets = _subnets(group)
         for member in [*group["Instances"]]:
-            record = ec2._instances.get(member["InstanceId"])
+            record = ec2.instances.get(member["InstanceId"])
             if record is not None and subnets and record["SubnetId"] not in subnets:
                 if not self._grow(group):
                     return
@@ -99,7 +96,7 @@ class Groups:
 
     def _grow(self, group: Record) -> bool:
         """Start one more instance in the first subnet that has one; whether that went well."""
-        subnets = _subnets(group) or [ec2._DEFAULT_SUBNET_ID]
+        subnets = _subnets(group) or [ec2.default_subnet]
         turn = len(group["Instances"]) % len(subnets)
         subnets = [*subnets[turn:], *subnets[:turn]]
         failure: Exception | None = None
@@ -136,13 +133,13 @@ class Groups:
         """Try again, in the background, once there is capacity."""
         if group["AutoScalingGroupARN"] not in self._waiting:
             self._waiting.add(group["AutoScalingGroupARN"])
-            spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
+            requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
 
     def _try_again(self, group: Record) -> None:
         while True:
             time.sleep(_GLANCE)
             with self._lock:
-                exists = autoscaling._asgs.get(group["AutoScalingGroupName"]) is group
+                exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
                 if exists and _wants(group) and not self._available(group):
                     continue
                 self._waiting.discard(group["AutoScalingGroupARN"])
@@ -152,7 +149,7 @@ class Groups:
 
     def _available(self, group: Record) -> bool:
         """Whether an attempt could succeed; a template that has gone counts, for the attempt to say so."""
-        for subnet in _subnets(group) or [ec2._DEFAULT_SUBNET_ID]:
+        for subnet in _subnets(group) or [ec2.default_subnet]:
             try:
                 _choose(group, launch_templates.data_of(group["LaunchTemplate"]), subnet, self._faults)
             except NoCapacityError:
@@ -165,10 +162,9 @@ class Groups:
 
 def group_of(instance: str) -> Record | None:
     """The group that an instance belongs to."""
-    for group in autoscaling._asgs.values():
+    for group in autoscaling.groups.values():
         if any(member["InstanceId"] == instance for member in group["Instances"]):
-            found: Record = group
-            return found
+            return group
     return None
 
 
@@ -185,7 +181,7 @@ def put_in_service(instance: str) -> None:
 
 def zone_of(subnet: str) -> str:
     """The zone that a subnet lies in."""
-    return str(ec2._subnets.get(subnet, {}).get("AvailabilityZone", f"{get_region()}a"))
+    return str(ec2.subnets.get(subnet, {}).get("AvailabilityZone", f"{requests.region()}a"))
 
 
 def _subnets(group: Record) -> list[str]:
@@ -194,7 +190,7 @@ def _subnets(group: Record) -> list[str]:
 
 def _wants(group: Record) -> bool:
     subnets = _subnets(group)
-    ours = [ec2._instances.get(member["InstanceId"], {}).get("SubnetId") for member in group["Instances"]]
+    ours = [ec2.instances.get(member["InstanceId"], {}).get("SubnetId") for member in group["Instances"]]
     return len(ours) < group["DesiredCapacity"] or bool(subnets and set(ours) - set(subnets))
 
 
@@ -218,14 +214,14 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     """
     policy = group.get("MixedInstancesPolicy") or {}
     on_demand = sum(
-        "InstanceLifecycle" not in ec2._instances.get(member["InstanceId"], {}) for member in group["Instances"]
+        "InstanceLifecycle" not in ec2.instances.get(member["InstanceId"], {}) for member in group["Instances"]
     )
     market = capacity.market(policy, data, desired=group["DesiredCapacity"], on_demand=on_demand)
-    zone, zones = zone_of(subnet), [f"{get_region()}{letter}" for letter in ZONES]
+    zone, zones = zone_of(subnet), [f"{requests.region()}{letter}" for letter in ZONES]
     place = launch_templates.placement_group(data)
     if place:
         capacity.require_together(
-            ec2._placement_groups[place], zone=zone, held=instances.zones_of_placement_group(place)
+            ec2.placement_groups[place], zone=zone, held=instances.zones_of_placement_group(place)
         )
     failure = None
     for instance_type in capacity.instance_types(policy, data):
@@ -248,10 +244,10 @@ def _launch(group: Record, subnet: str, faults: Faults) -> Record:
     market, instance_type = _choose(group, data, subnet, faults)
     interfaces = data.get("NetworkInterfaces") or [{}]
     profile = data.get("IamInstanceProfile") or {}
-    resolved, _error = ec2._resolve_iam_instance_profile(
+    resolved, _error = ec2.instance_profile(
         iam_arn=profile.get("Arn", ""), iam_name=profile.get("Name", ""), allow_missing=True
     )
-    record: Record = ec2._launch_instances_internal(
+    record: Record = ec2.make_instances(
         image_id=image,
         instance_type=instance_type,
         subnet_id=subnet,
@@ -266,11 +262,11 @@ def _launch(group: Record, subnet: str, faults: Faults) -> Record:
         record["Placement"]["GroupName"] = place
     if market == capacity.SPOT:
         record["InstanceLifecycle"] = "spot"
-    ec2._tags[record["InstanceId"]] = _instance_tags(group, data)
+    ec2.tags[record["InstanceId"]] = _instance_tags(group, data)
     for mapping in record["BlockDeviceMappings"]:
         volume = mapping["Ebs"]["VolumeId"]
-        ec2._volumes[volume]["AvailabilityZone"] = zone
-        ec2._tags[volume] = specified_tags(data, "volume")
+        ec2.volumes[volume]["AvailabilityZone"] = zone
+        ec2.tags[volume] = specified_tags(data, "volume")
     return record
 
 

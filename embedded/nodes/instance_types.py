@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ministack.core.responses import get_region
-from ministack.services import ec2
-
 from embedded.faults.file import Faults
 from embedded.faults.kinds import NotOffered
-from embedded.service import Record
+from embedded.seams import ec2, requests
+from embedded.service import Record, parameter
 
 ZONES = "abc"  # those that ministack has in every region
 _MIB = 1024
@@ -99,22 +97,22 @@ def install(faults: Faults) -> None:
     def offerings(parameters: Record) -> Any:
         return _offerings(parameters, faults)
 
-    ec2._ACTION_MAP.update(DescribeInstanceTypes=_describe, DescribeInstanceTypeOfferings=offerings)
+    ec2.operations.put(DescribeInstanceTypes=_describe, DescribeInstanceTypeOfferings=offerings)
 
 
 def _describe(parameters: Record) -> Any:
-    asked = ec2._parse_member_list(parameters, "InstanceType")
+    asked = ec2.listed(parameters, "InstanceType")
     unknown = [name for name in asked if name not in TYPES]
     if unknown:
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
-        return ec2._error("InvalidInstanceType", message, 400)
-    filters = ec2._parse_filters(parameters)
+        return ec2.error("InvalidInstanceType", message, 400)
+    filters = ec2.filters(parameters)
     if set(filters) - {"instance-type"}:
         return _no_filter(filters, "instance-type")
     patterns = filters.get("instance-type", ["*"])
     found = [TYPES[name] for name in asked or TYPES if _any_matches(name, patterns)]
     items = "".join(_told(kind) for kind in found)
-    return ec2._xml(200, "DescribeInstanceTypesResponse", f"<instanceTypeSet>{items}</instanceTypeSet>")
+    return ec2.answer(200, "DescribeInstanceTypesResponse", f"<instanceTypeSet>{items}</instanceTypeSet>")
 
 
 def _told(kind: InstanceType) -> str:
@@ -134,18 +132,18 @@ def _told(kind: InstanceType) -> str:
 
 def _offerings(parameters: Record, faults: Faults) -> Any:
     """Every type in every zone, but for the faults."""
-    kind = ec2._p(parameters, "LocationType") or "region"
+    kind = parameter(parameters, "LocationType") or "region"
     if kind not in ("region", "availability-zone"):
-        return ec2._error("InvalidParameterValue", f"The embedded AWS offers nothing by location type {kind}.", 400)
-    filters = ec2._parse_filters(parameters)
+        return ec2.error("InvalidParameterValue", f"The embedded AWS offers nothing by location type {kind}.", 400)
+    filters = ec2.filters(parameters)
     if set(filters) - {"instance-type", "location"}:
         return _no_filter(filters, "instance-type", "location")
     patterns, places = filters.get("instance-type", ["*"]), filters.get("location", ["*"])
-    zones = [f"{get_region()}{letter}" for letter in ZONES]
+    zones = [f"{requests.region()}{letter}" for letter in ZONES]
     found = set()
     for name in TYPES:
         for zone in zones if _any_matches(name, patterns) else ():
-            place = zone if kind == "availability-zone" else get_region()
+            place = zone if kind == "availability-zone" else requests.region()
             if _any_matches(place, places) and not faults.find(NotOffered, instance_type=name, zone=zone):
                 found.add((name, place))
     items = "".join(
@@ -153,7 +151,7 @@ def _offerings(parameters: Record, faults: Faults) -> Any:
         for name, place in sorted(found)
     )
     body = f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
-    return ec2._xml(200, "DescribeInstanceTypeOfferingsResponse", body)
+    return ec2.answer(200, "DescribeInstanceTypeOfferingsResponse", body)
 
 
 def _any_matches(value: str, patterns: list[str]) -> bool:
@@ -162,4 +160,4 @@ def _any_matches(value: str, patterns: list[str]) -> bool:
 
 def _no_filter(filters: Record, *known: str) -> Any:
     unknown = min(set(filters) - set(known))
-    return ec2._error("InvalidParameterValue", f"The embedded AWS does not play filter {unknown!r}.", 400)
+    return ec2.error("InvalidParameterValue", f"The embedded AWS does not play filter {unknown!r}.", 400)

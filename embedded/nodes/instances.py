@@ -15,15 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ministack.core.concurrency import spawn_background
-from ministack.core.responses import get_region
-from ministack.services import ec2
-
 from embedded.faults.file import Faults
 from embedded.faults.kinds import SilentBoot, StaysPending
 from embedded.nodes import launch_templates
 from embedded.nodes.machine import Machine, Machines
-from embedded.service import Record, RefusedError
+from embedded.seams import ec2, requests
+from embedded.service import Record, RefusedError, parameter
 
 _LOOK_SECONDS = 0.1
 _machines_of: dict[str, Machine] = {}
@@ -31,7 +28,7 @@ _machines_of: dict[str, Machine] = {}
 
 def machine_of(instance: str) -> Machine | None:
     """The machine behind an instance that runs, None for any other."""
-    record = ec2._instances.get(instance)
+    record = ec2.instances.get(instance)
     running = record is not None and record["State"]["Name"] == "running"
     return _machines_of.get(instance) if running else None
 
@@ -40,7 +37,7 @@ def zones_of_placement_group(name: str) -> set[str]:
     """The zones in which instances of a placement group exist."""
     return {
         record["Placement"]["AvailabilityZone"]
-        for record in ec2._instances.values()
+        for record in ec2.instances.values()
         if record["Placement"].get("GroupName") == name and record["State"]["Name"] != "terminated"
     }
 
@@ -76,8 +73,8 @@ class Nodes:
                 "EC2_INSTANCE_TYPE": record["InstanceType"],
                 "EC2_LOCAL_IPV4": address,
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
-                "AWS_REGION": get_region(),
-                "AWS_DEFAULT_REGION": get_region(),
+                "AWS_REGION": requests.region(),
+                "AWS_DEFAULT_REGION": requests.region(),
                 "GLOO_SOCKET_IFNAME": "lo",
                 # NCCL takes each GPU once in a group: nodes of one computer cannot share its GPU, so they compute on
                 # its cores whether it has one or not.
@@ -85,7 +82,7 @@ class Nodes:
             },
             core=_core(self._started),
         )
-        spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
+        requests.spawn_background(self._boot, record, _machines_of[identifier], thread_name=f"boot-{identifier}")
 
     def _next_address(self) -> str:
         with self._lock:
@@ -127,13 +124,13 @@ class Nodes:
 
     def terminate(self, identifier: str) -> None:
         """End an instance: its processes, its folder, its volumes."""
-        record = ec2._instances.get(identifier)
+        record = ec2.instances.get(identifier)
         with self._lock:
             machine = _machines_of.pop(identifier, None)
             if record is not None:
-                ec2._terminate_instances({"InstanceId.1": [identifier]})
+                ec2.end_instance(identifier)
                 for mapping in record["BlockDeviceMappings"]:
-                    ec2._volumes.pop(mapping["Ebs"]["VolumeId"], None)
+                    ec2.volumes.pop(mapping["Ebs"]["VolumeId"], None)
         if machine is not None:
             self._machines.take_off_network(machine.environment["EC2_LOCAL_IPV4"])
             machine.kill()
@@ -155,54 +152,54 @@ def _decoded(user_data: str) -> bytes:
 
 def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
     """Put machines behind ministack's instances; `leave` terminates one, whatever group it belongs to."""
-    run, terminate = ec2._ACTION_MAP["RunInstances"], ec2._ACTION_MAP["TerminateInstances"]
+    run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
         if any(name.startswith("LaunchTemplate.") for name in parameters):
             message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
-            return ec2._error("UnsupportedOperation", message, 400)
+            return ec2.error("UnsupportedOperation", message, 400)
         try:
-            image = launch_templates.image(ec2._p(parameters, "ImageId"))
+            image = launch_templates.image(parameter(parameters, "ImageId"))
         except RefusedError as refusal:  # whose code is Auto Scaling's
-            return ec2._error("InvalidParameterValue", str(refusal), 400)
-        subnet, place = ec2._p(parameters, "SubnetId"), ec2._p(parameters, "Placement.GroupName")
-        if subnet and subnet not in ec2._subnets:
-            return ec2._error("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist", 400)
-        if place and place not in ec2._placement_groups:
-            return ec2._error("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.", 400)
-        if ec2._p(parameters, "DryRun") == "true":
+            return ec2.error("InvalidParameterValue", str(refusal), 400)
+        subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
+        if subnet and subnet not in ec2.subnets:
+            return ec2.error("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist", 400)
+        if place and place not in ec2.placement_groups:
+            return ec2.error("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.", 400)
+        if parameter(parameters, "DryRun") == "true":
             message = "Request would have succeeded, but DryRun flag is set."
-            return ec2._error("DryRunOperation", message, 412)
-        before = set(ec2._instances)
+            return ec2.error("DryRunOperation", message, 412)
+        before = set(ec2.instances)
         answer = run({**parameters, "ImageId": [image]})
-        for identifier in set(ec2._instances) - before:
-            nodes.start(ec2._instances[identifier])
+        for identifier in set(ec2.instances) - before:
+            nodes.start(ec2.instances[identifier])
         return answer
 
     def terminate_instances(parameters: Record) -> Any:
         answer = terminate(parameters)
         if answer[0] < 300:
-            for identifier in ec2._parse_member_list(parameters, "InstanceId"):
+            for identifier in ec2.listed(parameters, "InstanceId"):
                 leave(identifier)
         return answer
 
     def refuse(parameters: Record) -> Any:
-        action = ec2._p(parameters, "Action")
-        return ec2._error("UnsupportedOperation", f"The embedded AWS does not play {action}.", 400)
+        action = parameter(parameters, "Action")
+        return ec2.error("UnsupportedOperation", f"The embedded AWS does not play {action}.", 400)
 
     def console_output(parameters: Record) -> Any:
-        identifier = ec2._p(parameters, "InstanceId")
-        if identifier not in ec2._instances:
-            return ec2._error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
+        identifier = parameter(parameters, "InstanceId")
+        if identifier not in ec2.instances:
+            return ec2.error("InvalidInstanceID.NotFound", f"The instance ID '{identifier}' does not exist", 400)
         path = nodes.console(identifier)
         text = path.read_bytes()[-65536:] if path.exists() else b""
         output = base64.b64encode(text).decode()
-        return ec2._xml(
+        return ec2.answer(
             200, "GetConsoleOutputResponse", f"<instanceId>{identifier}</instanceId><output>{output}</output>"
         )
 
-    ec2._instance_xml = _described(ec2._instance_xml)
-    ec2._ACTION_MAP.update(
+    ec2.instance_described.wrap(_described)
+    ec2.operations.put(
         RunInstances=run_instances,
         TerminateInstances=terminate_instances,
         GetConsoleOutput=console_output,

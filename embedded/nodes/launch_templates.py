@@ -8,10 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from ministack.core.responses import get_region
-from ministack.services import ec2, ssm
-
-from embedded.service import Record, RefusedError
+from embedded.seams import ec2, requests, ssm
+from embedded.service import Record, RefusedError, parameter
 
 _PARAMETER = "resolve:ssm:"
 _OF_AWS = "/aws/service/"
@@ -21,26 +19,28 @@ _IMAGE_ID = "/ami-id"
 def install() -> None:
     """Let launch templates that are made by EC2's own interface keep the placement group that they name, and let
     AWS's own parameters of images be read."""
-    parse, render, public = ec2._parse_lt_data, ec2._lt_data_xml, ssm._public_parameter
+    read, describe, public = ec2.read_template.now, ec2.template_described.now, ssm.of_aws.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
-        data: Record = parse(parameters, prefix)
-        name = ec2._p(parameters, f"{prefix}.Placement.GroupName")
+        data = read(parameters, prefix)
+        name = parameter(parameters, f"{prefix}.Placement.GroupName")
         return {**data, "Placement": {"GroupName": name}} if name else data
 
     def rendered(data: Record) -> str:
         name = placement_group_name(data)
-        return str(render(data)) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
+        return describe(data) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
 
     def of_aws(name: str) -> Record | None:
-        found: Record | None = public(name)
+        found = public(name)
         if found or not (name.startswith(_OF_AWS) and name.endswith(_IMAGE_ID)):
             return found
-        arn = f"arn:aws:ssm:{get_region()}::parameter{name}"
+        arn = f"arn:aws:ssm:{requests.region()}::parameter{name}"
         value = image(f"{_PARAMETER}{name}")
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
-    ec2._parse_lt_data, ec2._lt_data_xml, ssm._public_parameter = parsed, rendered, of_aws
+    ec2.read_template.put(parsed)
+    ec2.template_described.put(rendered)
+    ssm.of_aws.put(of_aws)
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:
@@ -56,7 +56,7 @@ def data_of(reference: Mapping[str, Any]) -> Record:
         raise RefusedError("ValidationError", "Valid requests must contain a LaunchTemplate.")
     name = reference.get("LaunchTemplateId") or reference.get("LaunchTemplateName")
     template = next(
-        (held for key, held in ec2._launch_templates.items() if name in (key, held["LaunchTemplateName"])), None
+        (held for key, held in ec2.launch_templates.items() if name in (key, held["LaunchTemplateName"])), None
     )
     if template is None:
         raise RefusedError("ValidationError", f"The specified launch template, {name}, does not exist.")
@@ -80,14 +80,14 @@ def image(name: str) -> str:
     """
     if not name.startswith(_PARAMETER):
         return name
-    parameter, _, version = name.removeprefix(_PARAMETER).partition(":")
-    if parameter.startswith(_OF_AWS):
+    path, _, version = name.removeprefix(_PARAMETER).partition(":")
+    if path.startswith(_OF_AWS):
         return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
     if version:
         raise RefusedError("ValidationError", f"The embedded AWS plays no version of a parameter, as in {name}.")
-    stored = ssm._parameters.get(parameter)
+    stored = ssm.parameters.get(path)
     if stored is None:
-        raise RefusedError("ValidationError", f"The parameter {parameter} of the image {name} does not exist.")
+        raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")
     return str(stored["Value"])
 
 
@@ -108,7 +108,7 @@ def placement_group(data: Mapping[str, Any]) -> str:
         RefusedError: there is no such group.
     """
     name = placement_group_name(data)
-    if name and name not in ec2._placement_groups:
+    if name and name not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     return name
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ministack.core.concurrency import spawn_background
-
 from embedded.keeper import MARK
 from embedded.nodes.commands import write_commands, write_program
 from embedded.processes import end
+from embedded.seams import requests
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
 _ROOT = "NODE_ROOT"
@@ -101,7 +100,7 @@ class Machines:
         """Remove a machine's folder: out of the way at once, from the disk in the background."""
         grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
         machine.root.rename(grave)
-        spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
+        requests.spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
 
     def put_on_network(self, address: str, machine: Machine) -> None:
         """Let other machines reach one by its address."""

@@ -18,12 +18,10 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
-from ministack.core.responses import AccountRegionScopedDict, get_account_id
-from ministack.services import ec2, ssm
-
 from embedded.nodes import instances
 from embedded.nodes.machine import Machine
 from embedded.processes import end
+from embedded.seams import ec2, requests, ssm
 from embedded.service import Record, RefusedError, json_operation, keep
 
 _DOCUMENT = "AWS-RunShellScript"
@@ -35,7 +33,7 @@ _TIMED_OUT = ("TimedOut", "ExecutionTimedOut")
 _GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 _STDOUT_CHARACTERS, _STDERR_CHARACTERS = 24_000, 8_000
 _MachineOf = Callable[[str], Machine | None]
-_documents: Any = AccountRegionScopedDict()
+_documents = requests.regional_table()
 _cancelled: dict[str, threading.Event] = {}
 
 
@@ -45,13 +43,13 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
     def machine_of(instance: str) -> Machine | None:
         return instances.machine_of(instance) or others().get(instance)
 
-    ec2.instance_is_managed = lambda instance: instances.machine_of(instance) is not None
-    managed = ssm._managed_instance_ids
-    ssm._managed_instance_ids = lambda: managed() | set(others())
-    ssm._finish_invocation = partial(_run, machine_of)
-    ssm._command_target_ids = _targets
+    ec2.is_managed.put(lambda instance: instances.machine_of(instance) is not None)
+    managed = ssm.managed.now
+    ssm.managed.put(lambda: managed() | set(others()))
+    ssm.run.put(partial(_run, machine_of))
+    ssm.targets.put(_targets)
     operations = {
-        "SendCommand": _send_command(ssm._send_command),
+        "SendCommand": _send_command(ssm.send_command),
         "CancelCommand": json_operation(_cancel_command),
         "ListCommandInvocations": json_operation(_list_invocations),
         "CreateDocument": json_operation(_create_document),
@@ -61,7 +59,7 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
         "UpdateDocument": json_operation(_update_document),
         "DeleteDocument": json_operation(_delete_document),
     }
-    handle = ssm.handle_request
+    handle = ssm.handle.now
 
     async def handle_request(method: str, path: str, headers: Record, body: bytes, query: Record) -> Any:
         operation = operations.get(headers.get("x-amz-target", "").rpartition(".")[2])
@@ -69,7 +67,7 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
             return await handle(method, path, headers, body, query)
         return operation(json.loads(body or b"{}"))
 
-    ssm.handle_request = handle_request
+    ssm.handle.put(handle_request)
 
 
 # Run Command
@@ -97,7 +95,7 @@ def _targets(request: Record) -> list[str]:
     if wanted:
         chosen += [
             identifier
-            for identifier in ec2._instances
+            for identifier in ec2.instances
             if instances.machine_of(identifier) is not None
             and all(_tag(identifier, key.removeprefix("tag:")) in values for key, values in wanted.items())
         ]
@@ -105,7 +103,7 @@ def _targets(request: Record) -> list[str]:
 
 
 def _tag(identifier: str, key: str) -> str | None:
-    return next((tag["Value"] for tag in ec2._tags.get(identifier) or [] if tag["Key"] == key), None)
+    return next((tag["Value"] for tag in ec2.tags.get(identifier) or [] if tag["Key"] == key), None)
 
 
 def _run(machine_of: _MachineOf, command_id: str, instance: str, argv: list[str]) -> None:
@@ -113,10 +111,10 @@ def _run(machine_of: _MachineOf, command_id: str, instance: str, argv: list[str]
 
     `machine_of` gives the machine behind an instance of EC2 or a node of a cluster, while it is up.
     """
-    command = ssm._commands[command_id]
+    command = ssm.commands[command_id]
     invocation = command["Invocations"][instance]
-    invocation.update(StatusDetails="InProgress", Status="InProgress", ExecutionStartDateTime=ssm._now_iso())
-    ssm._refresh_command_status(command)
+    invocation.update(StatusDetails="InProgress", Status="InProgress", ExecutionStartDateTime=requests.now())
+    ssm.roll_up(command)
     began = time.monotonic()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         status, details, code = _execute(machine_of, command, instance, argv[-1], stdout, stderr)
@@ -127,7 +125,7 @@ def _run(machine_of: _MachineOf, command_id: str, instance: str, argv: list[str]
         StandardOutputContent=outputs[0].decode(errors="replace")[:_STDOUT_CHARACTERS],
         StandardErrorContent=outputs[1].decode(errors="replace")[:_STDERR_CHARACTERS],
         ExecutionElapsedTime=f"PT{time.monotonic() - began:.3f}S",
-        ExecutionEndDateTime=ssm._now_iso(),
+        ExecutionEndDateTime=requests.now(),
         StatusDetails=details,
     )
     invocation["Status"] = status
@@ -195,7 +193,7 @@ def _upload(command: Record, instance: str, outputs: list[bytes]) -> None:
 
 
 def _roll_up(command: Record) -> None:
-    ssm._refresh_command_status(command)
+    ssm.roll_up(command)
     states = {invocation["Status"] for invocation in command["Invocations"].values()}
     for state in ("TimedOut", "Cancelled"):
         if state in states and command["Status"] == "Success":
@@ -203,7 +201,7 @@ def _roll_up(command: Record) -> None:
 
 
 def _cancel_command(request: Record) -> Record:
-    command = ssm._commands.get(request["CommandId"])
+    command = ssm.commands.get(request["CommandId"])
     if command is None:
         raise RefusedError("InvalidCommandId", f"Command {request['CommandId']} does not exist.")
     _cancelled.setdefault(request["CommandId"], threading.Event()).set()
@@ -215,7 +213,7 @@ def _list_invocations(request: Record) -> Record:
 
 
 def _invocations(request: Record) -> Iterator[Record]:
-    for command in ssm._commands.values():
+    for command in ssm.commands.values():
         for instance, invocation in command["Invocations"].items():
             if request.get("CommandId", command["CommandId"]) != command["CommandId"]:
                 continue
@@ -235,8 +233,7 @@ def _invocations(request: Record) -> Iterator[Record]:
 def _document(name: str) -> Record:
     if name not in _documents:
         raise RefusedError("InvalidDocument", f"Document with name {name} does not exist.")
-    document: Record = _documents[name]
-    return document
+    return _documents[name]
 
 
 def _description(document: Record) -> Record:
@@ -253,7 +250,7 @@ def _create_document(request: Record) -> Record:
         "DocumentType": request.get("DocumentType", "Command"),
         "DocumentFormat": request.get("DocumentFormat", "JSON"),
         "DocumentVersion": "1",
-        "Owner": get_account_id(),
+        "Owner": requests.account(),
         "Status": "Active",
         "Tags": request.get("Tags", []),
     }

@@ -7,15 +7,13 @@ within the new bounds, and a group's zones are those of its subnets.
 from collections.abc import Mapping
 from typing import Any
 
-from ministack.services import autoscaling
-from ministack.services.cloudformation import provisioners
-
 from embedded.faults.file import Faults
 from embedded.nodes import activities, groups, instances, launch_templates
 from embedded.nodes.groups import Groups, group_of, zone_of
 from embedded.nodes.instances import Nodes
 from embedded.nodes.machine import Machines
-from embedded.service import Record, RefusedError
+from embedded.seams import autoscaling, cloudformation
+from embedded.service import Record, RefusedError, parameter
 
 _TEMPLATE_PARTS = ("LaunchTemplateId", "LaunchTemplateName", "Version")
 _DISTRIBUTION = {
@@ -49,7 +47,7 @@ def install(machines: Machines, faults: Faults) -> Groups:
     played = Groups(Nodes(machines, running=groups.put_in_service, faults=faults), faults)
     instances.install(played.nodes, played.leave)
     launch_templates.install()
-    autoscaling._reconcile_instances = _later
+    autoscaling.fill.put(_later)
     _install_operations(played)
     return played
 
@@ -59,40 +57,40 @@ def _later(group: Record) -> None:
 
 
 def _install_operations(played: Groups) -> None:
-    create, delete = (autoscaling._ACTION_MAP[f"{verb}AutoScalingGroup"] for verb in ("Create", "Delete"))
+    create, delete = (autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete"))
 
     def create_group(parameters: Record) -> Any:
-        policy = autoscaling._parse_nested(parameters, "MixedInstancesPolicy")
+        policy = autoscaling.nested(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         check_template(template)
         answer = create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
-            group = autoscaling._asgs[autoscaling._p(parameters, "AutoScalingGroupName")]
+            group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
             settle(group, policy)
             played.follow(group)
         return answer
 
     def update_group(parameters: Record) -> Any:
         group = _named(parameters)
-        policy = autoscaling._parse_nested(parameters, "MixedInstancesPolicy")
+        policy = autoscaling.nested(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         if template:
             check_template(template)
         sizes = _sizes(group, parameters)
         if template:
-            group["LaunchTemplate"] = provisioners._asg_launch_template(template)
+            group["LaunchTemplate"] = cloudformation.template_of_group(template)
         group.update(sizes)
         for name in ("HealthCheckType", "VPCZoneIdentifier"):
             if name in parameters:
-                group[name] = autoscaling._p(parameters, name)
+                group[name] = parameter(parameters, name)
         held = group.get("MixedInstancesPolicy") or {}
         settle(group, {} if template and not policy else {**held, **_merged(held, policy)})
         played.follow(group)
-        return autoscaling._xml(200, "UpdateAutoScalingGroupResponse", "")
+        return autoscaling.answer(200, "UpdateAutoScalingGroupResponse", "")
 
     def set_desired(parameters: Record) -> Any:
         group = _named(parameters)
-        desired = int(autoscaling._p(parameters, "DesiredCapacity"))
+        desired = int(parameter(parameters, "DesiredCapacity"))
         for bound, beyond, name in (("MinSize", desired < group["MinSize"], "below min"),
                                     ("MaxSize", desired > group["MaxSize"], "above max")):  # fmt: skip
             if beyond:
@@ -102,28 +100,28 @@ def _install_operations(played: Groups) -> None:
                 raise RefusedError("ValidationError", message)
         group["DesiredCapacity"] = desired
         played.follow(group)
-        return autoscaling._xml(200, "SetDesiredCapacityResponse", "")
+        return autoscaling.answer(200, "SetDesiredCapacityResponse", "")
 
     def delete_group(parameters: Record) -> Any:
         group = _named(parameters)
         name = group["AutoScalingGroupName"]
-        if group["Instances"] and autoscaling._p(parameters, "ForceDelete") != "true":
+        if group["Instances"] and parameter(parameters, "ForceDelete") != "true":
             raise RefusedError("ResourceInUse", f"You cannot delete {name} while it has instances.")
         played.disband(name)
         return delete(parameters)
 
     def terminate_in_group(parameters: Record) -> Any:
-        identifier = autoscaling._p(parameters, "InstanceId")
+        identifier = parameter(parameters, "InstanceId")
         group = group_of(identifier)
         if group is None:
             raise RefusedError("ValidationError", f"Instance Id not found - No managed instance {identifier}")
-        if autoscaling._p(parameters, "ShouldDecrementDesiredCapacity") == "true":
+        if parameter(parameters, "ShouldDecrementDesiredCapacity") == "true":
             if group["DesiredCapacity"] <= group["MinSize"]:
                 raise RefusedError("ValidationError", "The desired capacity would fall below the minimum.")
             group["DesiredCapacity"] -= 1
         played.leave(identifier)
         name = "TerminateInstanceInAutoScalingGroup"
-        return autoscaling._xml(200, f"{name}Response", f"<{name}Result/>")
+        return autoscaling.answer(200, f"{name}Response", f"<{name}Result/>")
 
     operations = {
         "CreateAutoScalingGroup": create_group,
@@ -134,7 +132,7 @@ def _install_operations(played: Groups) -> None:
         "TerminateInstanceInAutoScalingGroup": terminate_in_group,
         "DescribeScalingActivities": activities.describe,
     }
-    autoscaling._ACTION_MAP.update({name: _answering(operation) for name, operation in operations.items()})
+    autoscaling.operations.put(**{name: _answering(operation) for name, operation in operations.items()})
 
 
 def _answering(operation: Any) -> Any:
@@ -142,21 +140,20 @@ def _answering(operation: Any) -> Any:
         try:
             return operation(parameters)
         except RefusedError as refusal:
-            return autoscaling._error(refusal.code, str(refusal))
+            return autoscaling.error(refusal.code, str(refusal))
 
     return answer
 
 
 def _named(parameters: Record) -> Record:
-    name = autoscaling._p(parameters, "AutoScalingGroupName")
-    if name not in autoscaling._asgs:
+    name = parameter(parameters, "AutoScalingGroupName")
+    if name not in autoscaling.groups:
         raise RefusedError("ValidationError", f"AutoScalingGroup name not found - {name}")
-    group: Record = autoscaling._asgs[name]
-    return group
+    return autoscaling.groups[name]
 
 
 def _given_template(parameters: Record) -> Record:
-    parts = {name: autoscaling._p(parameters, f"LaunchTemplate.{name}") for name in _TEMPLATE_PARTS}
+    parts = {name: parameter(parameters, f"LaunchTemplate.{name}") for name in _TEMPLATE_PARTS}
     return {name: value for name, value in parts.items() if value}
 
 
@@ -179,7 +176,7 @@ def _merged(held: Mapping[str, Any], given: Mapping[str, Any]) -> Record:
 
 def _sizes(group: Record, parameters: Record) -> Record:
     """A group's numbers after an update: a capacity that the request does not name moves with the bounds."""
-    given = {name: int(value) for name in _NUMBERS if (value := autoscaling._p(parameters, name)) != ""}
+    given = {name: int(value) for name in _NUMBERS if (value := parameter(parameters, name)) != ""}
     low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
     if low > high:
         raise RefusedError("ValidationError", f"Max bound, {high}, must be greater than or equal to min bound, {low}")
@@ -205,16 +202,16 @@ def settle(group: Record, policy: Mapping[str, Any]) -> None:
 
 
 def _describe(parameters: Record) -> Any:
-    names = autoscaling._parse_member_list(parameters, "AutoScalingGroupNames")
+    names = autoscaling.listed(parameters, "AutoScalingGroupNames")
     wanted = _filters(parameters)
     found = [
         _told(group)
-        for name, group in autoscaling._asgs.items()
+        for name, group in autoscaling.groups.items()
         if (not names or name in names) and _matches(group, wanted)
     ]
     operation = "DescribeAutoScalingGroups"
-    body = f"<AutoScalingGroups>{autoscaling._member_xml(found)}</AutoScalingGroups>"
-    return autoscaling._xml(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
+    body = f"<AutoScalingGroups>{autoscaling.told(found)}</AutoScalingGroups>"
+    return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
 
 
 def _told(group: Record) -> Record:
@@ -228,8 +225,8 @@ def _filters(parameters: Record) -> dict[str, list[str]]:
     """The request's filters: tag-key, tag-value or tag:KEY, each with the values of which one must match."""
     found = {}
     number = 1
-    while name := autoscaling._p(parameters, f"Filters.member.{number}.Name"):
-        found[name] = autoscaling._parse_member_list(parameters, f"Filters.member.{number}.Values")
+    while name := parameter(parameters, f"Filters.member.{number}.Name"):
+        found[name] = autoscaling.listed(parameters, f"Filters.member.{number}.Values")
         number += 1
     return found
 

@@ -6,8 +6,7 @@ stands.
 
 from typing import Any
 
-from ministack.services import ec2
-
+from embedded.seams import ec2
 from embedded.service import Record
 
 _SOURCES = {
@@ -20,13 +19,13 @@ _SOURCES = {
 
 def install() -> None:
     """Make ministack's security groups as strict as EC2's."""
-    parse = ec2._parse_ip_permissions
+    read = ec2.read_permissions.now
 
-    def parsed(parameters: Record, prefix: str) -> list[Record]:
-        return [single for rule in parse(parameters, prefix) for single in _by_source(rule)]
+    def by_source(parameters: Record, prefix: str) -> list[Record]:
+        return [single for rule in read(parameters, prefix) for single in _by_source(rule)]
 
-    ec2._parse_ip_permissions = parsed
-    ec2._rules_match = lambda one, other: _identity(one) == _identity(other)
+    ec2.read_permissions.put(by_source)
+    ec2.same_rule.put(lambda one, other: _identity(one) == _identity(other))
 
 
 def _by_source(rule: Record) -> list[Record]:

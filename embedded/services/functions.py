@@ -3,11 +3,10 @@
 Easy to get wrong is the last round of a function that deletes its own stack: its log group has gone before it ends.
 """
 
+from fnmatch import fnmatchcase
 from typing import Any
 
-from ministack.core import iam_evaluator
-from ministack.services import cloudwatch_logs, lambda_svc
-
+from embedded.seams import functions
 from embedded.service import Record
 
 _CREATE = "logs:CreateLogGroup"
@@ -15,24 +14,22 @@ _CREATE = "logs:CreateLogGroup"
 
 def install() -> None:
     """Look at the function's role before its logs are written."""
-    emit = lambda_svc._emit_lambda_logs
+    emit = functions.write_logs.now
 
     def emitted(function: Record, *rest: Any, **more: Any) -> None:
         configuration = function.get("config") or function
         group = (configuration.get("LoggingConfig") or {}).get("LogGroup")
         group = group or f"/aws/lambda/{configuration['FunctionName']}"
-        if group in cloudwatch_logs._log_groups or _may_create_groups(configuration["Role"]):
+        if group in functions.log_groups or _may_create_groups(configuration["Role"]):
             emit(function, *rest, **more)
 
-    lambda_svc._emit_lambda_logs = emitted
+    functions.write_logs.put(emitted)
 
 
 def _may_create_groups(role: str) -> bool:
-    policies = iam_evaluator._gather_role_policies(role.rpartition("/")[2], role.split(":")[4])
     effects = {
         statement.effect
-        for policy in policies
-        for statement in policy
-        if any(iam_evaluator.fnmatch_iam(_CREATE, pattern) for pattern in statement.actions)
+        for statement in functions.statements(role)
+        if any(fnmatchcase(_CREATE.lower(), pattern.lower()) for pattern in statement.actions)
     }
     return "Allow" in effects and "Deny" not in effects

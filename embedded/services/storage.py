@@ -11,16 +11,16 @@ from html import unescape
 from typing import Any
 from urllib.parse import quote
 
-from ministack.services import efs, s3
-
 from embedded.nodes.machine import Machines
-from embedded.service import Answer, Record
+from embedded.seams import storage
+from embedded.service import Answer, Record, parameter
 
 _NAMES = re.compile("<(Key|KeyMarker|NextKeyMarker|Prefix|Delimiter)>([^<]*)<")
 
 
 def install(machines: Machines) -> None:
-    delete = efs._delete_file_system
+    """Let files go with their file system, and lists have the names that they are asked for."""
+    delete = storage.delete_file_system.now
 
     def delete_with_its_files(identifier: str) -> Any:
         answer = delete(identifier)
@@ -28,9 +28,9 @@ def install(machines: Machines) -> None:
             shutil.rmtree(machines.file_system(identifier), ignore_errors=True)
         return answer
 
-    efs._delete_file_system = delete_with_its_files
-    s3._list_object_versions = _encoding(s3._list_object_versions)
-    s3._list_multipart_uploads = _encoding(s3._list_multipart_uploads)
+    storage.delete_file_system.put(delete_with_its_files)
+    storage.list_versions.wrap(_encoding)
+    storage.list_uploads.wrap(_encoding)
 
 
 def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record], Answer]:
@@ -38,7 +38,7 @@ def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record
 
     def encoding(bucket: str, query: Record) -> Answer:
         status, headers, body = listing(bucket, query)
-        if status == 200 and s3._qp(query, "encoding-type", "") == "url":
+        if status == 200 and parameter(query, "encoding-type") == "url":
             told = _NAMES.sub(lambda name: f"<{name[1]}>{quote(unescape(name[2]))}<", body.decode())
             body = told.replace("<IsTruncated>", "<EncodingType>url</EncodingType><IsTruncated>", 1).encode()
         return status, headers, body

@@ -1,0 +1,31 @@
+"""Auto Scaling: its groups, and the forms of its requests and answers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded.seams.taken import Answer, Inside, Operations, Record, Seam, Table
+
+_autoscaling = Inside("services.autoscaling")
+
+operations = Operations(_autoscaling, "_ACTION_MAP")
+
+groups: Table = _autoscaling.take("_asgs")
+"""The groups, by their names."""
+
+fill: Seam[Callable[[Record], None]] = Seam("_reconcile_instances", _autoscaling)
+"""Gives a group as many instances as it desires."""
+
+answer: Callable[[int, str, str], Answer] = _autoscaling.take("_xml")
+"""A result: its status, the name of its element, and what is in there."""
+
+error: Callable[[str, str], Answer] = _autoscaling.take("_error")
+"""An error: its code, its message."""
+
+told: Callable[[Any], str] = _autoscaling.take("_member_xml")
+"""A record, or a list of them, as an answer tells it."""
+
+listed: Callable[[Record, str], list[str]] = _autoscaling.take("_parse_member_list")
+"""The values of a request's list of a name."""
+
+nested: Callable[[Record, str], Record] = _autoscaling.take("_parse_nested")
+"""What a request says below a name."""

@@ -1,0 +1,25 @@
+"""CloudWatch: the points of metrics, and the operations that tell them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded.seams.taken import Inside, Record, Seam
+
+_cloudwatch = Inside("services.cloudwatch")
+
+statistics: Seam[Callable[..., Any]] = Seam("_get_metric_statistics", _cloudwatch)
+"""GetMetricStatistics: the request's parameters, its decoded body, and whether that was CBOR or JSON."""
+
+data: Seam[Callable[..., Any]] = Seam("_get_metric_data", _cloudwatch)
+"""GetMetricData, as `statistics`."""
+
+moment: Callable[[Any], float | None] = _cloudwatch.take("_parse_ts")
+"""A time of a request in seconds; None where it gives none."""
+
+_metrics: dict[tuple[str, str, str], list[Record]] = _cloudwatch.take("_metrics")
+_key: Callable[[dict[str, str]], str] = _cloudwatch.take("_dims_key")
+
+
+def set_points(namespace: str, name: str, dimensions: dict[str, str], points: list[Record]) -> None:
+    """Give a metric these points alone: each its `Timestamp`, `Value`, `Unit` and `Dimensions`."""
+    _metrics[namespace, name, _key(dimensions)] = points

@@ -1,0 +1,86 @@
+"""EC2: its records, the forms of its requests and answers, and the functions that make and end instances."""
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded.seams.taken import Answer, Inside, Operation, Operations, Record, Seam, Table
+
+_ec2 = Inside("services.ec2")
+
+operations = Operations(_ec2, "_ACTION_MAP")
+
+# Records, by their ids; placement groups by their names
+
+addresses: Table = _ec2.take("_addresses")
+instances: Table = _ec2.take("_instances")
+internet_gateways: Table = _ec2.take("_internet_gateways")
+launch_templates: Table = _ec2.take("_launch_templates")
+nat_gateways: Table = _ec2.take("_nat_gateways")
+network_interfaces: Table = _ec2.take("_network_interfaces")
+placement_groups: Table = _ec2.take("_placement_groups")
+route_tables: Table = _ec2.take("_route_tables")
+security_groups: Table = _ec2.take("_security_groups")
+subnets: Table = _ec2.take("_subnets")
+volumes: Table = _ec2.take("_volumes")
+vpc_endpoints: Table = _ec2.take("_vpc_endpoints")
+vpcs: Table = _ec2.take("_vpcs")
+
+tags: dict[str, list[Record]] = _ec2.take("_tags")
+"""The tags of everything, by its id."""
+
+default_subnet: str = _ec2.take("_DEFAULT_SUBNET_ID")
+"""The id of the subnet of those who name none."""
+
+# Requests and answers
+
+answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
+"""A result: its status, the name of its element, and what is in there."""
+
+error: Callable[[str, str, int], Answer] = _ec2.take("_error")
+"""An error: its code, its message, its status."""
+
+listed: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
+"""The values of a request's list of a name."""
+
+filters: Callable[[Record], dict[str, list[str]]] = _ec2.take("_parse_filters")
+"""The filters of a request, each with the values of which one must match."""
+
+has_tags: Callable[[str, dict[str, list[str]]], bool] = _ec2.take("_resource_matches_tag_filters")
+"""Whether what has an id has the tags that filters ask for; other filters are passed over."""
+
+# Instances
+
+make_instances: Callable[..., list[Record]] = _ec2.take("_launch_instances_internal")
+"""Records of new instances: `image_id`, `instance_type`, `subnet_id`, `count`, `key_name`, `user_data`, `sg_ids`,
+`iam_profile`."""
+
+instance_profile: Callable[..., tuple[Any, Any]] = _ec2.take("_resolve_iam_instance_profile")
+"""An instance profile by `iam_arn` or `iam_name`, and an error's answer; with `allow_missing` there may be none."""
+
+_terminate: Operation = _ec2.take("_terminate_instances")
+
+
+def end_instance(identifier: str) -> None:
+    """Let an instance's record say that it is terminated."""
+    _terminate({"InstanceId.1": [identifier]})
+
+
+instance_described: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
+"""What DescribeInstances says of an instance's record."""
+
+is_managed: Seam[Callable[[str], bool]] = Seam("instance_is_managed", _ec2)
+"""Whether Systems Manager reaches an instance."""
+
+# Security groups and launch templates
+
+read_permissions: Seam[Callable[[Record, str], list[Record]]] = Seam("_parse_ip_permissions", _ec2)
+"""The rules that a request lists under a name."""
+
+same_rule: Seam[Callable[[Record, Record], bool]] = Seam("_rules_match", _ec2)
+"""Whether two rules are the same."""
+
+read_template: Seam[Callable[..., Record]] = Seam("_parse_lt_data", _ec2)
+"""What a request says of a launch template, below a prefix (`LaunchTemplateData`, where none is given)."""
+
+template_described: Seam[Callable[[Record], str]] = Seam("_lt_data_xml", _ec2)
+"""What DescribeLaunchTemplateVersions says of a launch template's data."""

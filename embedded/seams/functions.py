@@ -1,0 +1,31 @@
+"""Lambda: where a function's logs go, and what its role allows; and the rules of EventBridge that call functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded.seams.taken import Inside, Operation, Record, Seam, Table
+
+_eventbridge = Inside("services.eventbridge")
+
+write_logs: Seam[Callable[..., None]] = Seam("_emit_lambda_logs", Inside("services.lambda_svc"))
+"""Writes what a function said, from its record, into its log group, which it makes when there is none."""
+
+log_groups: Table = Inside("services.cloudwatch_logs").take("_log_groups")
+"""The log groups, by their names."""
+
+delete_rule: Seam[Operation] = Seam("_delete_rule", _eventbridge)
+"""DeleteRule."""
+
+_policies: Callable[[str, str], list[list[Any]]] = Inside("core.iam_evaluator").take("_gather_role_policies")
+_rule_key: Callable[[str | None, str], str] = _eventbridge.take("_rule_key")
+_targets: Table = _eventbridge.take("_targets")
+
+
+def statements(role: str) -> list[Any]:
+    """The statements of a role's policies, by the role's ARN: each has an `effect` and `actions`."""
+    return [statement for policy in _policies(role.rpartition("/")[2], role.split(":")[4]) for statement in policy]
+
+
+def has_targets(request: Record) -> bool:
+    """Whether the rule that a request names has targets."""
+    return bool(_targets.get(_rule_key(request.get("Name"), request.get("EventBusName", "default"))))

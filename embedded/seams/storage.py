@@ -1,0 +1,26 @@
+"""S3 and EFS: what they keep, and how S3 lists it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from embedded.seams.taken import Answer, Inside, Record, Seam, Table
+
+_efs, _s3 = Inside("services.efs"), Inside("services.s3")
+
+mount_targets: Table = _efs.take("_mount_targets")
+"""The mount targets of file systems, by their ids."""
+
+delete_file_system: Seam[Callable[[str], Any]] = Seam("_delete_file_system", _efs)
+"""DeleteFileSystem, by the file system's id."""
+
+bucket_tags: dict[str, dict[str, str]] = _s3.take("_bucket_tags")
+"""What GetBucketTagging tells, by the buckets' names."""
+
+delete_bucket: Callable[[str], Answer] = _s3.take("_delete_bucket")
+"""DeleteBucket, by the bucket's name."""
+
+list_versions: Seam[Callable[[str, Record], Answer]] = Seam("_list_object_versions", _s3)
+"""ListObjectVersions: the bucket's name, the request's query."""
+
+list_uploads: Seam[Callable[[str, Record], Answer]] = Seam("_list_multipart_uploads", _s3)
+"""ListMultipartUploads: the bucket's name, the request's query."""

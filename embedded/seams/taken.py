@@ -1,0 +1,113 @@
+"""How names are taken from inside ministack: one that is not there is said when the emulator starts, by its name.
+
+Two things can be done with a name. What does not change is taken once (`Inside.take`): tables, which are changed in
+place, and functions that nobody replaces. What ministack looks up at each use is a `Seam`, where something else can be
+put. The one thing that is easy to get wrong: a module that imported a function by its name has a place of its own for
+it, so a seam lists all modules whose place is meant.
+"""
+
+import importlib
+from collections.abc import Callable, MutableMapping
+from importlib.metadata import version
+from typing import Any, Generic, TypeVar
+
+from embedded.errors import EmulatorError
+
+WRITTEN_FOR = "1.5.33"
+
+Record = dict[str, Any]
+Answer = tuple[int, dict[str, str], bytes]
+Operation = Callable[[Record], Any]
+Table = MutableMapping[str, Record]
+"""Records by their ids; most tables hold those of the present request's account and region."""
+_T = TypeVar("_T")
+
+
+def missing(name: str) -> EmulatorError:
+    """What is said of a name that is not there."""
+    return EmulatorError(
+        f"ministack {version('ministack')} has no {name}, which the embedded AWS needs: it was written for ministack "
+        f"{WRITTEN_FOR}. Install that version (`make setup`), or bring embedded/seams up to the other one."
+    )
+
+
+class Inside:
+    """A module of ministack, of which names are taken.
+
+    Raises (as its methods do):
+        EmulatorError: ministack has no such module, or the module no such name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = f"ministack.{name}"
+        try:
+            self._module = importlib.import_module(self.name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("ministack"):
+                raise
+            raise missing(str(error.name)) from error
+
+    def take(self, name: str) -> Any:
+        """What a name stands for."""
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise missing(f"{self.name}.{name}") from None
+
+    def replace(self, name: str, new: Any) -> None:
+        """Let a name, which must be there, stand for something else."""
+        self.take(name)
+        setattr(self._module, name, new)
+
+
+class Seam(Generic[_T]):
+    """A name that ministack looks up at each use.
+
+    Args:
+        name: as ministack has it.
+        modules: whose place for it is meant, the one that defines it or uses it most first.
+    """
+
+    def __init__(self, name: str, *modules: Inside) -> None:
+        self._name = name
+        self._modules = modules
+        for module in modules:
+            module.take(name)
+
+    @property
+    def now(self) -> _T:
+        """What the name stands for at the moment."""
+        found: _T = self._modules[0].take(self._name)
+        return found
+
+    def put(self, new: _T) -> None:
+        """Let it stand for something else."""
+        for module in self._modules:
+            module.replace(self._name, new)
+
+    def wrap(self, around: Callable[[_T], _T]) -> None:
+        """Let it stand for something around what it stands for."""
+        self.put(around(self.now))
+
+
+class Operations:
+    """The operations of a service, by their names in its API: a table of ministack's."""
+
+    def __init__(self, module: Inside, name: str) -> None:
+        self._name = f"{module.name}.{name}"
+        self._table: dict[str, Operation] = module.take(name)
+
+    def now(self, name: str) -> Operation:
+        """What answers an operation at the moment; an EmulatorError where ministack does not have it."""
+        try:
+            return self._table[name]
+        except KeyError:
+            raise missing(f"{self._name}[{name!r}]") from None
+
+    def put(self, **operations: Operation) -> None:
+        """Let operations be answered otherwise, also such as ministack does not have."""
+        self._table.update(operations)
+
+    def wrap(self, name: str, around: Callable[[Operation], Operation]) -> None:
+        """Let an operation be answered by something around what answers it."""
+        self._table[name] = around(self.now(name))
