@@ -43,9 +43,9 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
     def machine_of(instance: str) -> Machine | None:
         return instances.machine_of(instance) or others().get(instance)
 
-    ec2.is_managed.put(lambda instance: instances.machine_of(instance) is not None)
-    managed = ssm.managed.now
-    ssm.managed.put(lambda: managed() | set(others()))
+    ssm.managed.put(
+        lambda: {identifier for identifier in ec2.instances if instances.machine_of(identifier)} | set(others())
+    )
     ssm.run.put(partial(_run, machine_of))
     ssm.targets.put(_targets)
     operations = {

@@ -68,9 +68,6 @@ def end_instance(identifier: str) -> None:
 instance_described: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
 """What DescribeInstances says of an instance's record."""
 
-is_managed: Seam[Callable[[str], bool]] = Seam("instance_is_managed", _ec2)
-"""Whether Systems Manager reaches an instance."""
-
 # Security groups and launch templates
 
 read_permissions: Seam[Callable[[Record, str], list[Record]]] = Seam("_parse_ip_permissions", _ec2)
