@@ -172,6 +172,59 @@ def test_the_stacks_tags_reach_what_takes_tags(stacks, client):
     assert stacks.delete("tags") == "DELETE_COMPLETE"
 
 
+def test_tags_of_flow_logs_and_addresses_change_in_place(stacks, client):
+    def resources(**tags: str) -> dict[str, Any]:
+        listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+        log = {**ADDED["AWS::EC2::FlowLog"][0], "Tags": listed}
+        return {
+            "Vpc": VPC,
+            "Log": {"Type": "AWS::EC2::FlowLog", "Properties": log},
+            "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc", "Tags": listed}},
+        }
+
+    ec2 = client("ec2")
+    stacks.create("changing", resources(kept="1", changed="1", gone="1"))
+    log, address = stacks.physical("changing", "Log"), stacks.physical("changing", "Address")
+    allocation = ec2.describe_addresses(PublicIps=[address])["Addresses"][0]["AllocationId"]
+    ec2.create_tags(Resources=[log], Tags=[{"Key": "by hand", "Value": "1"}])
+    assert stacks.update("changing", resources(kept="1", changed="2", new="2")) == "UPDATE_COMPLETE"
+    assert (stacks.physical("changing", "Log"), stacks.physical("changing", "Address")) == (log, address)
+
+    def tags(identifier: str) -> dict[str, str]:
+        found = ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [identifier]}])["Tags"]
+        return {tag["Key"]: tag["Value"] for tag in found if not tag["Key"].startswith("aws:")}
+
+    assert tags(log) == {"kept": "1", "changed": "2", "new": "2", "by hand": "1"}
+    assert tags(allocation) == {"kept": "1", "changed": "2", "new": "2"}
+    stacks.delete("changing")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "told"),
+    [
+        ({"CidrIp": "10.0.0.0/16"}, "IpRanges", {"CidrIp": "10.0.0.0/16"}),
+        ({"CidrIpv6": "::/0"}, "Ipv6Ranges", {"CidrIpv6": "::/0"}),
+        ({"SourceSecurityGroupId": {"Ref": "Group"}}, "UserIdGroupPairs", {}),
+    ],
+)
+def test_a_rule_has_its_source_in_the_form_of_ec2(source, kind, told, stacks, client):
+    rule = {"GroupId": {"Ref": "Group"}, "IpProtocol": "udp", "FromPort": "53", "ToPort": 53, "Description": "names"}
+    resources = {"Vpc": VPC, "Group": GROUP, "Rule": {"Type": "AWS::EC2::SecurityGroupIngress"}}
+    resources["Rule"]["Properties"] = {**rule, **source}
+    assert stacks.create("source", resources) == "CREATE_COMPLETE"
+    group = stacks.physical("source", "Group")
+    found = client("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
+    assert [(each["IpProtocol"], each["FromPort"], each["ToPort"]) for each in found] == [("udp", 53, 53)]
+    expected = {"Description": "names", **(told or {"GroupId": group})}
+    assert [{name: each[name] for name in expected} for each in found[0][kind]] == [expected]
+    assert not any(
+        found[0].get(other)
+        for other in ("IpRanges", "Ipv6Ranges", "PrefixListIds", "UserIdGroupPairs")
+        if other != kind
+    )
+    stacks.delete("source")
+
+
 def test_tags_and_policies_of_a_cluster_change_in_place(stacks, client):
     emr = client("emr")
     stacks.create("in-place", {"Cluster": CLUSTER})
