@@ -23,8 +23,9 @@ import numpy.typing as npt
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.layout import ARRAYS, Rows, columns
 from corpus.packing import StoredArray
+from corpus.rules import most_frequent
 from corpus.settings import Settings
-from corpus.text import encode, load_stopwords, most_frequent, word_ids, words
+from corpus.text import encode, load_stopwords, word_ids, words
 from tests.data import REVIEWS
 
 WHAT = "2 million rows of 100 ids of 16 bits, of real lengths; MB of rows a second, CPU-seconds a GB of rows"
@@ -180,9 +181,8 @@ def _real_rows() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
                 texts.add(tuple(words(json.loads(line)["reviewText"])))
             except (ValueError, KeyError, TypeError):  # a malformed line
                 continue
-    ids = word_ids(
-        most_frequent(Counter(word for text in texts for word in text if word not in stopwords).items(), 10_000)
-    )
+    counts = Counter(word for text in texts for word in text if word not in stopwords)
+    ids = word_ids([word for word, _ in most_frequent(counts.items(), 10_000)])
     rows = [row for text in sorted(texts) if (row := encode(text, ids, stopwords, 100))]
     tokens = np.zeros((len(rows), 100), np.uint16)
     for place, row in zip(tokens, rows, strict=True):

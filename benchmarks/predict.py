@@ -26,8 +26,9 @@ from benchmarks.record import Log
 from bootstrap.errors import ShoalError
 from bootstrap.generator import write_reviews
 from bootstrap.predict import look, read
+from corpus.rules import most_frequent
 from corpus.settings import Settings
-from corpus.text import FIRST_WORD, load_stopwords, most_frequent, words
+from corpus.text import FIRST_WORD, load_stopwords, words
 from jobs.sources import Wanted
 from jobs.tally import Tally
 from trainer import models
@@ -91,7 +92,7 @@ def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
     """An untrained model of the default sizes for these texts."""
     settings, stopwords = Settings(), load_stopwords()
     counts = Counter(word for some in texts for text in some for word in words(text) if word not in stopwords)
-    vocabulary = most_frequent(counts.items(), settings.vocabulary_size)
+    vocabulary = [word for word, _ in most_frequent(counts.items(), settings.vocabulary_size)]
     loss = Loss(kind=CROSS_ENTROPY, scale=Scale(1, 5, 4), positive_weight=1.0)
     config = TrainConfig(data=Path(), output=Path())
     chosen = config.model_settings(words=len(vocabulary) + FIRST_WORD, outputs=loss.outputs)

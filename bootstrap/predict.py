@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from corpus.errors import DataError
 from corpus.formats import Codes
+from corpus.rules import in_test_set
 from corpus.settings import Settings
-from corpus.text import digest, in_test_set, words
+from corpus.text import digest, words
 from jobs.batches import Batch
 from jobs.choose import first_positive
 from jobs.compression import DamagedArchiveError

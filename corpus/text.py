@@ -1,4 +1,4 @@
-"""From a text to words, and from words to ids: rules 1 to 8 of docs/dataset.md.
+"""From a text to words, and from words to ids: rules 1, 2, 5 and 7 of docs/dataset.md, plainly, a text at a time.
 
 The easy mistake: cleaning comes before everything else. Digest, emptiness, stopwords and vocabulary all
 speak of the *cleaned* words, so "Don't!" and "don't" are one text and one word.
@@ -48,20 +48,9 @@ def digest(cleaned: Sequence[str]) -> bytes:
     return blake2b(" ".join(cleaned).encode("ascii"), digest_size=DIGEST_BYTES).digest()
 
 
-def in_test_set(text_digest: bytes, test_share: float) -> bool:
-    """Whether a text belongs to the test set: a function of its digest alone, so no duplicate crosses the split."""
-    return int.from_bytes(text_digest[:8], "big") < 2**64 * test_share
-
-
-def modal_rating(counts: Mapping[int, int]) -> int:
-    """The most frequent rating; of equally frequent ones the smallest. `counts` maps rating to occurrences."""
-    return min(counts, key=lambda rating: (-counts[rating], rating))
-
-
-def most_frequent(counts: Iterable[tuple[str, int]], size: int) -> list[str]:
-    """The `size` most frequent words in order of frequency; ties in alphabetical order."""
-    ranked = sorted(counts, key=lambda item: (-item[1], item[0]))
-    return [word for word, _ in ranked[:size]]
+def digests(cleaned: "memoryview[int]", bounds: Iterable[tuple[int, int]]) -> bytes:
+    """The same of many texts, one after the other: of those that lie within `bounds`, start and end, of `cleaned`."""
+    return b"".join([blake2b(cleaned[start:end], digest_size=DIGEST_BYTES).digest() for start, end in bounds])
 
 
 def word_ids(vocabulary: Sequence[str]) -> dict[str, int]:

@@ -7,16 +7,17 @@ mostly not reviews is refused here, with its counts by reason, and so is one wit
 what is lost.
 """
 
-import heapq
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 
 import orjson
 
 from corpus.counted import plural
 from corpus.errors import DataError
 from corpus.formats import LABEL_PAIRS, LABELS
+from corpus.rules import most_frequent
 from corpus.settings import Settings
 from jobs.errors import FinalError
 from jobs.records import read_records
@@ -51,7 +52,9 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
     then.
     """
     tally = Tally()
-    best = heapq.nsmallest(settings.vocabulary_size, _candidates(words, tally), key=lambda item: (-item[1], item[0]))
+    best: list[tuple[bytes, int]] = []
+    for part in list_files(words):  # so that no more than one of them, and the best so far, are in memory
+        best = most_frequent(chain(best, _candidates(part, tally)), settings.vocabulary_size)
     check_input(tally, max_malformed, allow_damaged=allow_damaged)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
@@ -70,14 +73,13 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
     return choice
 
 
-def _candidates(folder: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
-    """The words and their counts; the other records go into the tally."""
-    for part in list_files(folder):
-        for key, value in read_records(open_lines(part)):
-            if is_tally(key):
-                tally.absorb(key, [value])
-            else:
-                yield key, int(value)
+def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
+    """The words of a file of records and their counts; the other records go into the tally."""
+    for key, value in read_records(open_lines(part)):
+        if is_tally(key):
+            tally.absorb(key, [value])
+        else:
+            yield key, int(value)
 
 
 def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:

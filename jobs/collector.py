@@ -7,14 +7,13 @@ for. So a text repeated ten million times costs the shuffle a few bytes a block.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 from pybase64 import b64encode
 
 from corpus.stretches import gather, renumber
-from corpus.text import DIGEST_BYTES
+from corpus.text import digests
 from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, pack
 from jobs.storage import part_name
@@ -54,17 +53,11 @@ class Collector:
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
         """Take some texts with their ratings (or classes); `test` says that they are of the test set's own files."""
         words = self._tokeniser(texts)
-        cleaned = words.cleaned.data
         ends = words.cleaned_ends
         starts = np.concatenate(([0], ends[:-1]))
         sound = np.flatnonzero(ends > starts)
-        self._digests += b"".join(
-            [
-                # Without the space behind the last word.
-                blake2b(cleaned[start : end - 1], digest_size=DIGEST_BYTES).digest()
-                for start, end in zip(starts[sound].tolist(), ends[sound].tolist(), strict=True)
-            ]
-        )
+        last = ends[sound] - 1  # without the space behind the last word
+        self._digests += digests(words.cleaned.data, zip(starts[sound].tolist(), last.tolist(), strict=True))
         self._codes += np.array(codes, np.uint8)[sound].tobytes()
         self._tests += bytes([test]) * len(sound)
         self._lengths.append(np.diff(words.ends, prepend=0)[sound])

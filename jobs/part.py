@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
+from corpus.rules import in_test_sets, modal_ratings
 from corpus.settings import Settings
 from corpus.stretches import add_counts, gather, renumber
 from corpus.tokenise import Tokeniser
@@ -65,9 +66,12 @@ class Part:
         group = np.empty(len(order), np.int64)
         group[order] = group_numbers(firsts, len(order))
         chosen = order[firsts]
-        codes, conflicting = self._modes(group)
+        codes, conflicting = modal_ratings(group[self._texts()], self._all("code"), self._all("times"))
         lengths = lengths[chosen]
-        test = self._in_test(high[chosen], np.maximum.reduceat(tests[order], firsts))
+        if self._settings.test_input:
+            test = np.maximum.reduceat(tests[order], firsts)
+        else:
+            test = in_test_sets(high[chosen], self._settings.test_share)
 
         has_row = lengths > 0
         cut = np.minimum(lengths, self._settings.row_length)
@@ -78,7 +82,7 @@ class Part:
         used = np.flatnonzero(frequencies)
         counts = Counter(
             distinct=len(chosen),
-            conflicting=conflicting,
+            conflicting=int(conflicting.sum()),
             wordless=int((~has_row).sum()),
             train=int((has_row & (test == 0)).sum()),
             test=int((has_row & (test == 1)).sum()),
@@ -106,25 +110,11 @@ class Part:
     def _all(self, name: str) -> npt.NDArray[Any]:
         return np.concatenate([block[name] for block in self._blocks])
 
-    def _modes(self, group: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], int]:
-        """The modal code of each group, ties to the smaller; and how many groups had several codes."""
+    def _texts(self) -> npt.NDArray[np.int64]:
+        """The texts that the entries of `code` and `times` speak of, numbered over all blocks."""
         sizes = [len(block["hi"]) for block in self._blocks]
         before = np.cumsum(sizes) - sizes
-        texts = np.concatenate([block["text"] + start for block, start in zip(self._blocks, before, strict=True)])
-        keys, which = np.unique(group[texts] * 256 + self._all("code"), return_inverse=True)
-        times = np.zeros(len(keys), np.int64)
-        np.add.at(times, which, self._all("times"))
-        groups, codes = keys // 256, keys % 256
-        best = np.lexsort((codes, -times, groups))
-        firsts = np.flatnonzero(np.diff(groups[best], prepend=-1))
-        several = np.diff(np.append(firsts, len(best))) > 1
-        return codes[best][firsts].astype(np.uint8), int(several.sum())
-
-    def _in_test(self, high: npt.NDArray[np.uint64], tests: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        if self._settings.test_input:
-            return tests
-        below = -int(-(2**64 * self._settings.test_share) // 1)  # of integers, below x is below its ceiling
-        return (high < np.uint64(below)).astype(np.uint8)
+        return np.concatenate([block["text"] + start for block, start in zip(self._blocks, before, strict=True)])
 
     def _by_block(self, texts: npt.NDArray[np.int64]) -> Any:
         """(block, positions in `texts`, their numbers in the block) of texts numbered over all blocks."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
+from corpus.rules import most_frequent, most_frequent_ids
 from corpus.tokenise import Tokeniser
 from jobs.arrays import unpack
 from jobs.job import Job
@@ -40,8 +41,8 @@ class CountWords(Job):
             return
         words, counts = _sums(values)
         least = self.best[-1][1] if len(self.best) == self.size else 0
-        self.best += _most_frequent(words, counts, self.size, least)
-        self.best = sorted(self.best, key=lambda item: (-item[1], item[0]))[: self.size]
+        self.best += most_frequent_ids(counts, words.letters_of, self.size, least)
+        self.best = most_frequent(self.best, self.size)
 
     def reducer_final(self) -> Iterator[Record]:
         for word, count in self.best:
@@ -59,18 +60,6 @@ def _sums(values: Iterable[bytes]) -> tuple[Tokeniser, npt.NDArray[np.int64]]:
             counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))
         counts[ids] += block["counts"]  # a block has each word once
     return words, counts[: len(words)]
-
-
-def _most_frequent(words: Tokeniser, counts: npt.NDArray[np.int64], size: int, least: int) -> list[tuple[bytes, int]]:
-    """The words of the `size` largest counts that are at least `least`; of equal counts, those first in order."""
-    if len(counts) > size:
-        least = max(least, int(np.partition(counts, -size)[-size]))
-    more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
-    ties = sorted(words.letters_of(same).split())
-    return [
-        *zip(words.letters_of(more).split(), counts[more].tolist(), strict=True),
-        *((word, least) for word in ties[: size - len(more)]),
-    ]
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ import torch
 from bootstrap.cli.main import main
 from bootstrap.cli.predict import _as_they_come, _bytes_to_come
 from bootstrap.predict import held_out
+from corpus.rules import in_test_set
 from corpus.settings import Settings
-from corpus.text import digest, in_test_set, words
+from corpus.text import digest, words
 from trainer import models
 from trainer.predict import save_model
 

@@ -1,6 +1,6 @@
-from collections import Counter
 from hashlib import blake2b, sha256
 from importlib import resources
+from itertools import accumulate
 
 import pytest
 from hypothesis import example, given
@@ -40,31 +40,13 @@ def test_the_digest_is_that_of_the_cleaned_text() -> None:
     assert text.digest(["so", "so"]) == blake2b(b"so so", digest_size=16).digest()
 
 
-@given(st.binary(min_size=16, max_size=16), st.floats(0, 1, exclude_max=True))
-def test_the_split_follows_the_first_eight_bytes(digest: bytes, share: float) -> None:
-    assert text.in_test_set(digest, share) == (int.from_bytes(digest[:8], "big") < 2**64 * share)
-
-
-def test_a_share_of_nothing_leaves_the_test_set_empty() -> None:
-    assert not text.in_test_set(bytes(16), 0)
-
-
-def test_a_tie_takes_the_smaller_rating() -> None:
-    assert text.modal_rating({5: 2, 2: 2, 1: 1}) == 2
-
-
-def test_the_mode_beats_the_smaller_rating() -> None:
-    assert text.modal_rating({1: 1, 5: 2}) == 5
-
-
-@given(st.lists(st.sampled_from("abcdefgh")), st.integers(1, 10))
-def test_the_vocabulary_is_by_frequency_then_alphabet(words: list[str], size: int) -> None:
-    counts = Counter(words)
-    chosen = text.most_frequent(counts.items(), size)
-    ranks = [(-counts[word], word) for word in chosen]
-    assert ranks == sorted(ranks)
-    assert len(chosen) == min(size, len(counts))
-    assert all((-counts[word], word) > ranks[-1] for word in counts if word not in chosen)
+@given(st.lists(st.lists(st.from_regex(r"[a-z]{1,3}", fullmatch=True), min_size=1)))
+def test_the_digests_of_many_texts_are_those_of_each(texts: list[list[str]]) -> None:
+    written = [" ".join(cleaned).encode() for cleaned in texts]
+    ends = list(accumulate(len(each) + 1 for each in written))
+    bounds = [(end - len(each) - 1, end - 1) for each, end in zip(written, ends, strict=True)]
+    found = text.digests(memoryview(b"".join(each + b" " for each in written)), bounds)
+    assert found == b"".join(map(text.digest, texts))
 
 
 def test_ids_leave_room_for_padding_and_unknown() -> None:

@@ -11,8 +11,8 @@ from benchmarks.peers.outcome import write_counts
 from benchmarks.peers.plain_mrjob.distinct import Distinct
 from benchmarks.peers.plain_mrjob.rows import Rows
 from benchmarks.peers.plain_mrjob.word_counts import WordCounts
+from corpus.rules import most_frequent
 from corpus.settings import Settings
-from corpus.text import most_frequent
 
 
 def _run(job: type[MRJob], inputs: list[Path], output: Path, *options: str) -> dict[str, int]:
@@ -46,7 +46,8 @@ def preprocess(source: Path, output: Path) -> None:
             for line in part.read_text().splitlines():
                 word, _, number = line.partition("\t")
                 frequencies.append((word, int(number)))
-        write_counts(output, counts, most_frequent(frequencies, Settings().vocabulary_size))
+        vocabulary = [word for word, _ in most_frequent(frequencies, Settings().vocabulary_size)]
+        write_counts(output, counts, vocabulary)
         _run(Rows, [work / "distinct"], work / "rows", f"--vocabulary={output / 'vocabulary.txt'}")
         with (output / "rows.txt").open("wb") as rows:
             for part in sorted((work / "rows").glob("part-*")):

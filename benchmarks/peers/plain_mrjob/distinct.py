@@ -7,7 +7,8 @@ from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol, BytesValueProtocol
 
 from benchmarks.peers.contract import is_blank, review
-from corpus.text import digest, load_stopwords, modal_rating, words
+from corpus.rules import modal_rating
+from corpus.text import digest, load_stopwords, words
 
 Pair = tuple[bytes, bytes]
 

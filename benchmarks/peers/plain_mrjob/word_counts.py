@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
+from corpus.rules import in_test_set
 from corpus.settings import Settings
-from corpus.text import in_test_set
 
 Pair = tuple[bytes, bytes]
 

@@ -1,0 +1,73 @@
+"""Rules 3, 4 and 6 of docs/dataset.md, each twice: plainly, for one text or word, and its fast twin, for all at once.
+
+The jobs take the fast ones, and whoever has a single text the plain ones; the two say the same. The easy mistake is to
+compute with the test share in floating point where digests are integers: 64 bits do not fit a double.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Word = TypeVar("Word", str, bytes)
+
+_CODES = 256
+
+
+def modal_rating(counts: Mapping[int, int]) -> int:
+    """The most frequent rating; of equally frequent ones the smallest. `counts` maps rating to occurrences."""
+    return min(counts, key=lambda rating: (-counts[rating], rating))
+
+
+def modal_ratings(
+    texts: Integers, ratings: npt.NDArray[Any], times: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """The `modal_rating` of each of N texts, and whether it had several ratings; both are (N,).
+
+    Text `texts[i]`, from 0 to N - 1, had `ratings[i]`, up to 255, so many `times[i]`; all are (M,), in any order, and
+    the same text and rating may come again. Each text occurs.
+    """
+    keys, which = np.unique(texts * _CODES + ratings, return_inverse=True)
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, which, times)
+    of, rated = keys // _CODES, keys % _CODES
+    best = np.lexsort((rated, -counts, of))
+    firsts = np.flatnonzero(np.diff(of[best], prepend=-1))
+    several = np.diff(np.append(firsts, len(best))) > 1
+    return rated[best][firsts].astype(np.uint8), several
+
+
+def in_test_set(text_digest: bytes, test_share: float) -> bool:
+    """Whether a text belongs to the test set: a function of its digest alone, so no duplicate crosses the split."""
+    return int.from_bytes(text_digest[:8], "big") < 2**64 * test_share
+
+
+def in_test_sets(high: npt.NDArray[np.uint64], test_share: float) -> npt.NDArray[np.uint8]:
+    """`in_test_set` of N texts: 1 or 0, (N,). `high` (N,) is the first 8 bytes of each digest as an integer."""
+    below = -int(-(2**64 * test_share) // 1)  # of integers, below x is below its ceiling
+    return (high < np.uint64(below)).astype(np.uint8)
+
+
+def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[Word, int]]:
+    """The `size` most frequent words with their counts, in order of frequency; ties in alphabetical order."""
+    return sorted(counts, key=lambda item: (-item[1], item[0]))[:size]
+
+
+def most_frequent_ids(
+    counts: Integers, letters_of: Callable[[Integers], bytes], size: int, least: int = 0
+) -> list[tuple[bytes, int]]:
+    """The same words and counts as of `most_frequent`, in any order; `least` leaves out what is less frequent.
+
+    `counts[id]` is that of the word of this id, (N,), and `letters_of` gives the words of some ids, with a space
+    between. A sort of all words would take longer than to count them; only those with the last count are sorted.
+    """
+    if len(counts) > size:
+        least = max(least, int(np.partition(counts, -size)[-size]))
+    more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
+    ties = sorted(letters_of(same).split())
+    return [
+        *zip(letters_of(more).split(), counts[more].tolist(), strict=True),
+        *((word, least) for word in ties[: size - len(more)]),
+    ]

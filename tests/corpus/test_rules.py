@@ -1,0 +1,74 @@
+"""Rules that are there twice: each by what it has to be, and its fast twin by the plain one."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from corpus import rules
+
+DIGESTS = st.binary(min_size=16, max_size=16)
+SHARES = st.floats(0, 1, exclude_max=True)
+
+
+def test_a_tie_takes_the_smaller_rating() -> None:
+    assert rules.modal_rating({5: 2, 2: 2, 1: 1}) == 2
+
+
+def test_the_mode_beats_the_smaller_rating() -> None:
+    assert rules.modal_rating({1: 1, 5: 2}) == 5
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 255), st.integers(1, 3)), min_size=1, max_size=5), min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_the_modes_of_many_texts_are_those_of_each(texts: list[list[tuple[int, int]]], random) -> None:
+    entries = [(number, *entry) for number, found in enumerate(texts) for entry in found]
+    numbers, ratings, times = zip(*random.sample(entries, len(entries)), strict=True)
+    modes, several = rules.modal_ratings(
+        np.array(numbers, np.int64), np.array(ratings, np.uint8), np.array(times, np.uint32)
+    )
+    counts = [sum((Counter({rating: number}) for rating, number in found), Counter()) for found in texts]
+    assert modes.tolist() == list(map(rules.modal_rating, counts))
+    assert several.tolist() == [len(each) > 1 for each in counts]
+
+
+@given(DIGESTS, SHARES)
+def test_the_split_follows_the_first_eight_bytes(digest: bytes, share: float) -> None:
+    assert rules.in_test_set(digest, share) == (int.from_bytes(digest[:8], "big") < 2**64 * share)
+
+
+def test_a_share_of_nothing_leaves_the_test_set_empty() -> None:
+    assert not rules.in_test_set(bytes(16), 0)
+
+
+@given(st.lists(DIGESTS, max_size=5), SHARES)
+@example([], 0.1)
+def test_many_texts_are_split_as_each_of_them(digests: list[bytes], share: float) -> None:
+    edge = int(2**64 * share)
+    beside = (number for number in range(edge - 2, edge + 3) if 0 <= number < 2**64)
+    digests = [*digests, *(number.to_bytes(8, "big") + bytes(8) for number in beside)]
+    high = np.array([int.from_bytes(each[:8], "big") for each in digests], np.uint64)
+    assert rules.in_test_sets(high, share).tolist() == [rules.in_test_set(each, share) for each in digests]
+
+
+@given(st.lists(st.sampled_from("abcdefgh")), st.integers(1, 10))
+def test_the_vocabulary_is_by_frequency_then_alphabet(words: list[str], size: int) -> None:
+    counts = Counter(words)
+    chosen = [word for word, count in rules.most_frequent(counts.items(), size) if count == counts[word]]
+    ranks = [(-counts[word], word) for word in chosen]
+    assert ranks == sorted(ranks)
+    assert len(chosen) == min(size, len(counts))
+    assert all((-counts[word], word) > ranks[-1] for word in counts if word not in chosen)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 4)), st.integers(1, 8), st.integers(0, 5))
+def test_the_most_frequent_of_many_words_are_the_same_ones(counts: dict[str, int], size: int, least: int) -> None:
+    words = [word.encode() for word in counts]
+    found = rules.most_frequent_ids(
+        np.array(list(counts.values()), np.int64), lambda ids: b" ".join(words[number] for number in ids), size, least
+    )
+    enough = [(word.encode(), count) for word, count in counts.items() if count >= least]
+    assert sorted(found) == sorted(rules.most_frequent(enough, size))
