@@ -26,11 +26,11 @@ from benchmarks.record import Log
 from bootstrap.errors import ShoalError
 from bootstrap.generator import write_reviews
 from bootstrap.predict import look, read
+from corpus.reading.sources import Wanted
+from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, load_stopwords, words
-from jobs.sources import Wanted
-from jobs.tally import Tally
 from trainer import models
 from trainer.config import TrainConfig
 from trainer.losses import CROSS_ENTROPY, Loss, Scale

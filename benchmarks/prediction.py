@@ -18,7 +18,7 @@ from benchmarks import streaming
 from benchmarks.fitting import fit
 from benchmarks.generated import write_reviews
 from benchmarks.record import Log
-from jobs.sources import Inputs
+from corpus.reading.sources import Inputs
 
 REFERENCE_GB = 92.45
 SHARES = (0.25, 0.5, 1.0)

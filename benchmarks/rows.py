@@ -9,9 +9,9 @@ import numpy.typing as npt
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.generator import write_reviews
 from corpus.dataset import ARRAYS, Dataset, Rows, Split, write_dataset
+from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from jobs.pipeline import preprocess
-from jobs.sources import Inputs
 from trainer.data import VALIDATION_SHARE
 
 _BLOCK = 1_000_000

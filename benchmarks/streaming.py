@@ -16,16 +16,17 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
 from bootstrap.step_arguments import Workers, command_arguments, streaming_arguments
+from corpus.reading.inputs.understanding import understand
+from corpus.reading.ranges import cut, task_line
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Inputs
+from corpus.reading.storage import exists, join, write_text
 from corpus.settings import Settings
 from corpus.text import load_stopwords
 from embedded.faults.kinds import Unruly
 from embedded.hadoop.streaming import unruly_environment
 from jobs.merge import Merged, read_merged
-from jobs.ranges import cut, task_line
-from jobs.sources import Inputs
 from jobs.steps import CommandStep, JobStep, Plan, fingerprint
-from jobs.storage import exists, is_s3, join, write_text
-from jobs.understanding import understand
 
 WHAT = "1 GB of generated reviews to a dataset by the steps of a cluster, each on Hadoop Streaming as it is played here"
 FIGURES = ("MB", "MB / CPU s", "MB / s")

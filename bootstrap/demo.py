@@ -27,13 +27,13 @@ from bootstrap.preprocess import RAW_PREFIX, preprocess
 from bootstrap.progress import Bars
 from bootstrap.train_remote import train_on
 from corpus.counted import plural
+from corpus.reading.inputs.finding import find as find_files
+from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import cost, topology
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.merge import Merged
-from jobs.sources import Inputs
-from jobs.sources import find as find_files
 from trainer.config import Slowed, TrainConfig
 
 TOPOLOGY = "demo"

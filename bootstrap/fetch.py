@@ -17,8 +17,8 @@ from bootstrap.below import below
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.progress import Bars
+from corpus.shown import printable
 from infra import topology
-from jobs.shown import printable
 from trainer.files import MODEL
 
 _CHECKPOINTS = "checkpoints/"

@@ -15,8 +15,8 @@ from bootstrap.account import Account
 from bootstrap.errors import ShoalError
 from bootstrap.objects import Place
 from bootstrap.status import Status
+from corpus.shown import printable
 from infra import topology
-from jobs.shown import printable
 
 _DAY_MS = 86_400_000
 _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")

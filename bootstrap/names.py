@@ -9,10 +9,9 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.errors import ShoalError
-from corpus.layout import DIGEST
+from corpus.layout import DATASET_NAME, DIGEST
+from corpus.shown import printable
 from infra import parts, topology
-from jobs.merge import DATASET_NAME
-from jobs.shown import printable
 from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")

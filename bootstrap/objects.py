@@ -9,22 +9,24 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-from boto3.s3.transfer import TransferConfig
+from typing import TYPE_CHECKING
 
 from bootstrap.below import below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from corpus.reading import s3
+from corpus.reading.s3 import Place as Place
+from corpus.reading.s3 import put_new as put_new
+from corpus.reading.s3 import read_from as read_from
+from corpus.reading.s3 import read_text as read_text
 from infra.handlers import cleanup
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
-    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef, ObjectIdentifierTypeDef
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 _CHANGED = "changed"
 """In an object's metadata: when its file was changed, in nanoseconds since 1970."""
@@ -32,36 +34,20 @@ _CHANGED = "changed"
 _AT_ONCE = 16
 _MOST_AT_ONCE = 1000
 """So many objects one request deletes at most."""
-_MOST_TEXT = 1 << 20
-TRANSFER = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20, num_download_attempts=10)
-
-
-class Place(NamedTuple):
-    """Where an object is, or where names start."""
-
-    bucket: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"s3://{self.bucket}/{self.key}"
+_CHUNK_BYTES = 64 << 20
 
 
 def parse(address: str) -> Place:
     """The bucket and the key of an s3:// address. Raises ShoalError for any other text."""
-    bucket, _, key = address.removeprefix("s3://").partition("/")
-    if not address.startswith("s3://") or not bucket:
+    place = s3.place_of(address)
+    if not s3.is_s3(address) or not place.bucket:
         raise ShoalError(f"'{address}' is no address of S3; it should look like s3://bucket/name")
-    return Place(bucket, key)
+    return place
 
 
 def sizes(client: "S3Client", place: Place) -> dict[str, int]:
     """The keys that start with a place's, and the bytes of each."""
-    pages = client.get_paginator("list_objects_v2")
-    return {
-        found["Key"]: found["Size"]
-        for page in pages.paginate(Bucket=place.bucket, Prefix=place.key)
-        for found in page.get("Contents", ())
-    }
+    return {found["Key"]: found["Size"] for found in s3.listed(client, place)}
 
 
 def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> list[str]:
@@ -87,14 +73,8 @@ def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> 
                 sent[0] += more
                 bars.at(sent[0])
 
-            client.upload_file(
-                os.fspath(path),
-                folder.bucket,
-                key,
-                ExtraArgs={"Metadata": {_CHANGED: changed}},
-                Callback=count,
-                Config=TRANSFER,
-            )
+            there = Place(folder.bucket, key)
+            s3.upload(client, path, there, metadata={_CHANGED: changed}, chunk_bytes=_CHUNK_BYTES, count=count)
         done += size
         bars.at(done)
     return [str(Place(folder.bucket, folder.key + name)) for name in names]
@@ -110,17 +90,8 @@ def safe_name(name: str) -> str:
 
 
 def _made_with(client: "S3Client", place: Place) -> tuple[int, str] | None:
-    found = _head(client, place)
+    found = s3.head_if_there(client, place)
     return None if found is None else (found["ContentLength"], found["Metadata"].get(_CHANGED, ""))
-
-
-def _head(client: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
-    try:
-        return client.head_object(Bucket=place.bucket, Key=place.key)
-    except client.exceptions.ClientError as error:
-        if error.response["Error"]["Code"] in ("404", "NoSuchKey", "NotFound"):
-            return None
-        raise
 
 
 def download(
@@ -166,7 +137,7 @@ def save(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            client.download_file(place.bucket, place.key, os.fspath(partial), Callback=count, Config=TRANSFER)
+            s3.download(client, place, partial, chunk_bytes=_CHUNK_BYTES, count=count)
             if changed is not None:
                 os.utime(partial, (changed, changed))
             partial.replace(path)
@@ -182,65 +153,28 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
     """Write small objects, by their addresses."""
 
     def one(address: str) -> None:
-        place = parse(address)
-        client.put_object(Bucket=place.bucket, Key=place.key, Body=contents[address])
+        s3.put(client, parse(address), contents[address])
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for done in [pool.submit(one, address) for address in contents]:
             done.result()
 
 
-def put_new(client: "S3Client", place: Place, content: bytes) -> bool:
-    """Write a small object unless there is one already, by another's hand; whether it is there by this one's."""
-    try:
-        client.put_object(Bucket=place.bucket, Key=place.key, Body=content, IfNoneMatch="*")
-    except client.exceptions.ClientError as error:
-        if error.response["Error"]["Code"] not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
-            raise
-        # An answer that was lost makes boto3 ask once more, and finds what it has written itself.
-        return read_from(client, place, 0) == content
-    return True
-
-
 def exists(client: "S3Client", place: Place) -> bool:
     """Whether there is an object."""
-    return _head(client, place) is not None
+    return s3.head_if_there(client, place) is not None
 
 
 def state(client: "S3Client", place: Place) -> tuple[str, int] | None:
     """What tells an object from what was there before it, and its bytes; nothing when there is none."""
-    found = _head(client, place)
+    found = s3.head_if_there(client, place)
     return None if found is None else (found["ETag"], found["ContentLength"])
 
 
 def written(client: "S3Client", place: Place) -> datetime | None:
     """When an object was written, or nothing when there is none."""
-    found = _head(client, place)
+    found = s3.head_if_there(client, place)
     return None if found is None else found["LastModified"]
-
-
-def read_text(client: "S3Client", place: Place) -> str | None:
-    """A small object's text, or nothing when there is none; of a large one its first MiB.
-
-    Whoever is root on a node may have written it: what is no UTF-8 has a sign of its own in the text.
-    """
-    try:
-        found = client.get_object(Bucket=place.bucket, Key=place.key)
-    except client.exceptions.NoSuchKey:
-        return None
-    with closing(found["Body"]) as body:
-        return body.read(_MOST_TEXT).decode("utf-8", "replace")
-
-
-def read_from(client: "S3Client", place: Place, offset: int) -> bytes:
-    """An object's bytes from an offset on: nothing when it is no longer than that, or not there."""
-    try:
-        found = client.get_object(Bucket=place.bucket, Key=place.key, Range=f"bytes={offset}-")
-    except client.exceptions.ClientError as error:
-        if error.response["Error"]["Code"] in ("InvalidRange", "416", "NoSuchKey", "404"):
-            return b""
-        raise
-    return found["Body"].read()
 
 
 def unpacked(packed: bytes) -> str:

@@ -9,25 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from corpus.errors import DataError
-from corpus.formats import Codes
+from corpus.reading.batches import Batch
+from corpus.reading.formats import Codes
+from corpus.reading.inputs.understanding import Understanding, understand
+from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.tally import Tally
+from corpus.reading.texts import read_texts
 from corpus.rules import in_test_set
 from corpus.settings import Settings
 from corpus.text import digest, words
-from jobs.batches import Batch
 from jobs.choose import first_positive
-from jobs.compression import DamagedArchiveError
-from jobs.lines import LongLine, split_lines, without_mark
-from jobs.ranges import WHOLE, Range, read_batches
 from jobs.settings import read_stopwords
-from jobs.sources import UNLABELLED, Inputs, Source, Wanted
-from jobs.storage import open_blocks
-from jobs.tally import Tally
-from jobs.understanding import Understanding, understand
 from trainer.labelling import Prediction
 from trainer.metrics import Confusion
-
-_BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
-"""Of texts that are labelled together. Twice as many are hardly faster, and answers come later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,42 +86,8 @@ def look(files: Sequence[str], wanted: Wanted, settings: Settings, *, exclude: S
 
 
 def read(given: Given, tally: Tally) -> Iterator[Batch]:
-    """The texts of the files, in their order.
-
-    Counts lines and malformed ones in `tally`. Raises DataError where a file cannot be read, or is damaged, after all
-    that came before.
-    """
-    codes = Codes(given.settings)
-    for source in given.understanding.sources:
-        if source.format.kind == "text":
-            yield from _plain(source, tally)
-        else:
-            part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
-            yield from read_batches(part, codes, tally)
-        for damage in tally.damages():
-            raise DataError(f"{damage} is damaged, and nobody knows what is lost; download it again")
-
-
-def in_blocks(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same texts, many at once. A DataError comes through after all that were read before it."""
-    texts: list[str] = []
-    codes: list[int] = []
-    size = 0
-    fault = None
-    try:
-        for batch in batches:
-            texts += batch.texts
-            codes += batch.codes
-            size += batch.raw_bytes
-            if len(texts) >= _BLOCK_TEXTS or size >= _BLOCK_BYTES:
-                yield Batch(texts, codes, size)
-                texts, codes, size = [], [], 0
-    except DataError as error:
-        fault = error
-    if texts:
-        yield Batch(texts, codes, size)
-    if fault is not None:
-        raise fault
+    """The texts of the files, in their order; see `read_texts`."""
+    return read_texts(given.understanding.sources, Codes(given.settings), tally)
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
@@ -140,28 +100,3 @@ def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
             if in_test_set(identity, settings.test_share) and identity not in seen and set(cleaned) - stopwords:
                 seen.add(identity)
                 yield text
-
-
-def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[Batch]:
-    """The lines of plain text, each a text whatever it holds; one that is too long counts as malformed in `tally`."""
-    done = 0
-    for lines in split_lines(blocks):
-        if isinstance(lines, LongLine):
-            done += 1
-            tally.malformed("too_long", name, 0, done, lines.begins)
-        else:
-            done += len(lines)
-            tally.counts["lines"] += len(lines)
-            texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
-            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
-
-
-def _plain(source: Source, tally: Tally) -> Iterator[Batch]:
-    before, size, damaged = tally.counts["lines"], 0, False
-    try:
-        for batch in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
-            size += batch.raw_bytes
-            yield batch
-    except DamagedArchiveError:
-        damaged = True
-    tally.read(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)

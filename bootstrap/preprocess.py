@@ -22,16 +22,16 @@ from bootstrap.progress import Bars
 from bootstrap.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
 from bootstrap.work import Work
 from corpus.errors import DataError
+from corpus.reading.inputs.understanding import understand
+from corpus.reading.ranges import cut, task_line
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
 from infra import topology
 from jobs.merge import Merged, read_merged
-from jobs.ranges import cut, task_line
 from jobs.settings import read_stopwords
-from jobs.sources import Inputs, Source
 from jobs.steps import CommandStep, JobStep, Plan, fingerprint
-from jobs.storage import is_s3
-from jobs.understanding import understand
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import StepConfigTypeDef

@@ -20,9 +20,9 @@ from bootstrap.objects import Place
 from bootstrap.patience import Left, patiently
 from bootstrap.progress import Bars
 from bootstrap.scaling import ScalingGroup
+from corpus.shown import printable
 from infra import catalog, topology
 from infra.errors import TopologyError
-from jobs.shown import printable
 
 READY_SECONDS = 900
 _PAUSE_SECONDS = 1.0

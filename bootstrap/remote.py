@@ -12,7 +12,7 @@ import boto3
 
 from bootstrap.errors import ShoalError
 from bootstrap.patience import patiently
-from jobs.shown import printable
+from corpus.shown import printable
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient

@@ -34,10 +34,10 @@ from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.train import STOP_SECONDS, failure, read_summary
 from bootstrap.watch import RunView
 from corpus.dataset import open_dataset
+from corpus.layout import DATASET_NAME
+from corpus.reading.s3 import is_s3
+from corpus.shown import printable
 from infra import topology
-from jobs.merge import DATASET_NAME
-from jobs.shown import printable
-from jobs.storage import is_s3
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import MODEL, RECORD, SUMMARY, require_free, was_stopped

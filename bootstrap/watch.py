@@ -12,7 +12,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.tensorboard import Board
-from jobs.shown import printable
+from corpus.shown import printable
 
 _FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
 """In this order, as a narrow screen has no room for the last ones."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from corpus.errors import DataError
-from corpus.formats import MALFORMED_REASONS
+from corpus.reading.formats import MALFORMED_REASONS
 from corpus.settings import Settings
 
 LENGTH_BINS = tuple(1 << power for power in range(14))

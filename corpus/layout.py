@@ -15,6 +15,8 @@ import numpy.typing as npt
 from corpus.settings import Settings
 
 LAYOUT_VERSION = 2
+DATASET_NAME, COUNTS_NAME = "dataset.h5", "counts.json"
+"""What a dataset's file is called, and that of its counts beside it."""
 SPLITS = ("train", "test")
 LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
 """Rows of a split that training cannot do without; of those to learn from one is held out for validation."""

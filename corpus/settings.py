@@ -5,6 +5,7 @@ The easy mistake is to leave one out: two datasets that differ must differ in th
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -85,3 +86,13 @@ class Settings:
     def token_dtype(self) -> np.dtype[Any]:
         """The type of an id: 16 bits while they can hold every id of a full vocabulary, else 32."""
         return np.dtype(np.uint16 if self.vocabulary_size + FIRST_WORD <= 1 << 16 else np.uint32)
+
+
+def in_steps(rating: float, steps: int) -> int:
+    """A rating in stars as a number of steps, of which a star has so many. Raises DataError where it is none."""
+    if not isfinite(rating) or rating * steps % 1:
+        further = (
+            "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"
+        )
+        raise DataError(f"{rating:g} is no rating of a dataset: {further}")
+    return int(rating * steps)

@@ -16,14 +16,14 @@ import orjson
 
 from corpus.counted import plural
 from corpus.errors import DataError
-from corpus.formats import LABEL_PAIRS, LABELS
+from corpus.reading.formats import LABEL_PAIRS, LABELS
+from corpus.reading.storage import list_files, open_lines, write_text
+from corpus.reading.tally import Tally, is_tally
 from corpus.rules import most_frequent
 from corpus.settings import Settings
 from jobs.errors import FinalError
 from jobs.records import read_records
 from jobs.settings import add_input_settings, add_settings, read_job_settings
-from jobs.storage import list_files, open_lines, write_text
-from jobs.tally import Tally, is_tally
 from jobs.task import run_as_command
 
 DEFAULT_MAX_MALFORMED = 0.05

@@ -16,7 +16,7 @@ from corpus.stretches import gather, renumber
 from corpus.text import digests
 from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, pack
-from jobs.storage import part_name
+from jobs.records import part_name
 
 # About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
 _MOST_IDS = 7 << 20

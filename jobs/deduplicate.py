@@ -1,8 +1,8 @@
 """Raw reviews to distinct texts: rules 1 to 8 of docs/dataset.md, but for the vocabulary.
 
-In: tasks (`jobs.ranges`), a line each; the mapper itself reads the bytes that they name. Out: a side file for each
-part of the digests, written to `--distinct` (a folder or s3://...) under a name that its part alone decides; and as
-records the counts of words, in blocks by the words' hash, and tallies.
+In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads the bytes that they name. Out: a side file for
+each part of the digests, written to `--distinct` (a folder or s3://...) under a name that its part alone decides; and
+as records the counts of words, in blocks by the words' hash, and tallies.
 
 The easy mistake is to let a reducer of the runner's choice name the file: a retry, or a twin of the task, has to
 write the same bytes to the same place.
@@ -16,16 +16,16 @@ import numpy as np
 from mrjob.protocol import BytesValueProtocol
 from pybase64 import b64encode
 
-from corpus.formats import Codes
+from corpus.reading.formats import Codes
+from corpus.reading.ranges import read_batches, read_task
+from corpus.reading.storage import writable
+from corpus.reading.tally import Tally, is_tally
 from jobs.arrays import Arrays, pack
 from jobs.collector import Collector
 from jobs.job import Job
 from jobs.part import Distinct, Part
-from jobs.ranges import read_batches, read_task
-from jobs.records import Record
+from jobs.records import Record, side_url
 from jobs.settings import read_stopwords
-from jobs.storage import side_url, writable
-from jobs.tally import Tally, is_tally
 from jobs.task import run_as_script
 
 # Every part has a record for every bucket of words.

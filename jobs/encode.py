@@ -13,16 +13,17 @@ from mrjob.protocol import BytesValueProtocol
 from orjson import loads
 
 from corpus.dataset import SPLITS, DatasetWriter, Rows
+from corpus.reading.s3 import is_s3
+from corpus.reading.storage import list_files, readable, writable
+from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.stretches import fill_rows
 from corpus.text import UNKNOWN, word_ids
 from jobs.arrays import Arrays, unpack
 from jobs.choose import read_choice
 from jobs.job import Job
-from jobs.records import Record
+from jobs.records import Record, part_url, side_url
 from jobs.settings import read_stopwords
-from jobs.storage import is_s3, list_files, part_url, readable, side_url, writable
-from jobs.tally import Tally
 from jobs.task import run_as_script
 
 _BLOCK_ROWS = 1 << 15

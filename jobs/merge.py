@@ -23,16 +23,14 @@ from corpus.counted import plural
 from corpus.counts import published
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.errors import full_disk_said
-from corpus.layout import LEAST_TRAINING_ROWS, SPLITS
+from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS
+from corpus.reading.s3 import is_s3
+from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
+from corpus.reading.tally import Tally, is_tally
 from jobs.choose import Choice, read_choice
 from jobs.errors import FinalError
 from jobs.records import read_records
-from jobs.storage import is_s3, join, list_files, open_lines, readable, writable, write_text
-from jobs.tally import Tally, is_tally
 from jobs.task import run_as_command
-
-DATASET_NAME = "dataset.h5"
-COUNTS_NAME = "counts.json"
 
 _MERGING = "shoal-merging-"
 

@@ -22,19 +22,20 @@ from typing import Protocol
 import psutil
 
 from corpus.errors import DataError, is_full_disk
+from corpus.reading.inputs.understanding import WORK_PER_INPUT, understand
+from corpus.reading.ranges import cut, task_line
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Inputs
+from corpus.reading.storage import check_writable, exists, write_text
 from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
 from jobs.job import COUNTER
 from jobs.merge import Merged, read_merged
-from jobs.ranges import cut, task_line
 from jobs.settings import read_stopwords
-from jobs.sources import Inputs
 from jobs.steps import CommandStep, JobStep, Plan, fingerprint
-from jobs.storage import check_writable, exists, is_s3, write_text
 from jobs.task import FAILURE_PREFIX
-from jobs.understanding import WORK_PER_INPUT, understand
 from jobs.workplace import work_folder
 
 RUNNERS = ("auto", "local", "inline")

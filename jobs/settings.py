@@ -8,13 +8,11 @@ import json
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from math import isfinite
 from typing import Any
 
-from corpus.errors import DataError
-from corpus.settings import Settings
+from corpus.reading.storage import readable
+from corpus.settings import Settings, in_steps
 from corpus.text import STOPWORD_LISTS, load_stopwords
-from jobs.storage import readable
 
 _DEFAULT = Settings()
 
@@ -150,16 +148,6 @@ def _rating(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"{text} is no rating, such as 4") from None
-
-
-def in_steps(rating: float, steps: int) -> int:
-    """A rating in stars as a number of steps, of which a star has so many. Raises DataError where it is none."""
-    if not isfinite(rating) or rating * steps % 1:
-        further = (
-            "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"
-        )
-        raise DataError(f"{rating:g} is no rating of a dataset: {further}")
-    return int(rating * steps)
 
 
 def _plain(label: str) -> str:

@@ -15,12 +15,13 @@ import orjson
 
 import corpus
 import jobs
+from corpus.reading.sources import Source
+from corpus.reading.storage import join
 from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
 from jobs.choose import DEFAULT_MAX_MALFORMED
+from jobs.records import part_name
 from jobs.settings import settings_arguments
-from jobs.sources import Source
-from jobs.storage import join, part_name
 
 _PART_BYTES = 128 << 20
 _MIN_PART_BITS, _MAX_PART_BITS = 3, 16
@@ -67,7 +68,7 @@ class Plan:
     """What one preprocessing is made of."""
 
     tasks: Sequence[bytes]
-    """What the first job's tasks read, as `jobs.ranges.task_line` says it: a task a line."""
+    """What the first job's tasks read, as `corpus.reading.ranges.task_line` says it: a task a line."""
     work: str
     """The folder of everything that passes between the jobs; worthless afterwards."""
     output: str
@@ -211,5 +212,5 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
 @cache
 def _code() -> bytes:
     """What the code of the jobs is: work that another version left is not gone on with."""
-    files = [path for package in (corpus, jobs) for folder in package.__path__ for path in Path(folder).glob("*.py")]
+    files = [path for package in (corpus, jobs) for folder in package.__path__ for path in Path(folder).rglob("*.py")]
     return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()

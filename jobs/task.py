@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corpus.errors import DataError, is_full_disk
-from jobs.storage import write_text
+from corpus.reading.storage import write_text
 
 FAILURE_PREFIX = "shoal: "
 

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
+from corpus.reading.tally import Tally, is_tally
 from corpus.rules import most_frequent, most_frequent_ids
 from corpus.tokenise import Tokeniser
 from jobs.arrays import unpack
 from jobs.job import Job
 from jobs.records import Record
-from jobs.tally import Tally, is_tally
 from jobs.task import run_as_script
 
 

@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 
+from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess
-from jobs.sources import Inputs
 
 _WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more than a dictionary begins with room for
 _TEXTS = (_WORDS, *(f"word {'of ' * n}other" for n in range(1, 5)))

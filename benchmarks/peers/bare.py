@@ -13,11 +13,11 @@ from struct import Struct
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+from corpus.reading.inputs.understanding import understand
+from corpus.reading.ranges import cut, task_line
+from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from jobs.ranges import cut, task_line
-from jobs.sources import Inputs
 from jobs.steps import JobStep, Plan
-from jobs.understanding import understand
 
 _MAX_MALFORMED = 0.05
 _SIZE = Struct("<Q")

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from bootstrap.predict import look, read
+from corpus.reading.sources import Wanted
+from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.text import PADDING, encode, words
-from jobs.sources import Wanted
-from jobs.tally import Tally
 from trainer.predict import Model, load_model
 
 _SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")

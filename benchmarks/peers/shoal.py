@@ -2,8 +2,8 @@
 
 import sys
 
+from corpus.reading.sources import Inputs
 from jobs.pipeline import preprocess
-from jobs.sources import Inputs
 
 if __name__ == "__main__":
     runner, source, output = sys.argv[1:]

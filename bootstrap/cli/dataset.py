@@ -18,7 +18,7 @@ from bootstrap.cli.output import add_json, percent, show, table
 from bootstrap.cli.reading import require_s3
 from bootstrap.terminal import columns
 from corpus.counted import plural
-from jobs.shown import printable
+from corpus.shown import printable
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
@@ -80,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
 def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
     """The dataset at an address, and its bytes; of one on S3 only what is asked for travels, unless it is the whole."""
     from corpus.dataset import open_dataset
-    from jobs.storage import is_s3, open_range, readable
+    from corpus.reading.s3 import is_s3
+    from corpus.reading.storage import open_range, readable
 
     if is_s3(address) and not whole:
         with closing(open_range(address, ahead=_READ_AHEAD)) as file, open_dataset(address, file) as dataset:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import percent, say, table
 from corpus.counted import plural
-from jobs.shown import printable
+from corpus.shown import printable
 
 if TYPE_CHECKING:
     from bootstrap.demo import Result

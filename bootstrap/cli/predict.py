@@ -24,11 +24,12 @@ from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
-from jobs.settings import add_rating_scale, in_steps
+from corpus.settings import in_steps
+from jobs.settings import add_rating_scale
 
 if TYPE_CHECKING:
+    from corpus.reading.sources import Wanted
     from corpus.settings import Settings
-    from jobs.sources import Wanted
     from trainer.labelling import Prediction
     from trainer.predict import Model
 
@@ -128,8 +129,9 @@ def _check_plain(args: argparse.Namespace) -> None:
 
 def _standard_input(args: argparse.Namespace, model: "Model") -> None:
     """Answer each text before the next one is given."""
-    from bootstrap.predict import Answers, plain_texts
-    from jobs.tally import Tally
+    from bootstrap.predict import Answers
+    from corpus.reading.tally import Tally
+    from corpus.reading.texts import plain_texts
     from trainer.labelling import Labeller
     from trainer.threads import cores
 
@@ -159,9 +161,10 @@ def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _files(args: argparse.Namespace, model: "Model") -> None:
-    from bootstrap.predict import Answers, in_blocks, look, read
+    from bootstrap.predict import Answers, look, read
+    from corpus.reading.tally import Tally
+    from corpus.reading.texts import in_blocks
     from jobs.choose import DEFAULT_MAX_MALFORMED
-    from jobs.tally import Tally
     from trainer.labelling import Labeller
     from trainer.threads import cores
 

@@ -16,9 +16,9 @@ from jobs.settings import add_settings, read_settings
 
 if TYPE_CHECKING:
     from bootstrap.cli.preview import Preview
+    from corpus.reading.sources import Inputs
     from corpus.settings import Settings
     from jobs.merge import Merged
-    from jobs.sources import Inputs
 
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
 # The defaults are the first ones.
@@ -163,9 +163,10 @@ def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> 
 def _preview(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> None:
     """Show what would be done."""
     from bootstrap.cli.preview import Preview, content, text
+    from corpus.reading.inputs.understanding import estimate, understand
+    from corpus.reading.s3 import is_s3
+    from corpus.reading.storage import join
     from jobs.settings import read_stopwords
-    from jobs.storage import is_s3, join
-    from jobs.understanding import estimate, understand
 
     read_stopwords(settings.stopwords)
     uploads_to = None

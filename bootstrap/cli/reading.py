@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from corpus.errors import DataError
-from jobs.detect import KINDS
-from jobs.sources import Inputs, Wanted
+from corpus.reading.sources import KINDS, Inputs, Wanted
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +109,7 @@ def require_s3(*addresses: str | None) -> None:
 @contextmanager
 def whole_command(typed: Sequence[str]) -> Iterator[None]:
     """Where ratings are on another scale, show the whole command that reads them, as `typed` and with more options."""
-    from jobs.scales import ScaleError
+    from corpus.reading.inputs.scales import ScaleError
 
     try:
         yield

@@ -16,7 +16,7 @@ from trainer.metrics import Confusion
 
 if TYPE_CHECKING:
     from bootstrap.predict import Answers, Given
-    from jobs.tally import Tally
+    from corpus.reading.tally import Tally
 
 
 def report(

@@ -10,8 +10,8 @@ from benchmarks.generated import write_reviews
 from benchmarks.peers.contract import cleaned_words, review
 from benchmarks.peers.outcome import Outcome, outcome_of
 from benchmarks.preprocess import CASES, run_case
-from corpus.formats import Codes, Format, MalformedLineError
-from corpus.parsing import line_parser
+from corpus.reading.formats import Codes, Format, MalformedLineError
+from corpus.reading.parsing import line_parser
 from corpus.settings import Settings
 from corpus.text import words
 

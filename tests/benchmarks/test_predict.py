@@ -7,9 +7,9 @@ import pytest
 from benchmarks.peers.plain_predict import probabilities
 from benchmarks.predict import write_model, write_texts
 from bootstrap.predict import look, read
+from corpus.reading.sources import Wanted
+from corpus.reading.tally import Tally
 from corpus.settings import Settings
-from jobs.sources import Wanted
-from jobs.tally import Tally
 from trainer.labelling import Labeller
 from trainer.predict import load_model
 

@@ -20,6 +20,7 @@ from bootstrap.patience import Left
 from bootstrap.preprocess import preprocess
 from bootstrap.progress import Bars
 from corpus.errors import DataError
+from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
@@ -27,7 +28,6 @@ from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
 from infra import topology
 from jobs.merge import Merged
 from jobs.pipeline import preprocess as preprocess_here
-from jobs.sources import Inputs
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ import sys
 from bootstrap.preprocess import preprocess
 from bootstrap.progress import Bars
 from corpus.settings import Settings
-from jobs.sources import Inputs
+from corpus.reading.sources import Inputs
 from bootstrap.deployment import Deployment
 import boto3, json
 there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))

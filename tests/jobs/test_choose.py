@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from corpus.errors import DataError
+from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from jobs.choose import Choice, choose, read_choice
-from jobs.tally import Tally
 
 WORDS = {"lamp": 5, "bulb": 3, "a": 3, "strap": 3, "z": 1}
 

@@ -19,9 +19,9 @@ import pytest
 from benchmarks.streaming import Node, made, planned
 from bootstrap.generator import write_reviews
 from corpus.dataset import open_dataset
+from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
-from jobs.sources import Inputs
 from jobs.steps import Plan
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ import json, sys
 from pathlib import Path
 from subprocess import run
 from benchmarks.streaming import Node, StepError, made, planned
-from jobs.sources import Inputs
+from corpus.reading.sources import Inputs
 
 disk, node, *files = sys.argv[1:]
 plan = planned(Inputs(files=tuple(files)), disk, tasks=2)

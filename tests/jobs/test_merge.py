@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
 from corpus.errors import DataError
+from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from jobs.choose import Choice
 from jobs.merge import Merged, merge, read_merged, run
-from jobs.tally import Tally
 from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)

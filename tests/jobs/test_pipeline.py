@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from corpus.dataset import open_dataset
 from corpus.errors import DataError
+from corpus.reading.sources import Inputs, Wanted
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from jobs.pipeline import preprocess as preprocess_inputs
-from jobs.sources import Inputs, Wanted
 from tests import oracle
 from tests.data import ABSENT, REVIEWS
 
@@ -364,7 +364,7 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
     path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 40)
     code = (
-        "import sys; from jobs.pipeline import preprocess; from jobs.sources import Inputs;"
+        "import sys; from jobs.pipeline import preprocess; from corpus.reading.sources import Inputs;"
         "preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
     )
     running = subprocess.Popen(

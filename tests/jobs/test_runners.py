@@ -17,10 +17,10 @@ import pytest
 from benchmarks.streaming import Node, made, planned
 from bootstrap.generator import write_reviews
 from bootstrap.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
+from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from embedded.faults.kinds import Unruly
-from jobs.sources import Inputs
 from jobs.steps import JobStep, Plan
 from tests import oracle
 from tests.data import REVIEWS

@@ -1,0 +1,136 @@
+"""Reviews in batches, of the formats that have a record a line.
+
+Of JSON lines, the bulk of all reviews, a batch costs little beyond the parser itself: one short loop takes what is
+as usual, and whatever is odd goes to the exact reader of `corpus.reading.parsing`. The easy mistake there is that True
+equals 1 in Python: a bool is no rating.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from corpus.reading.compression import DamagedArchiveError, compression
+from corpus.reading.formats import Codes, Format, MalformedLineError
+from corpus.reading.lines import LongLine, range_blocks, split_lines, without_mark
+from corpus.reading.parsing import is_blank, line_parser
+from corpus.reading.sources import Range
+from corpus.reading.storage import open_blocks, open_range
+
+BATCH_TEXTS = 256
+
+
+class Batch(NamedTuple):
+    """Some reviews: `texts` and their `codes`, and `raw_bytes`, the size of the unpacked input they were in."""
+
+    texts: list[str]
+    codes: list[int]
+    raw_bytes: int
+
+
+Malformed = Callable[[str, int, bytes], None]
+"""Takes the reason, the record's line in its range, from 1, and how it begins."""
+
+_Read = Callable[[list[bytes], int, Malformed], tuple[list[str], list[int]]]
+
+
+def line_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
+    """The reviews of a range, each batch with the number of lines until then; a batch may be empty, the last is.
+
+    Raises DamagedArchiveError after all whole lines before the fault.
+    """
+    read = _reader(part.format, codes, part.code)
+    header = part.format.header and part.start == 0
+    done = 0
+    try:
+        for lines in split_lines(_blocks(part)):
+            if header:
+                header, done = False, 1
+                if isinstance(lines, LongLine):
+                    continue
+                del lines[0]
+            if isinstance(lines, LongLine):
+                done += 1
+                malformed("too_long", done, lines.begins)
+                continue
+            size = _even(len(lines))
+            for first in range(0, len(lines), size):
+                some = lines[first : first + size]
+                texts, said = read(some, done, malformed)
+                done += len(some)
+                yield Batch(texts, said, sum(map(len, some)) + len(some)), done
+    except DamagedArchiveError:
+        yield Batch([], [], 0), done
+        raise
+    yield Batch([], [], 0), done
+
+
+def _blocks(part: Range) -> Iterator[bytes]:
+    """The bytes of the lines of a range, unpacked, without a byte-order mark at the file's start."""
+    if compression(part.path) or part.end < 0:
+        yield from without_mark(open_blocks(part.path))
+        return
+    start = max(part.start - 1, 0)
+    with open_range(part.path, start, part.end - start) as file:
+        blocks = range_blocks(file, part.start, part.end)
+        yield from blocks if part.start else without_mark(blocks)
+
+
+def _even(lines: int) -> int:
+    """The size of batches that are all about as large, and none larger than it may be."""
+    batches = -(-lines // BATCH_TEXTS)
+    return max(1, -(-lines // max(batches, 1)))
+
+
+def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
+    parse = line_parser(form, codes, code)
+
+    def read(lines: list[bytes], done: int, malformed: Malformed) -> tuple[list[str], list[int]]:
+        texts: list[str] = []
+        said: list[int] = []
+        for number, line in enumerate(lines, done + 1):
+            if is_blank(line):
+                continue
+            try:
+                text, found = parse(line)
+            except MalformedLineError as error:
+                malformed(error.reason, number, line)
+                continue
+            texts.append(text)
+            said.append(found)
+        return texts, said
+
+    if form.kind == "json" and form.value is not None:
+        return _json_reader(form.text, form.value, codes, read)
+    return read
+
+
+def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, exact: _Read) -> _Read:
+    """The quick loop; a line that is odd in any way goes to `exact`."""
+    from orjson import loads  # only where there is JSON
+
+    known, of = codes.known, codes.of
+    text_field = text_fields[0]
+    several = len(text_fields) > 1
+
+    def read(lines: list[bytes], done: int, malformed: Malformed) -> tuple[list[str], list[int]]:
+        texts: list[str] = []
+        said: list[int] = []
+        for number, line in enumerate(lines, done):
+            try:
+                review = loads(line)
+                text = " ".join([review[field] for field in text_fields]) if several else review[text_field]
+                value = review[value_field]
+                code = known.get(value)
+                if text.__class__ is not str:
+                    raise TypeError
+                if code is None or value.__class__ is bool:
+                    code = of(value)
+            except (ValueError, KeyError, TypeError):
+                some, some_said = exact([line], number, malformed)
+                texts += some
+                said += some_said
+                continue
+            texts.append(text)
+            said.append(code)
+        return texts, said
+
+    return read

@@ -1,0 +1,252 @@
+"""From what a person named to the files that are read: paths, folders, patterns and s3:// addresses to `Found`s.
+
+The easy mistake is to take whatever lies in a folder: hidden files, the results of the run before and an archive
+that nobody unpacked are no reviews, and each is either left out by a rule or refused in a sentence. On S3 it is to list
+by a prefix alone: `reviews` would take `reviews-old/` too.
+"""
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+
+from corpus.errors import DataError
+from corpus.layout import COUNTS_NAME, DATASET_NAME
+from corpus.reading import s3
+from corpus.reading.s3 import Place, is_s3
+from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, Found, Inputs
+
+_PATTERN = re.compile(r"[*?\[]")
+"""Where a pattern begins."""
+
+_Entry = tuple[str, int, str]
+"""The address of a file, its size in bytes, and what changes when its content does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The files that are meant, in the order in which they were given, and what a person should know of the others."""
+
+    found: tuple[Found, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
+    """The files that are meant by what a person gave.
+
+    Of a folder all files below it, without hidden ones (a name that begins with `.` or `_`) and without those below
+    `leave_out`, the folder of the results. The results of an earlier run, wherever they are, are left out, and so is
+    what `exclude` fits. A pattern is taken only where no file has its very name. Raises DataError for what does not
+    exist, cannot be read, holds nothing, or is given twice.
+    """
+    found: list[Found] = []
+    used: set[str] = set()
+    for addresses, test, code in (
+        (inputs.files, False, None),
+        (inputs.test, True, None),
+        (inputs.positive, False, POSITIVE),
+        (inputs.negative, False, NEGATIVE),
+        (inputs.unlabelled, False, UNLABELLED),
+    ):
+        for address in addresses:
+            listed = _objects(address, leave_out) if is_s3(address) else _files(address, leave_out)
+            whole = address if is_s3(address) else str(Path(address).resolve())
+            for name, size, identity in listed:
+                if fitting := _fitting(name, whole, inputs.exclude):
+                    used.update(fitting)
+                    continue
+                named = name == whole
+                found.append(Found(address=name, size=size, identity=identity, test=test, code=code, named=named))
+    if not found:
+        raise DataError("--exclude leaves no file of the input; give fewer patterns")
+    _check_twice(found)
+    found, results = _without_results(found)
+    if not found:
+        raise DataError(f"the input holds nothing but the results in {', '.join(results)}; give files of reviews")
+    if not sum(each.size for each in found):
+        which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
+        raise DataError(f"{which} empty; download again, or give others")
+    return Listing(
+        found=tuple(each for each in found if each.size),
+        warnings=(
+            *(f"{folder} holds the results of an earlier run, which are left out" for folder in results),
+            *(f"{each.address} is empty and left out" for each in found if not each.size),
+            *(f"--exclude {each} fits no file" for each in inputs.exclude if each not in used),
+        ),
+    )
+
+
+def _fitting(address: str, given: str, patterns: Sequence[str]) -> list[str]:
+    """The patterns that fit a file, or a folder that it is in below what a person gave."""
+    path = PurePosixPath(address)
+    root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
+    inside = [path, *(folder for folder in path.parents if root in folder.parents)]
+    return [each for each in patterns if any(place.match(each) for place in inside)]
+
+
+def _without_results(found: Sequence[Found]) -> tuple[list[Found], list[str]]:
+    """The files but for datasets and the counts beside them, and the folders that hold those."""
+    folders: dict[str, set[str]] = {}
+    for each in found:
+        folder, _, name = each.address.rpartition("/")
+        folders.setdefault(folder, set()).add(name)
+    results = {DATASET_NAME, COUNTS_NAME}
+    holding = [folder for folder, names in folders.items() if results <= names]
+    left_out = {f"{folder}/{name}" for folder in holding for name in results}
+    return [each for each in found if each.address not in left_out], holding
+
+
+def _files(given: str, leave_out: str | None) -> list[_Entry]:
+    """Address, size and identity of the local files that a path, a folder or a pattern names."""
+    if _PATTERN.search(given) and not os.path.lexists(given):
+        return _matching(given, leave_out)
+    path = Path(given)
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return [_entry(each) for each in _inside(path, leave_out)]
+        if not stat.S_ISREG(mode):
+            raise DataError(f"{given} is no regular file; write what it holds to one, and give that")
+        return [_entry(path)]
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{given}: no such file; check the path") from None
+    except OSError as error:
+        raise _unreadable(given, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> DataError:
+    return DataError(f"cannot read {name}: {error.strerror}; mend that, or leave it out of the input")
+
+
+def _entry(path: Path) -> _Entry:
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"the name of {os.fsencode(path)!r} is no UTF-8; rename the file") from None
+    known = path.stat()
+    return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
+
+
+def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
+    """The files that a pattern matches, and those in the folders that it matches; each once, and no results."""
+    results = _folder_of(leave_out)
+    entries: dict[str, _Entry] = {}
+    for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
+        path = Path(name)
+        if results is None or results not in (path.resolve(), *path.resolve().parents):
+            inside = map(_entry, _walk(path, results)) if path.is_dir() else _files(name, leave_out)
+            entries.update((entry[0], entry) for entry in inside)
+    if not entries:
+        raise DataError(f"no file matches {pattern}; check the pattern")
+    return list(entries.values())
+
+
+def _inside(folder: Path, leave_out: str | None) -> list[Path]:
+    """The regular files below a folder."""
+    results = _folder_of(leave_out)
+    if results is not None and results in (here := folder.resolve(), *here.parents):
+        raise DataError(f"the results would go to {results}, which holds the input {folder}; choose another --output")
+    taken = _walk(folder, results)
+    if not taken:
+        raise DataError(f"the folder {folder} holds no files; give one with review files")
+    return taken
+
+
+def _walk(folder: Path, results: Path | None) -> list[Path]:
+    def fail(error: OSError) -> None:
+        raise _unreadable(error.filename, error) from error
+
+    taken = []
+    for parent, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = sorted(
+            name for name in folders if not _is_hidden(name) and (Path(parent) / name).resolve() != results
+        )
+        taken += [path for name in sorted(names) if not _is_hidden(name) and (path := Path(parent) / name).is_file()]
+    return taken
+
+
+def _folder_of(leave_out: str | None) -> Path | None:
+    return None if leave_out is None or is_s3(leave_out) else Path(leave_out).resolve()
+
+
+def _check_twice(found: Sequence[Found]) -> None:
+    seen: set[str] = set()
+    for each in found:
+        if each.address in seen:
+            raise DataError(f"{each.address} is given twice; name each file once")
+        seen.add(each.address)
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file or folder of this name is passed over where its folder is given."""
+    return name.startswith((".", "_"))
+
+
+def _objects(given: str, leave_out: str | None) -> list[_Entry]:
+    """Address, size and identity of the objects that an address, a prefix or a pattern names."""
+    bucket, key = s3.place_of(given)
+    if not bucket:
+        raise DataError(f"'{given}' is no address of S3; it should look like s3://bucket/name")
+    exact = next(_listed(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
+    if exact and exact[0] == f"s3://{bucket}/{key}":
+        return [exact]
+    if pattern := _PATTERN.search(key):
+        matching, start = key_pattern(key), len(f"s3://{bucket}/")
+        before = Place(bucket, key[: pattern.start()])
+        entries = [entry for entry in _listed(before) if matching.fullmatch(entry[0], start)]
+        return [entry for entry in entries if not entry[0].endswith("/")] or _nothing(given, "pattern")
+    prefix = f"{key.rstrip('/')}/" if key else ""
+    below = f"s3://{bucket}/{prefix}"
+    entries = [
+        entry
+        for entry in _listed(Place(bucket, prefix))
+        if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/")))
+    ]
+    if leave_out is not None and is_s3(leave_out):
+        entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
+    return entries or _nothing(given, "address")
+
+
+def _nothing(given: str, what: str) -> list[_Entry]:
+    raise DataError(f"there is nothing at {given}; check the {what}")
+
+
+def _listed(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
+    """The objects whose keys start with a place's, in the order of their keys; `at_most` so many where it is given."""
+    from botocore.exceptions import ClientError  # only where S3 is asked: it takes long to load
+
+    try:
+        for each in s3.listed(s3.client(), place, at_most):
+            yield str(Place(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
+    except ClientError as error:
+        if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):
+            raise DataError(f"there is no bucket {place.bucket}; check the address {place}") from error
+        raise
+
+
+def key_pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern of keys as a regular expression: `*`, `?` and `[...]` stay in a folder, `**` crosses them."""
+    out = []
+    for token in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]!/][^\]/]*\]|.", pattern, re.DOTALL):
+        if len(token) > 1 and token.startswith("["):
+            negated, among = token[1] == "!", token[1:-1].removeprefix("!")
+            out.append(f"[{'^/' if negated else ''}{_ranges(among)}]")
+        else:
+            out.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token, re.escape(token)))
+    return re.compile("".join(out), re.DOTALL)
+
+
+def _ranges(among: str) -> str:
+    """What stands between brackets, with ranges only where they rise."""
+    return re.sub(
+        r"(.)-(.)|.",
+        lambda found: (
+            f"{re.escape(found[1])}-{re.escape(found[2])}" if found[1] and found[1] <= found[2] else re.escape(found[0])
+        ),
+        among,
+        flags=re.DOTALL,
+    )

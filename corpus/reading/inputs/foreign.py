@@ -1,0 +1,146 @@
+"""What a file is not: packed or written in a way that is not read here, each said in a sentence with the way out.
+
+The easy mistake is to read on where the beginning already says that the file is something else: a web page, a JSON
+array or a file in UTF-16 would be counted as millions of malformed lines.
+"""
+
+import re
+from collections.abc import Sequence
+
+from corpus.errors import DataError
+from corpus.reading.compression import compression
+from corpus.shown import printable
+
+BEGINNING_BYTES = 6
+"""How much of a file `check_beginning` wants to see."""
+
+_BEGINNINGS = {
+    ".gz": b"\x1f\x8b",
+    ".bz2": b"BZh",
+    ".xz": b"\xfd7zXZ\x00",
+    ".zst": b"\x28\xb5\x2f\xfd",
+}
+_ARCHIVES = {
+    "zip": b"PK\x03\x04",
+    "7z": b"7z\xbc\xaf\x27\x1c",
+    "rar": b"Rar!\x1a\x07",
+    "lz4": b"\x04\x22\x4d\x18",
+    "compress (.Z)": b"\x1f\x9d",
+    "lzip": b"LZIP",
+}
+_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
+_ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|Z|lz4|lzma|br)$")
+_FOREIGN = {
+    b"%PDF": "a PDF document",
+    b"SQLite format 3": "an SQLite database",
+    b"\x89HDF": "an HDF5 file",
+    b"ARROW1": "an Arrow file",
+    b"Obj\x01": "an Avro file",
+    b"ORC": "an ORC file",
+    b"\x80\x04": "a Python pickle",
+}
+_PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
+_TAR_MAGIC = slice(257, 262)
+_MOST = 0.9
+_SHOWN_LETTERS = 60
+
+
+class BinaryFileError(DataError):
+    """A file that is no text at all, such as a picture: in a folder it is passed over."""
+
+
+def check_beginning(address: str, beginning: bytes) -> None:
+    """Refuse a file whose first bytes are not what its name says.
+
+    `beginning` is the file's first BEGINNING_BYTES, as they lie there. Raises DataError for data that are packed in
+    another way than the name says, or in a way that is not read here.
+    """
+    packed = compression(address)
+    if _ARCHIVE_NAMES.search(address):
+        raise DataError(f"{address} is an archive or packed in a way that is not read here; unpack it first")
+    for suffix, magic in _BEGINNINGS.items():
+        if beginning.startswith(magic) and packed != suffix:
+            raise DataError(
+                f"{address} holds {suffix.lstrip('.')} data, but its name does not say so; rename it to end in {suffix}"
+            )
+    for kind, magic in _ARCHIVES.items():
+        if beginning.startswith(magic):
+            raise DataError(f"{address} holds {kind} data, but its name does not say so; unpack it first")
+    if packed and not beginning.startswith(_BEGINNINGS[packed]) and not _BEGINNINGS[packed].startswith(beginning):
+        raise DataError(
+            f"cannot read {address}: it holds no {packed.lstrip('.')} data, though its name says so; "
+            "rename it, or download it again"
+        )
+
+
+def refuse_foreign(name: str, data: bytes) -> None:
+    """What is no text at all, by its first bytes."""
+    for beginning, what in _FOREIGN.items():
+        if data.startswith(beginning):
+            raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
+    if data[_TAR_MAGIC] == b"ustar":
+        raise DataError(f"{name} holds a tar archive; unpack it first")
+    if data.startswith(_PICTURES):
+        raise BinaryFileError(f"{name} is a picture; leave it out")
+    if _is_utf16(data):
+        raise DataError(f"{name} is in UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW")
+    if _PAGE.match(data):
+        begins = printable(data.lstrip()[:_SHOWN_LETTERS].decode("utf-8", "replace").splitlines()[0])
+        raise DataError(
+            f"{name} is a web page or XML ({begins}), not reviews; look at where it came from, and get it again"
+        )
+
+
+def _is_utf16(data: bytes) -> bool:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    beginning = data[:1024]
+    return any(
+        len(half) > 8 and half.count(0) > _MOST * len(half) and not other.count(0)
+        for half, other in ((beginning[::2], beginning[1::2]), (beginning[1::2], beginning[::2]))
+    )
+
+
+def refuse_unreadable(name: str, lines: Sequence[bytes]) -> None:
+    """Text that is in no readable form, by most of its lines."""
+    broken = sum(not _is_utf8(line) for line in lines)
+    if broken > len(lines) / 2 and any(b"\0" in line for line in lines):
+        raise BinaryFileError(f"{name} is no text in UTF-8, but a picture or another binary file; leave it out")
+    if broken > len(lines) / 2:
+        raise DataError(
+            f"{name} is no text in UTF-8: {broken} of its first {len(lines)} lines are not; if it is text, convert it, "
+            "such as by iconv -f LATIN1 -t UTF-8 OLD > NEW"
+        )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_array(line: bytes) -> bool:
+    from orjson import JSONDecodeError, loads
+
+    try:
+        return isinstance(loads(line), list)
+    except JSONDecodeError:
+        return False
+
+
+def refuse_other_json(name: str, lines: Sequence[bytes]) -> None:
+    """JSON, but not an object a line."""
+    first = lines[0].strip()
+    if not re.match(rb"\[\s*\{", first) and _is_array(first):
+        raise DataError(f"a line of {name} is a JSON array, which names no fields; write an object a line")
+    if first == b"[" or re.match(rb"\[\s*[{\[]", first):
+        raise DataError(f"{name} is a JSON array, not an object a line; convert it: jq -c '.[]' OLD > NEW")
+    if first == b"{" or (first.startswith(b"{") and first.endswith((b",", b"[", b"{"))):
+        raise DataError(f"{name} is JSON over several lines, not an object a line; convert it: jq -c . OLD > NEW")
+    if re.match(rb"\{u?'", first):
+        raise DataError(
+            f"{name} holds Python's notation, not JSON (its strings are in single quotes); convert it: python3 -c "
+            "'import ast, json, sys; [print(json.dumps(ast.literal_eval(line))) for line in sys.stdin]' < OLD > NEW"
+        )

@@ -1,0 +1,103 @@
+"""Ratings that are not those that were asked for: shown with the options that would read them, and never guessed.
+
+The easy mistake is to take a 5 for five of five because it fits: of a scale up to 10 the rest would be malformed, and
+what is left would call the bad ones good. So a scale is what a person says, and the error says how.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from corpus.errors import DataError
+from corpus.reading.formats import JSON_NUMBER, Codes, MalformedLineError
+from corpus.settings import Settings, in_steps
+
+_HIGHEST = (5, 10, 100)
+_FRACTION = re.compile(r"([0-9.]+) */ *([0-9]+)", re.ASCII)
+# What occurs less often is no sign of a scale.
+_RARE = 0.005
+_SHOWN = 4
+_SHOWN_LETTERS = 40
+
+
+class ScaleError(DataError):
+    """Ratings that the settings do not read; `options` are those that would, as far as that can be said."""
+
+    def __init__(self, sentence: str, options: tuple[str, ...]) -> None:
+        super().__init__(sentence + (f"; options that read them: {' '.join(options)}" if options else ""))
+        self.sentence = sentence
+        self.options = options
+
+
+def check_scale(values: Counter[str], settings: Settings, max_malformed: float) -> None:
+    """Refuse ratings of which a larger share than `max_malformed` is none by the settings.
+
+    `values` are ratings as they are written, by how often. Raises ScaleError that shows some of them.
+    """
+    codes = Codes(settings)
+    bad = Counter({value: count for value, count in values.items() if not _reads(codes.of, value)})
+    if not bad or bad.total() / values.total() <= max_malformed:
+        return
+    rare = values.total() * _RARE
+    options = _options([value for value, count in values.items() if count >= rare], settings)
+    listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in bad.most_common(_SHOWN))
+    low, high = map(settings.in_units, settings.rating_range)
+    way = "" if options else "; name another field by --rating-field, or by --label-field if these are labels"
+    raise ScaleError(
+        f"{bad.total():,} of the first {values.total():,} ratings are none from {low} to {high}, such as {listed}{way}",
+        options,
+    )
+
+
+def _reads(of: Callable[[object], int], value: str) -> bool:
+    try:
+        of(value)
+    except MalformedLineError:
+        return False
+    return True
+
+
+class _Rating(NamedTuple):
+    """A rating as it is written: its value, and what it is out of, where it says that."""
+
+    value: float
+    out_of: int | None
+
+
+def _options(values: Sequence[str], asked: Settings) -> tuple[str, ...]:
+    """The options that would read all of the values, but for words, besides those that were asked for; none where they
+    are on no usual scale, or on one that no dataset can have."""
+    found = [each for each in map(_rating, values) if each is not None]
+    fractions = {each.out_of for each in found if each.out_of is not None}
+    numbers = [each.value for each in found]
+    if not numbers or len(fractions) > 1 or 2 * len(found) < len(values):
+        return ()
+    halves = any(number % 1 for number in numbers)
+    high = next(iter(fractions), None) or next((each for each in _HIGHEST if max(numbers) <= each), None)
+    if high is None or max(numbers) > high or min(numbers) < 0 or any(number * 2 % 1 for number in numbers):
+        return ()
+    low, positive = min(*numbers, 1), high * 3 // 5 + 1
+    steps = 2 if halves else asked.rating_steps
+    scale = (in_steps(low, steps), in_steps(high, steps))
+    try:
+        Settings(rating_steps=steps, rating_range=scale, positive_from=in_steps(positive, steps))
+    except DataError:
+        return ()
+    before = [value / asked.rating_steps for value in asked.rating_range]
+    return (
+        *(["--half-stars"] if steps > asked.rating_steps else []),
+        *(["--rating-fraction"] if fractions and not asked.rating_fraction else []),
+        *(["--rating-range", f"{low:g}", str(high)] if [low, high] != before else []),
+        *(["--positive-from", str(positive)] if high != before[1] else []),
+    )
+
+
+def _rating(value: str) -> _Rating | None:
+    fraction = _FRACTION.fullmatch(value)
+    number, out_of = (fraction[1], int(fraction[2])) if fraction else (value, None)
+    with suppress(ValueError):
+        if JSON_NUMBER.fullmatch(number):
+            return _Rating(float(number), out_of)
+    return None

@@ -1,0 +1,267 @@
+"""What the input is, by the beginnings of its files: how each is read, a sample, and what the work will take.
+
+The easy mistake is to look at all of it: ten thousand files are understood by a little of each, and only some of them
+are read for the sample. What the whole input holds the jobs find out.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import Literal, NamedTuple
+
+from corpus.errors import DataError
+from corpus.reading.compression import DamagedArchiveError, compression, unpack
+from corpus.reading.formats import MAX_LINE_BYTES
+from corpus.reading.inputs.detect import PARQUET, Settled, settle, settle_parquet
+from corpus.reading.inputs.fields import OneValueError, check_labels, reading_settings
+from corpus.reading.inputs.finding import find
+from corpus.reading.inputs.foreign import BEGINNING_BYTES, BinaryFileError, check_beginning
+from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
+from corpus.reading.inputs.scales import check_scale
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Found, Inputs, Source, Wanted
+from corpus.reading.storage import open_range
+from corpus.settings import Settings
+
+RATE = 60.0
+"""MB of plain input a second and core, besides the start. 1 GB on two cores: 16 s; 9 to 15 by docs/benchmarks.md."""
+START_SECONDS = 8.0
+"""What the jobs take however little there is to do."""
+PROCESS_BYTES = 300 << 20
+"""Memory of a task, whatever the size of the input."""
+WORK_PER_INPUT = 1.7
+"""What passes between the jobs and is on disk at once, in bytes a byte of plain input.
+
+Of generated reviews it was 0.97, of short texts of few words 1.64: what a text takes besides its words weighs there.
+"""
+
+_HEAD_BYTES = 64 << 10
+_CONNECTIONS = 16
+# Of a file that is looked at in several places, so many of which all count.
+_SPREAD_LINES = 900
+_Left = Literal["hollow", "binary"]
+_LEFT_OUT: Mapping[object, str] = {
+    "hollow": "holds no lines and is left out",
+    "binary": "is a picture or another binary file and is left out",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Understanding:
+    """How the input is read, and what is known of it."""
+
+    sources: tuple[Source, ...]
+    labelled: bool
+    """Whether it says classes instead of ratings."""
+    positive_label: str | None
+    test_input: bool
+    """Whether files of their own are the test set."""
+    warnings: tuple[str, ...]
+    sample: Sample
+    values: Counter[str]
+    """The ratings or labels that the beginnings of the files show, as they are written, by how often."""
+    plain_bytes: int
+    """About the size of all of it, unpacked."""
+    rows: int
+    """About the number of its records."""
+
+    def settings(self, chosen: Settings) -> Settings:
+        """The settings, with what the input says."""
+        return replace(chosen, labelled=self.labelled, positive_label=self.positive_label, test_input=self.test_input)
+
+    def check_ratings(self, settings: Settings, max_malformed: float) -> None:
+        """Refuse ratings on another scale than the settings say. Raises ScaleError, with the options that read them."""
+        if not self.labelled:
+            check_scale(self.values, settings, max_malformed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What the work will take, about."""
+
+    seconds: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+def estimate(understanding: Understanding, cores: int) -> Estimate:
+    """What the work takes on so many cores, of this machine or of a cluster's workers together."""
+    seconds = START_SECONDS + understanding.plain_bytes / (RATE * 1e6 * cores)
+    return Estimate(
+        seconds=seconds,
+        memory_bytes=PROCESS_BYTES * cores,
+        disk_bytes=int(WORK_PER_INPUT * understanding.plain_bytes),
+    )
+
+
+def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
+    """Find the files that are meant, and settle how each is read.
+
+    Nothing below `leave_out`, the folder of the results, is taken from a folder. Raises DataError for input that
+    cannot be used, or where it is not clear how: then the error says which option tells.
+    """
+    listing = find(inputs, leave_out)
+    settled, notes = _settle_all(listing.found, inputs.wanted)
+    labelled = _is_labelled(settled, inputs.wanted)
+    values = sum((each.values for each in settled.values()), Counter[str]())
+    if labelled:
+        check_labels(values, inputs.wanted)
+    understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
+    sample = take_sample(tuple(understood), reading_settings(labelled, inputs.wanted))
+    positive = inputs.wanted.positive_label
+    if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
+        notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
+    extents = [_extent(source, each, sample) for source, each in understood.items()]
+    return Understanding(
+        sources=tuple(understood),
+        labelled=labelled,
+        positive_label=positive,
+        test_input=bool(inputs.test),
+        warnings=(*listing.warnings, *notes),
+        sample=sample,
+        values=values,
+        plain_bytes=round(sum(size for size, _ in extents)),
+        rows=round(sum(rows for _, rows in extents)),
+    )
+
+
+def _extent(source: Source, known: Settled, sample: Sample) -> tuple[float, float]:
+    """About how many bytes a file holds when it is unpacked, and how many records."""
+    if known.rows is not None:
+        return known.plain_size or source.size, known.rows
+    of_file = sample.files.get(source.address)
+    if of_file:
+        size = source.size * of_file.expansion
+        line_bytes = of_file.bytes / of_file.lines if of_file.bytes else sample.line_bytes
+        return size, of_file.lines if of_file.whole else size / line_bytes
+    alike = [sample.files[address].expansion for address in sample.files if compression(address) == source.compression]
+    size = source.size * sum(alike) / len(alike) if alike else source.plain_size
+    return size, size / sample.line_bytes
+
+
+class _Head(NamedTuple):
+    """The beginning of a file, unpacked."""
+
+    data: bytes
+    whole: bool
+    broken: bool
+
+
+def _head(found: Found) -> _Head:
+    """As much of a file as shows a whole line."""
+    limit = _HEAD_BYTES
+    while True:
+        head = _read_head(found, limit)
+        if head.whole or b"\n" in head.data or limit >= MAX_LINE_BYTES or head.data.startswith(PARQUET):
+            return head
+        limit *= 8
+
+
+def _read_head(found: Found, limit: int) -> _Head:
+    with closing(open_range(found.address, 0, limit)) as file:
+        packed = file.read(limit)
+    check_beginning(found.address, packed[:BEGINNING_BYTES])
+    whole = len(packed) == found.size
+    if not found.compression:
+        return _Head(packed, whole, False)
+    data = bytearray()
+    try:
+        for block in unpack(BytesIO(packed), found.compression):
+            data += block
+            if len(data) > limit:
+                return _Head(bytes(data[:limit]), False, False)
+    except DamagedArchiveError:
+        return _Head(bytes(data), whole, whole)
+    return _Head(bytes(data), whole, False)
+
+
+def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Settled], list[str]]:
+    """How each file is read that holds a line, and what is to be said of the others.
+
+    A file whose beginning shows no whole line, such as one whose packed data are damaged, is read as all others are.
+    """
+    remote = any(is_s3(each.address) for each in found)
+    with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
+        seen = dict(zip(found, threads.map(lambda each: _settle(each, wanted), found), strict=True))
+    clear = [known for known in seen.values() if isinstance(known, Settled)]
+    unclear = [each.address for each, known in seen.items() if known is None]
+    if unclear and len({like.format for like in clear}) != 1:
+        which = f"{unclear[0]} shows" if len(unclear) == 1 else f"{len(unclear)} files show"
+        listed = "" if len(unclear) == 1 else f" ({', '.join(unclear)})"
+        it = "it" if len(unclear) == 1 else "they"
+        raise DataError(
+            f"{which} no whole line, so {it} may be damaged{listed}; download again, or leave out by --exclude"
+        )
+    settled: dict[Found, Settled] = {}
+    notes = []
+    for each, known in seen.items():
+        if isinstance(known, Settled):
+            settled[each] = known
+        elif known in _LEFT_OUT:
+            notes.append(f"{each.address} {_LEFT_OUT[known]}")
+        else:
+            settled[each] = Settled(clear[0].format, clear[0].labelled, Counter())
+            notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
+    if not settled:
+        raise DataError("the input has no lines; give files of reviews")
+    return settled, notes
+
+
+def _settle(found: Found, wanted: Wanted) -> Settled | _Left | None:
+    head = _head(found)
+    if head.data.startswith(PARQUET):
+        with closing(open_range(found.address, 0, 0)) as file:
+            return settle_parquet(found.address, file, wanted, found.code)
+    ends = head.whole and not head.broken
+    try:
+        return settle(found.address, head.data, ends, wanted, found.code) or ("hollow" if ends else None)
+    except BinaryFileError:
+        if found.named:
+            raise
+        return "binary"
+    except OneValueError:
+        if head.whole:
+            raise
+        # A file that is sorted by its values tells them apart in its middle or at its end.
+        return settle(found.address, _spread(found, head.data), True, wanted, found.code)
+
+
+def _spread(found: Found, head: bytes) -> bytes:
+    """Whole lines of a file's beginning, its middle and its end; of a packed one, which has to be unpacked for that,
+    of places ever twice as far from its beginning, and of its end."""
+    if not found.compression:
+        parts = [head]
+        for start in (found.size // 2, found.size - _HEAD_BYTES):
+            with closing(open_range(found.address, start, _HEAD_BYTES)) as file:
+                parts.append(file.read(_HEAD_BYTES).partition(b"\n")[2])
+    else:
+        parts, last = [head], b""
+        with suppress(DamagedArchiveError), closing(open_range(found.address)) as file:
+            for number, block in enumerate(unpack(file, found.compression), 1):
+                last = block
+                if number & (number - 1) == 0:
+                    parts.append(block.partition(b"\n")[2])
+        parts.append(last.partition(b"\n")[2])
+    each = _SPREAD_LINES // len(parts)
+    return b"".join(b"\n".join([*part.split(b"\n")[:-1][:each], b""]) for part in parts)
+
+
+def _is_labelled(settled: Mapping[Found, Settled], wanted: Wanted) -> bool:
+    """Whether the files say labels; all have to, or none."""
+    by_kind = {known.labelled: (found.address, known.format.value) for found, known in settled.items()}
+    if len(by_kind) > 1:
+        (labels, label), (ratings, rating) = by_kind[True], by_kind[False]
+        raise DataError(
+            f"{labels} says labels{f' ({label})' if label else ''}, but {ratings} says ratings ({rating}); preprocess "
+            "them one by one, or name a field that all have by --label-field or --rating-field"
+        )
+    if False in by_kind and wanted.positive_label is not None:
+        address, rating = by_kind[False]
+        raise DataError(
+            f"--positive-label goes with labels, but {address} says ratings ({rating}); leave it out, or name "
+            "the field of the labels by --label-field"
+        )
+    return True in by_kind

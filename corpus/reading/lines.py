@@ -1,0 +1,83 @@
+r"""The lines of a piece of a file, in bounded memory whatever the file holds.
+
+A line ends at `\n` alone, and belongs to the range in which it begins. The easy mistake is to look for a line's
+end without a limit: a file without newlines would then be one line, and fill the memory.
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from corpus.reading.compression import BLOCK_BYTES
+from corpus.reading.formats import BYTE_ORDER_MARK, MAX_LINE_BYTES
+from corpus.reading.tally import EXCERPT_BYTES
+
+
+class LongLine(NamedTuple):
+    """A line of more than MAX_LINE_BYTES, of which only the beginning is kept."""
+
+    begins: bytes
+
+
+def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """The bytes of all lines that begin at or after `start` and before `end`, in blocks.
+
+    `file` stands at `start`, or one byte before it where `start` is not 0.
+    """
+    position = max(start - 1, 0)
+    # What comes before the first newline belongs to a line of the range before.
+    is_before = start > 0
+    while block := file.read(BLOCK_BYTES):
+        position += len(block)
+        if is_before:
+            _, newline, block = block.partition(b"\n")
+            if position - len(block) >= end:
+                return
+            if not newline:
+                continue
+            is_before = False
+        if position >= end:
+            last = block.find(b"\n", max(len(block) - (position - end) - 1, 0))
+            if last >= 0:
+                yield block[: last + 1]
+                return
+        yield block
+
+
+def without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks of a file, from its start, without a byte-order mark there."""
+    first = b""
+    for block in blocks:
+        first += block
+        if len(first) >= len(BYTE_ORDER_MARK):
+            break
+    yield first.removeprefix(BYTE_ORDER_MARK)
+    yield from blocks
+
+
+def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
+    """The lines without their newlines, in lists, and between them those that are too long.
+
+    A block is shorter than MAX_LINE_BYTES. An error of `blocks` comes through after all lines that were whole.
+    """
+    carry = b""
+    begins: bytes | None = None
+    for block in blocks:
+        if begins is not None:
+            _, newline, block = block.partition(b"\n")
+            if not newline:
+                continue
+            yield LongLine(begins)
+            begins = None
+        lines = block.split(b"\n")
+        lines[0] = carry + lines[0]
+        carry = lines.pop()
+        if lines and len(lines[0]) > MAX_LINE_BYTES:
+            yield LongLine(lines.pop(0)[:EXCERPT_BYTES])
+        if lines:
+            yield lines
+        if len(carry) > MAX_LINE_BYTES:
+            begins, carry = carry[:EXCERPT_BYTES], b""
+    if begins is not None:
+        yield LongLine(begins)
+    elif carry:
+        yield [carry]

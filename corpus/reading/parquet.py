@@ -1,0 +1,110 @@
+"""Reviews of Parquet in batches: the rows of some row groups, of the columns that are needed.
+
+The easy mistake is to read a row group at once: it can be a gigabyte. Pages are read as they are needed, and pyarrow
+is imported only where there is Parquet, because it takes its time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from corpus.reading.batches import BATCH_TEXTS, Batch, Malformed
+from corpus.reading.compression import DamagedArchiveError
+from corpus.reading.formats import Codes, MalformedLineError
+from corpus.reading.parsing import Review, row_parser
+from corpus.reading.sources import Range
+from corpus.reading.storage import open_range
+from corpus.reading.tally import EXCERPT_BYTES
+
+_READ_BYTES = 1 << 20
+
+
+def group_sizes(address: str) -> list[int] | None:
+    """The bytes of each row group, unpacked; None where the file is damaged."""
+    import pyarrow
+
+    with open_range(address, ahead=0) as file:
+        try:
+            known = _open(file).metadata
+        except (pyarrow.ArrowException, OSError):
+            return None
+        return [known.row_group(group).total_byte_size for group in range(known.num_row_groups)]
+
+
+def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
+    """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty.
+
+    Of a damaged row group the rows before the fault are given, and those of the others whole: so what is read does not
+    depend on how the groups are dealt to tasks. Raises DamagedArchiveError after all of them.
+    """
+    import pyarrow
+
+    parse = row_parser(part.format, codes, part.code)
+    done = 0
+    fault = None
+    with open_range(part.path, ahead=0) as file:
+        try:
+            parquet = _open(file)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DamagedArchiveError(f"its rows cannot be found: {error}") from error
+        for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
+            try:
+                for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=list(part.format.fields)):
+                    columns = [_values(block, name) for name in part.format.fields]
+                    texts, said = _reviews(columns, parse, done, malformed)
+                    done += block.num_rows
+                    yield Batch(texts, said, block.nbytes), done
+            except (pyarrow.ArrowException, OSError) as error:
+                fault = error
+    if fault is not None:
+        raise DamagedArchiveError(f"some of its rows cannot be read: {fault}") from fault
+
+
+def _reviews(
+    columns: Sequence[Sequence[Any]], parse: Callable[[Sequence[object]], Review], done: int, malformed: Malformed
+) -> tuple[list[str], list[int]]:
+    """The texts and codes of the rows of some columns, of which `done` rows come before."""
+    texts: list[str] = []
+    said: list[int] = []
+    for number, values in enumerate(zip(*columns, strict=True), done + 1):
+        try:
+            text, code = parse(values)
+        except MalformedLineError as error:
+            malformed(error.reason, number, _begins(values))
+            continue
+        texts.append(text)
+        said.append(code)
+    return texts, said
+
+
+def _open(file: BinaryIO) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    return ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+
+
+def _values(block: Any, name: str) -> list[Any]:
+    """A column as Python's values; a string that is no UTF-8 as bytes, a column that is not there as nulls."""
+    import pyarrow
+
+    if name not in block.schema.names:
+        return [None] * block.num_rows
+    column = block.column(name)
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        return [_decoded(value) for value in column.cast(pyarrow.binary()).to_pylist()]
+
+
+def _decoded(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _begins(values: Sequence[object]) -> bytes:
+    """The beginning of the first value that is there."""
+    first = next((value for value in values if value is not None), "")
+    return first[:EXCERPT_BYTES] if isinstance(first, bytes) else str(first)[:EXCERPT_BYTES].encode()

@@ -1,0 +1,150 @@
+"""From a record of an input file to a text and what the record says of it: docs/dataset.md, "Reading".
+
+The easy mistake is to be lenient: a JSON parser that lets broken UTF-8, NaN or an overflowing number
+through in a field nobody reads makes the dataset depend on the parser. A record is sound as a whole or malformed.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from corpus.errors import DataError
+from corpus.reading.formats import MAX_LINE_BYTES, Codes, Format, MalformedLineError
+
+_JSON_WHITESPACE = b" \t\r\n"
+_FASTTEXT_LABEL = "__label__"
+
+
+class Review(NamedTuple):
+    """What is kept of a record: the text as written, and the code of its rating or label."""
+
+    text: str
+    code: int
+
+
+def is_blank(line: bytes) -> bool:
+    """Whether a line holds nothing but JSON's white space: such a line is not counted as one."""
+    return not line.strip(_JSON_WHITESPACE)
+
+
+def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[bytes], Review]:
+    """What reads a line of the kinds with a record a line.
+
+    A line is without its newline and, on a file's first line, without the byte-order mark. `code` is that of all
+    records where the format names no field of it. What is returned raises MalformedLineError.
+    """
+    if form.kind == "json":
+        return _json_parser(form, codes, code)
+    if form.kind == "separated":
+        parse = fields_parser(form, codes, code)
+        return lambda line: parse(_decoded(line).split(form.separator))
+    if form.kind == "fasttext":
+        return lambda line: _fasttext(line, codes)
+    return lambda line: Review(_decoded(line), _given(code))
+
+
+def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
+    r"""What reads the fields of a record of csv or separated; see `line_parser`.
+
+    In their texts a backslash and an `n`, which stand for a newline in the polarity sets, count as a space.
+    """
+    texts = [form.position(name) for name in form.text]
+    place = None if form.value is None else form.position(form.value)
+    least = 1 + max(form.position(name) for name in form.fields)
+    most = len(form.columns) if form.header else None
+    of, known = codes.of, codes.known
+
+    def parse(fields: Sequence[str]) -> Review:
+        if len(fields) < least:
+            raise MalformedLineError("too_few_columns")
+        if most is not None and len(fields) > most:
+            raise MalformedLineError("too_many_columns")
+        text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
+        if place is None:
+            return Review(text, _given(code))
+        found = known.get(fields[place])
+        return Review(text, of(fields[place]) if found is None else found)
+
+    return parse
+
+
+def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[object]], Review]:
+    """What reads the values of `form.fields` of a row of Parquet, null being None; see `line_parser`.
+
+    Bytes are a string that is no UTF-8.
+    """
+    texts = len(form.text)
+
+    def parse(values: Sequence[object]) -> Review:
+        if sum(map(_size, values[:texts])) > MAX_LINE_BYTES:
+            raise MalformedLineError("too_long")
+        if bytes in map(type, values):
+            raise MalformedLineError("not_utf8")
+        text = " ".join([_cell(value) for value in values[:texts]])
+        if form.value is None:
+            return Review(text, _given(code))
+        if values[texts] is None:
+            raise MalformedLineError(codes.missing)
+        return Review(text, codes.of(values[texts]))
+
+    return parse
+
+
+def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[bytes], Review]:
+    from orjson import JSONDecodeError, loads  # only where there is JSON
+
+    def parse(line: bytes) -> Review:
+        try:
+            value = loads(line)
+        except JSONDecodeError:
+            raise MalformedLineError("not_json") from None
+        if not isinstance(value, dict):
+            raise MalformedLineError("not_an_object")
+        parts = []
+        for name in form.text:
+            part = value.get(name)
+            if not isinstance(part, str):
+                raise MalformedLineError("text_not_a_string" if name in value else "no_text")
+            parts.append(part)
+        if form.value is None:
+            return Review(" ".join(parts), _given(code))
+        if form.value not in value:
+            raise MalformedLineError(codes.missing)
+        return Review(" ".join(parts), codes.of(value[form.value]))
+
+    return parse
+
+
+def _fasttext(line: bytes, codes: Codes) -> Review:
+    """`__label__X the text`; a second label makes it no record of two classes."""
+    _decoded(line)
+    # Of bytes, because a no-break space or the like belongs to the text.
+    label, text = [part.decode() for part in (*line.split(None, 1), b"", b"")[:2]]
+    if not label.startswith(_FASTTEXT_LABEL):
+        raise MalformedLineError("no_label")
+    if text.startswith(_FASTTEXT_LABEL):
+        raise MalformedLineError("bad_label")
+    return Review(text, codes.of(label))
+
+
+def _size(value: object) -> int:
+    """The bytes of a string in UTF-8."""
+    return len(value.encode()) if isinstance(value, str) else len(value) if isinstance(value, bytes) else 0
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise MalformedLineError("no_text" if value is None else "text_not_a_string")
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode().removesuffix("\r")
+    except UnicodeDecodeError:
+        raise MalformedLineError("not_utf8") from None
+
+
+def _given(code: int | None) -> int:
+    if code is None:
+        raise DataError("the format names no field of the rating or label; name it, or give the file by its class")
+    return code

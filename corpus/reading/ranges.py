@@ -1,0 +1,125 @@
+"""Pieces of files as tasks: what a mapper is given is a list of ranges, and it reads their bytes itself.
+
+Mappers that read for themselves need no input format of a runner's: each of those treats byte-order marks,
+compressed files, long lines or damage in a way of its own. The easy mistake is to cut a file whose middle means
+nothing without its start: compressed ones, and CSV, where a newline may be quoted, stay whole.
+"""
+
+import heapq
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import ceil
+
+from corpus.errors import DataError
+from corpus.reading.batches import Batch, line_batches
+from corpus.reading.compression import DamagedArchiveError, compression
+from corpus.reading.csv_records import record_batches
+from corpus.reading.formats import Codes, Format
+from corpus.reading.parquet import group_sizes, row_batches
+from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.storage import size_of
+from corpus.reading.tally import Tally
+
+_MIN_RANGE_BYTES = 1 << 20
+_MAX_RANGE_BYTES = 64 << 20
+_MAX_TASK_BYTES = 1 << 30
+
+
+def cut(files: Sequence[Source], tasks: int) -> list[list[Range]]:
+    """The ranges of all files, dealt to tasks of about the same size; the same for the same input.
+
+    There are as many tasks as asked for or, so that each has a gigabyte at most, more; fewer where there is not
+    enough to share. A range has from 1 to 64 MiB unless its file cannot be cut.
+    """
+    total = sum(file.plain_size for file in files)
+    tasks = max(tasks, ceil(total / _MAX_TASK_BYTES))
+    # All ranges of one large file are equal, and every task gets the same number of them.
+    rounds = max(1, ceil(total / tasks / _MAX_RANGE_BYTES))
+    size = max(_MIN_RANGE_BYTES, ceil(total / tasks / rounds))
+    weighed = [each for file in files if file.size for each in _ranges_of(file, size)]
+    loads = [(0, task) for task in range(tasks)]
+    chosen: list[list[int]] = [[] for _ in loads]
+    for number in sorted(range(len(weighed)), key=lambda number: (-weighed[number][0], number)):
+        load, task = heapq.heappop(loads)
+        chosen[task].append(number)
+        heapq.heappush(loads, (load + weighed[number][0], task))
+    return [[weighed[number][1] for number in sorted(numbers)] for numbers in chosen if numbers]
+
+
+def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
+    """The ranges of a file, each with about how many bytes it holds."""
+
+    def ranges(edges: Sequence[int]) -> list[Range]:
+        return [Range(file.address, *pair, file.format, file.code, file.test, file.size) for pair in pairwise(edges)]
+
+    if file.format.kind == "parquet":
+        groups = group_sizes(file.address)
+        if groups is not None:
+            weights, edges = _groups_together(groups, size)
+            return list(zip(weights, ranges(edges), strict=True))
+    if file.format.kind in ("csv", "parquet") or compression(file.address):
+        return [(file.plain_size, ranges([0, WHOLE])[0])]
+    pieces = max(1, min(ceil(file.size / size), file.size // _MIN_RANGE_BYTES))
+    edges = [file.size * piece // pieces for piece in range(pieces + 1)]
+    return [(part.end - part.start, part) for part in ranges(edges)]
+
+
+def _groups_together(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
+    """Neighbours among Parquet's row groups, as long as they are within `size`: their sums, and the edges between."""
+    weights: list[int] = []
+    edges = [0]
+    for number, group in enumerate(groups, 1):
+        if weights and weights[-1] + group <= size:
+            weights[-1] += group
+            edges[-1] = number
+        else:
+            weights.append(group)
+            edges.append(number)
+    return weights, edges
+
+
+def task_line(ranges: Sequence[Range]) -> bytes:
+    """A task as a line of a job's input: ASCII, without newline."""
+    formats = list(dict.fromkeys(part.format for part in ranges))
+    places = [(*part[:3], formats.index(part.format), *part[4:]) for part in ranges]
+    return json.dumps({"formats": [form.to_json() for form in formats], "ranges": places}).encode("ascii")
+
+
+def read_task(line: bytes) -> list[Range]:
+    """The inverse of `task_line`."""
+    task = json.loads(line)
+    formats = [Format.from_json(form) for form in task["formats"]]
+    return [
+        Range(path, start, end, formats[form], code, test, size)
+        for path, start, end, form, code, test, size in task["ranges"]
+    ]
+
+
+def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
+    """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
+
+    Counts `lines` and malformed ones in `tally`. Of a damaged file all whole lines before the fault are given, and
+    `tally` is told that there may be more.
+    Raises DataError when the file cannot be read.
+    """
+
+    def malformed(reason: str, line: int, begins: bytes) -> None:
+        tally.malformed(reason, part.path, part.start, line, begins)
+
+    batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
+    lines = size = 0
+    damaged = False
+    try:
+        for batch, lines in batches(part, codes, malformed):  # noqa: B007
+            tally.counts["lines"] += len(batch.texts)
+            size += batch.raw_bytes
+            if batch.texts:
+                yield batch
+    except DamagedArchiveError:
+        damaged = True
+    except OSError as error:
+        raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
+    if part.size is not None and size_of(part.path) != part.size:
+        raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
+    tally.read(part.path, part.start, lines, size, damaged=damaged)

@@ -1,0 +1,102 @@
+"""An object of S3 as a file that survives cut connections.
+
+The easy mistake is to trust the client's own retries: they cover the request, not the body, whose connection can be
+cut hours later. Here the rest is asked for again, on condition that the object is still the same.
+"""
+
+import io
+import time
+from functools import cache
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from corpus.errors import DataError
+from corpus.reading import s3
+
+if TYPE_CHECKING:
+    from botocore.response import StreamingBody
+
+_ATTEMPTS = 8
+FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 10.0
+_BUFFER_BYTES = 1 << 20
+
+
+def open_object(address: str, start: int, ahead: int | None) -> BinaryIO:
+    """The object from a byte on; see `corpus.reading.storage.open_range`."""
+    return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
+
+
+class _Object(io.RawIOBase):
+    """The bytes of an object; seekable. A request asks for `ahead` bytes at least, None being all that follow."""
+
+    def __init__(self, address: str, start: int, ahead: int | None) -> None:
+        super().__init__()
+        self._address = address
+        self._place = s3.place_of(address)
+        self._position = start
+        self._ahead = ahead
+        self._body: StreamingBody | None = None
+        with s3.errors(address, "read"):
+            head = s3.head(s3.client(), self._place)
+        self._size = head["ContentLength"]
+        self._etag = head["ETag"]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        position = offset + (0, self._position, self._size)[whence]
+        if position != self._position:
+            self._drop()
+            self._position = position
+        return position
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
+        cause: Exception | None = None
+        # An answer that has given all its bytes is at its end once; no other attempt may come to nothing.
+        for attempt in range(_ATTEMPTS):
+            if self._position >= self._size:
+                return 0
+            try:
+                body = self._body or self._request(len(buffer))
+                if data := body.read(len(buffer)):
+                    buffer[: len(data)] = data
+                    self._position += len(data)
+                    return len(data)
+            except _cut() as error:
+                cause = error
+                time.sleep(min(_LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt))
+            self._drop()
+        raise DataError(
+            f"cannot read {self._address}: its connections are cut ({cause}); check the network, and run it again"
+        ) from cause
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
+
+    def _request(self, wanted: int) -> "StreamingBody":
+        last = self._size if self._ahead is None else min(self._size, self._position + max(wanted, self._ahead))
+        with s3.errors(self._address, "read"):
+            self._body = s3.get(s3.client(), self._place, self._position, last, etag=self._etag)
+        return self._body
+
+    def _drop(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+
+
+@cache
+def _cut() -> tuple[type[Exception], ...]:
+    """What a connection that is cut may be to whoever reads from it."""
+    from botocore.exceptions import HTTPClientError, IncompleteReadError
+    from urllib3.exceptions import HTTPError
+
+    return HTTPClientError, IncompleteReadError, HTTPError, ConnectionError, TimeoutError

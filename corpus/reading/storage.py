@@ -1,0 +1,147 @@
+"""Files by address, a path or s3://...: what is read, and what the jobs write beside their records.
+
+The easy mistake is to write to the final name: a task can die at any moment, and another attempt of it may
+be running. `writable` gives a path of one's own; the final name appears whole, by rename or by upload.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+from uuid import uuid4
+
+from corpus.errors import DataError
+from corpus.reading import s3
+from corpus.reading.compression import BLOCK_BYTES, compression, unpack
+from corpus.reading.s3 import Place, is_s3
+from corpus.reading.s3_object import open_object
+
+PART_PREFIX = "part-"
+"""How the names of the files begin that the tasks of a job leave: Hadoop's own way."""
+
+
+def join(folder: str, name: str) -> str:
+    """The address of `name` in `folder`."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def check_writable(folder: str) -> None:
+    """Refuse a folder on S3 whose bucket is not there, or not open to us, before any work is done for it.
+
+    Raises DataError then; says nothing of a folder that is a path.
+    """
+    if is_s3(folder):
+        s3.check_bucket(folder)
+
+
+def exists(address: str) -> bool:
+    """Whether there is a file at an address."""
+    if not is_s3(address):
+        return Path(address).is_file()
+    place = s3.place_of(address)
+    with s3.errors(address, "look for"):
+        return any(found["Key"] == place.key for found in s3.listed(s3.client(), place, 1))
+
+
+def size_of(address: str) -> int:
+    """The bytes of a file. Raises DataError when there is none."""
+    if is_s3(address):
+        with s3.errors(address, "read"):
+            return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
+    try:
+        return Path(address).stat().st_size
+    except OSError as error:
+        raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
+
+
+def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
+    """A folder's files whose names start with `prefix`, in order of name; none if there is no such folder."""
+    if not is_s3(folder):
+        return sorted(str(path) for path in Path(folder).glob(f"{prefix}*"))
+    bucket, key = s3.place_of(folder)
+    with s3.errors(folder, "list"):
+        below = s3.listed(s3.client(), Place(bucket, join(key, prefix)))
+        return sorted(str(Place(bucket, found["Key"])) for found in below)
+
+
+def open_range(address: str, start: int = 0, ahead: int | None = None) -> BinaryIO:
+    """A file from byte `start` on, to be closed by the caller; its `read(n)` gives n bytes but at the end.
+
+    Of S3 `ahead` is how many bytes one request asks for at least, None being all there are: where a range of a
+    file is wanted, what lies behind it need not travel. A connection that is cut is taken up where it was.
+    Raises DataError when there is no such file, or it cannot be read.
+    """
+    if is_s3(address):
+        return open_object(address, start, ahead)
+    try:
+        file = Path(address).open("rb")  # noqa: SIM115
+        file.seek(start)
+    except OSError as error:
+        raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
+    return file
+
+
+def open_blocks(address: str) -> Iterator[bytes]:
+    """The content of a file, unpacked as its name says, in blocks of at most 256 KiB.
+
+    Raises DamagedArchiveError after all that could be unpacked, and DataError when it cannot be read.
+    """
+    with open_range(address) as file:
+        suffix = compression(address)
+        if suffix:
+            yield from unpack(file, suffix)
+        else:
+            while block := file.read(BLOCK_BYTES):
+                yield block
+
+
+def open_lines(address: str) -> Iterator[bytes]:
+    """The lines of a file, with their newlines, as they are read."""
+    with open_range(address) as file:
+        yield from file
+
+
+@contextmanager
+def readable(address: str) -> Iterator[Path]:
+    """A local file with what is at an address; a copy, deleted afterwards, where that is S3."""
+    if not is_s3(address):
+        yield Path(address)
+        return
+    place = s3.place_of(address)
+    with TemporaryDirectory(prefix="shoal-") as folder:
+        path = Path(folder) / Path(place.key).name
+        with s3.errors(address, "read"):
+            s3.download(s3.client(), place, path)
+        yield path
+
+
+@contextmanager
+def writable(address: str) -> Iterator[Path]:
+    """A local path to write a file to; on leaving without an error the file is at the address, whole.
+
+    After an error nothing is left: neither the file nor a part of it.
+    """
+    if is_s3(address):
+        place = s3.place_of(address)
+        with TemporaryDirectory(prefix="shoal-") as folder:
+            path = Path(folder) / Path(place.key).name
+            yield path
+            with s3.errors(address, "write"):
+                s3.upload(s3.client(), path, place)
+        return
+    final = Path(address)
+    final.parent.mkdir(exist_ok=True)  # no more than this: the folder above may have been removed for good
+    # Twin attempts of one task may write the same file at once, so each has a partial file of its own.
+    partial = final.with_name(f".{final.name}.{uuid4().hex}.partial")
+    try:
+        yield partial
+        partial.replace(final)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(address: str, text: str) -> None:
+    """Put a small text file under an address, whole."""
+    with writable(address) as path:
+        path.write_text(text, "utf-8")

@@ -1,0 +1,145 @@
+"""What a task counts, and where the first malformed lines are: the same sum for every split and order of tasks.
+
+Counts travel as records of the jobs' output, never as the runner's counters, which a retried task doubles. The
+easy mistake is to number lines where they are read: a range in the middle of a file does not know how many came
+before. So places are relative to their range, ranges say how many lines they hold, and `places` adds up.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from corpus.reading.formats import MALFORMED_REASONS
+from corpus.shown import printable
+
+COUNTS_KEY = b"#counts"
+PLACES_KEY = b"#places"
+LINES_KEY = b"#lines"
+DAMAGE_KEY = b"#damage"
+KEYS = (COUNTS_KEY, PLACES_KEY, LINES_KEY, DAMAGE_KEY)
+
+PLACES_KEPT = 3
+EXCERPT_CHARACTERS = 80
+# A character has at most four bytes in UTF-8.
+EXCERPT_BYTES = 4 * EXCERPT_CHARACTERS
+
+_Found = tuple[str, int, int, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a malformed line is: the reason, the file's address, the line from 1, its first 80 characters.
+
+    In Parquet the line is the row; of csv it is a record's first.
+    """
+
+    reason: str
+    file: str
+    line: int
+    begins: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """A file whose end, or a part of it, cannot be read: its address, and the lines and bytes, unpacked, that can."""
+
+    file: str
+    lines: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.file} (lines that can be read: {self.lines:,}; bytes of them: {self.bytes:,})"
+
+
+class Tally:
+    """Counts, the first malformed lines of each reason, the size of each range that was read, and what is damaged."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        """By flat names, such as `malformed_by_reason.not_json`."""
+        self._found: dict[str, list[_Found]] = {}
+        self._sizes: dict[str, dict[int, tuple[int, int]]] = {}
+        self._damaged: set[str] = set()
+
+    def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+        """Count a malformed line: the `line`-th, from 1, of the range of `address` at `start`; it begins as `excerpt`.
+
+        It counts among `lines`, too.
+        """
+        self.counts["lines"] += 1
+        self.counts["malformed"] += 1
+        self.counts[f"malformed_by_reason.{reason}"] += 1
+        found = self._found.setdefault(reason, [])
+        if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
+            self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
+
+    def read(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
+        """Say how many lines, blank ones too, could be read of the range of `address` at `start`, and their bytes.
+
+        `damaged` says that there may be more.
+        """
+        self._sizes.setdefault(address, {})[start] = (lines, size)
+        if damaged:
+            self._damaged.add(address)
+
+    def records(self) -> list[tuple[bytes, bytes]]:
+        """All of it as records: ASCII, without tabs and newlines."""
+        parts = (
+            (COUNTS_KEY, +self.counts),
+            (PLACES_KEY, self._found),
+            (LINES_KEY, {address: sorted(ranges.items()) for address, ranges in self._sizes.items()}),
+            (DAMAGE_KEY, sorted(self._damaged)),
+        )
+        return [(key, json.dumps(value, sort_keys=True).encode("ascii")) for key, value in parts if value]
+
+    def absorb(self, key: bytes, values: Iterable[bytes]) -> None:
+        """Add what other tallies said in records of one key."""
+        for value in values:
+            said = json.loads(value)
+            if key == COUNTS_KEY:
+                self.counts.update(said)
+            elif key == PLACES_KEY:
+                for reason, found in said.items():
+                    self._keep(reason, [(address, start, line, begins) for address, start, line, begins in found])
+            elif key == DAMAGE_KEY:
+                self._damaged.update(said)
+            else:
+                for address, ranges in said.items():
+                    self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
+
+    def places(self) -> list[Place]:
+        """The first malformed lines: three of each reason at most, in the order of reasons, files and lines."""
+        return [
+            Place(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
+            for reason in sorted(self._found, key=_rank)
+            for address, start, line, begins in self._found[reason]
+        ]
+
+    def damages(self) -> list[Damage]:
+        """The damaged files, in the order of their addresses."""
+        sizes = {address: list(self._sizes[address].values()) for address in sorted(self._damaged)}
+        return [
+            Damage(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
+            for address, read in sizes.items()
+        ]
+
+    def _keep(self, reason: str, found: list[_Found]) -> None:
+        self._found[reason] = sorted({*self._found.get(reason, ()), *found})[:PLACES_KEPT]
+
+    def _lines_before(self, address: str, start: int) -> int:
+        return sum(lines for at, (lines, _) in self._sizes.get(address, {}).items() if at < start)
+
+
+def is_tally(key: bytes) -> bool:
+    """Whether records of this key are a tally's."""
+    return key in KEYS
+
+
+def excerpt_of(line: bytes) -> str:
+    """The first characters of a line, as far as they can be read and printed."""
+    return printable(line[:EXCERPT_BYTES].decode("utf-8", "replace")[:EXCERPT_CHARACTERS])
+
+
+def _rank(reason: str) -> int:
+    return MALFORMED_REASONS.index(reason)

@@ -1,0 +1,37 @@
+"""What review files hold at their beginning, and how files of it are understood."""
+
+import json
+from pathlib import Path
+
+from corpus.reading.formats import Format
+from corpus.reading.inputs.understanding import Understanding, understand
+from corpus.reading.sources import Inputs, Wanted
+
+
+def lines(*objects: object) -> bytes:
+    return b"".join(json.dumps(each).encode() + b"\n" for each in objects)
+
+
+SNAP_2014 = lines(
+    {"reviewerID": "A1", "reviewText": "a fine lamp", "overall": 5.0, "summary": "Fine"},
+    {"reviewerID": "A2", "reviewText": "broke at once", "overall": 1.0, "summary": "Bad"},
+)
+SNAP_2023 = lines(
+    {"rating": 5.0, "title": "Fine", "text": "a fine lamp", "images": [], "verified_purchase": True},
+    {"rating": 1.0, "title": "Bad", "text": "broke at once", "images": [], "verified_purchase": False},
+)
+AMAZON = b"marketplace\tstar_rating\treview_headline\treview_body\nUS\t5\tFine\ta lamp\nUS\t1\tBad\tbroke\n"
+FASTTEXT = b"__label__2 a fine lamp\n__label__1 broke at once\n"
+
+
+def written(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).write_bytes(content)
+    return str(folder / name)
+
+
+def understood(folder: Path, name: str, content: bytes, **wanted: object) -> Understanding:
+    return understand(Inputs(files=(written(folder, name, content),), wanted=Wanted(**wanted)))  # type: ignore[arg-type]
+
+
+def json_of(*text: str, value: str) -> Format:
+    return Format(kind="json", text=text, value=value)

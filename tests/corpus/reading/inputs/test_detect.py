@@ -1,0 +1,280 @@
+"""What the lines of a file say of how it is read, and what is refused, and in which words."""
+
+import bz2
+import gzip
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.errors import DataError
+from corpus.reading.formats import Codes, Format, MalformedLineError
+from corpus.reading.inputs.detect import settle
+from corpus.reading.parsing import line_parser
+from corpus.reading.sources import Wanted
+from corpus.settings import Settings
+from tests.corpus.reading.inputs.beginnings import AMAZON, FASTTEXT, SNAP_2014, SNAP_2023, json_of, lines, understood
+
+IMDB = lines({"id": 1, "stars": 9, "label": 1, "text": "grand"}, {"id": 2, "stars": 2, "label": 0, "text": "dull"})
+POLARITY = b'"2","Fine","a lamp, \\n and ""bright"""\n"1","Bad","broke\nat once"\n'
+ARRAY = b'[\n{"text": "a"},\n{"text": "b"}]\n'
+
+
+def csv_of(text: tuple[str, ...], value: str, columns: tuple[str, ...] = (), **more: str) -> Format:
+    return Format(**{"kind": "csv", **more}, text=text, value=value, header=bool(columns), columns=columns)  # type: ignore[arg-type]
+
+
+TSV = {"kind": "separated", "separator": "\t"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted", "form", "labelled"),
+    [
+        ("a.json", SNAP_2014, {}, json_of("reviewText", value="overall"), False),
+        ("a.json", SNAP_2023, {}, json_of("text", value="rating"), False),
+        ("a", b"\xef\xbb\xbf" + SNAP_2014, {}, json_of("reviewText", value="overall"), False),
+        ("a.json", SNAP_2014 + b"{broken\n" * 9, {}, json_of("reviewText", value="overall"), False),
+        (
+            "a.json",
+            SNAP_2014,
+            {"text": ("summary", "reviewText")},
+            json_of("summary", "reviewText", value="overall"),
+            False,
+        ),
+        ("a.json", IMDB, {"label": "label"}, json_of("text", value="label"), True),
+        ("a.json", IMDB, {"rating": "stars", "rating_range": (1, 10)}, json_of("text", value="stars"), False),
+        (
+            "a.json",
+            lines({"x": "fine", "y": "yes"}),
+            {"text": ("x",), "label": "y", "positive_label": "yes"},
+            json_of("x", value="y"),
+            True,
+        ),
+        ("a.csv", POLARITY * 3, {}, csv_of(("2", "3"), "1"), True),
+        ("a", POLARITY.replace(b"\nat", b" at") * 3, {}, csv_of(("2", "3"), "1"), True),
+        (
+            "a.csv",
+            b"label,title,text\n" + POLARITY,
+            {},
+            csv_of(("title", "text"), "label", ("label", "title", "text")),
+            True,
+        ),
+        ("a.csv", b"fine,5\nbad,2\nso so,3\n", {}, csv_of(("1",), "2"), False),
+        ("a.csv", b"5,fine,x\n2,bad,y\n", {"text": ("2",), "rating": "1"}, csv_of(("2",), "1"), False),
+        (
+            "a.csv",
+            b"n,what,x\n5,fine,x\n2,bad,y\n",
+            {"text": ("2",), "rating": "1"},
+            csv_of(("what",), "n", ("n", "what", "x")),
+            False,
+        ),
+        (
+            "a.csv",
+            b"n;what\n5;fine\n",
+            {"text": ("what",), "rating": "n", "separator": ";"},
+            csv_of(("what",), "n", ("n", "what"), separator=";"),
+            False,
+        ),
+        (
+            "a.tsv",
+            AMAZON,
+            {},
+            csv_of(
+                ("review_headline", "review_body"),
+                "star_rating",
+                ("marketplace", "star_rating", "review_headline", "review_body"),
+                **TSV,
+            ),
+            False,
+        ),
+        (
+            "a",
+            AMAZON,
+            {},
+            csv_of(
+                ("review_headline", "review_body"),
+                "star_rating",
+                ("marketplace", "star_rating", "review_headline", "review_body"),
+                **TSV,
+            ),
+            False,
+        ),
+        (
+            "a",
+            b"fine lamp$LABEL$1\nbroke$LABEL$0\n",
+            {"separator": "$LABEL$"},
+            csv_of(("1",), "2", kind="separated", separator="$LABEL$"),
+            True,
+        ),
+        ("a.txt", FASTTEXT, {}, Format(kind="fasttext"), True),
+        ("a.txt", FASTTEXT, {"kind": "fasttext"}, Format(kind="fasttext"), True),
+    ],
+)
+def test_a_file_is_read_as_it_was_written(
+    tmp_path: Path, name: str, content: bytes, wanted: dict[str, object], form: Format, labelled: bool
+) -> None:
+    found = understood(tmp_path, name, content, **wanted)
+    assert [source.format for source in found.sources] == [form]
+    assert found.labelled == labelled
+
+
+PIECES = st.sampled_from(
+    [
+        *(b"<html>\x1b[2J", b'{"\x7f": "\\u001b"}'),
+        *(line for content in (SNAP_2014, IMDB, POLARITY, AMAZON, FASTTEXT) for line in content.splitlines()),
+    ]
+)
+CONTENTS = st.binary(max_size=60) | st.lists(PIECES | st.binary(max_size=9), max_size=6).map(b"\n".join)
+WISHES = st.builds(
+    Wanted,
+    separator=st.sampled_from([None, ",", "\t", "$LABEL$"]),
+    text=st.sampled_from([(), ("text",), ("1",), ("2", "1")]),
+    label=st.sampled_from([None, "label", "1", "3"]),
+)
+
+
+@given(CONTENTS, st.booleans(), WISHES, st.sampled_from([None, 0, 1]), st.sampled_from(["a", "a.csv", "a.json.gz"]))
+def test_any_beginning_of_a_file_is_understood_or_refused(
+    content: bytes, whole: bool, wanted: Wanted, code: int | None, name: str
+) -> None:
+    refusal, settled = "", None
+    try:
+        settled = settle(name, content, whole, wanted, code)
+    except DataError as error:
+        refusal = str(error)
+    assert refusal.isprintable()
+    if settled is not None and settled.format.kind in ("json", "separated", "fasttext", "text"):
+        codes = Codes(Settings(labelled=settled.labelled))
+        parse = line_parser(settled.format, codes, code)
+        for line in content.split(b"\n"):
+            with suppress(MalformedLineError):
+                parse(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted", "sentence"),
+    [
+        # Of no kind that is read.
+        ("a.json", ARRAY, {}, r"a\.json is a JSON array, not an object a line; convert it: jq"),
+        ("a.json", json.dumps([{"text": "a"}] * 9).encode(), {}, r"a\.json is a JSON array"),
+        ("a.json", b'["a fine lamp", 5]\n["broke", 1]\n', {}, "a line of .* is a JSON array, which names no fields"),
+        ("a.json", json.dumps({"text": "a", "rating": 1}, indent=1).encode(), {}, "is JSON over several lines"),
+        ("a.json", b"{'text': 'a', 'rating': 1}\n", {}, "Python's notation, not JSON"),
+        ("a.json", SNAP_2014.decode().encode("utf-16"), {}, r"is in UTF-16; convert it to UTF-8: iconv"),
+        ("a.json", SNAP_2014.decode().encode("utf-16-le"), {}, r"is in UTF-16"),
+        ("a.csv", b"label,text\n" + "1,café\n".encode("latin-1") * 9, {}, r"is no text in UTF-8.*iconv -f LATIN1"),
+        ("a.json", b"<!DOCTYPE html>\n<html><body>404</body>\n", {}, r"is a web page or XML \(<!DOCTYPE html>\)"),
+        ("a.json", b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", {}, "is a web page or XML"),
+        ("a.json", b"%PDF-1.7 ...", {}, "is a PDF document"),
+        ("a.json", b"SQLite format 3\0", {}, "is an SQLite database"),
+        ("a.json", bytes(range(128, 256)) * 40, {}, "is no text in UTF-8"),
+        (
+            "a",
+            b"just a text\nand another\n",
+            {},
+            r"not clear what .*a is: its first line begins 'just a text'; say it by --format",
+        ),
+        ("a", b"just a text\n", {"kind": "text"}, "give .* by --positive-input or --negative-input"),
+        ("a", b"just a text\n", {"kind": "json"}, "holds no JSON object a line: its first line begins 'just a text'"),
+        ("a", b"just a text\n", {"kind": "csv"}, r"has no separator ','"),
+        ("a", b"just a text\n", {"separator": "$LABEL$"}, r"has no separator '\$LABEL\$'"),
+        ("a", b"just a text\n", {"kind": "parquet"}, "is no Parquet file"),
+        ("a", b"\n \n", {}, "the input has no lines"),
+        # Packed otherwise than the name says.
+        (
+            "a.json",
+            gzip.compress(SNAP_2014, mtime=0),
+            {},
+            r"holds gz data, but its name does not say so; rename it to end in \.gz",
+        ),
+        ("a.json.gz", SNAP_2014, {}, r"cannot read .*a\.json\.gz: it holds no gz data"),
+        (
+            "a.gz",
+            bz2.compress(SNAP_2014),
+            {},
+            r"holds bz2 data, but its name does not say so; rename it to end in \.bz2",
+        ),
+        ("a.json", b"PK\x03\x04...", {}, "holds zip data, but its name does not say so; unpack it first"),
+        ("a.zip", b"PK\x03\x04...", {}, "unpack it first"),
+        ("a.tar.gz", gzip.compress(SNAP_2014, mtime=0), {}, "unpack it first"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c", {}, "unpack it first"),
+        ("a.json.Z", b"\x1f\x9d\x90", {}, "unpack it first"),
+        (
+            "a.json.gz",
+            gzip.compress(b"a.json" + bytes(251) + b"ustar", mtime=0),
+            {},
+            "holds a tar archive; unpack it first",
+        ),
+        # Fields that are not there, or of which it is not clear which is meant.
+        (
+            "a.json",
+            SNAP_2014,
+            {"text": ("body",)},
+            r"has no field 'body'; its fields are: reviewerID \(A1\), reviewText",
+        ),
+        ("a.json", SNAP_2014, {"rating": "stars"}, "has no field 'stars'"),
+        (
+            "a.json",
+            IMDB,
+            {},
+            r"which field of .* says the rating or label \(stars or label\); say it by --rating-field or",
+        ),
+        (
+            "a.json",
+            lines({"text": "a", "x": 1}),
+            {},
+            r"not clear which field .* says the rating or label; .*text \(a\), x \(1\)",
+        ),
+        ("a.json", lines({"body": "a", "rating": 1}), {}, "which field of .* is the text; say it by --text-field"),
+        ("a.json", lines({"text": "a", "review": "b", "rating": 1}), {}, "which field of .* is the text"),
+        (
+            "a.csv",
+            b"fine,5,7\nbad,2,3\n",
+            {},
+            r"what the columns of .* hold; say it by their numbers.*1 \(fine\), 2 \(5\)",
+        ),
+        ("a.csv", b"5,4,fine\n2,3,bad\n", {}, "what the columns of .* hold"),
+        ("a.csv", b"1,Fine,a lamp\n1,Bad,broke\n", {}, "column 1 of .* may be ratings or labels: only '1' was seen"),
+        ("a.csv", b"5,fine\n2,bad\n", {"rating": "3"}, "has no column '3'"),
+        (
+            "a.csv",
+            b"x,\x1b[2Jtext\n5,\x07a\n",
+            {"text": ("text",)},
+            r"has no field 'text'; its fields are: x \(5\), \?\[2Jtext \(\?a\)",
+        ),
+        ("a.csv", b"rating,text,text\n5,a,b\n", {}, "two columns of .* are named 'text'"),
+        ("a.txt", FASTTEXT, {"label": "x"}, "has no fields: it is read as fasttext"),
+        # Labels.
+        (
+            "a.json",
+            lines(*({"text": "a", "label": each} for each in ("good", "bad", "bad"))),
+            {},
+            r"the labels are 'bad' \(2\), 'good' \(1\), and it is not clear which .* by --positive-label VALUE",
+        ),
+        ("a.json", lines(*({"text": "a", "label": each} for each in (0, 1, 2))), {}, "--positive-label"),
+        ("a.json", lines(*({"text": "a", "label": each} for each in (True, False))), {}, "'true'"),
+        (
+            "a.json",
+            SNAP_2014,
+            {"positive_label": "5"},
+            "--positive-label goes with labels, but .* says ratings .overall.",
+        ),
+    ],
+)
+def test_what_is_not_clear_is_refused_in_a_sentence(
+    tmp_path: Path, name: str, content: bytes, wanted: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(DataError, match=sentence):
+        understood(tmp_path, name, content, **wanted)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [("0", "1"), (1, 2), (1.0, 0.0), ("neg", "pos"), (" neg", "pos "), ("1",), ("0", "1", *["1"] * 40, "?"), (0, [1])],
+)
+def test_known_pairs_of_labels_need_no_explanation(tmp_path: Path, values: tuple[object, ...]) -> None:
+    content = lines(*({"text": "a", "label": each} for each in values))
+    assert understood(tmp_path, "a.json", content).labelled

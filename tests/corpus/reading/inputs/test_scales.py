@@ -1,0 +1,173 @@
+"""Ratings on other scales: read when asked for, as the contract says; never guessed; shown with what reads them."""
+
+import json
+from argparse import ArgumentParser
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.errors import DataError
+from corpus.reading.formats import Codes, MalformedLineError
+from corpus.reading.inputs.scales import ScaleError, check_scale
+from corpus.reading.inputs.understanding import understand
+from corpus.reading.sources import Inputs, Wanted
+from corpus.settings import Settings
+from jobs.settings import add_input_settings, add_settings, read_job_settings, read_settings, settings_arguments
+from tests import oracle
+from tests.corpus.reading.inputs.beginnings import lines, understood
+
+
+def settings_of(*options: str) -> Settings:
+    parser = ArgumentParser()
+    add_settings(parser.add_argument)
+    return read_settings(parser.parse_args(options))
+
+
+HALVES = ("--half-stars", "--rating-range", "0.5", "5", "--positive-from", "3.5")
+SCALES = [
+    (),
+    ("--rating-range", "1", "10", "--positive-from", "7"),
+    ("--rating-range", "0", "100", "--positive-from", "61"),
+    HALVES,
+    ("--half-stars",),
+    ("--rating-fraction",),
+    (*HALVES, "--rating-fraction"),
+    ("--rating-fraction", "--rating-range", "0", "10", "--positive-from", "7"),
+]
+
+NUMBERS = st.sampled_from([0, 0.5, 1, 1.0, 2.25, 3.5, 4, 4.5, 5, 7, 9.5, 10, 61, 100, -0.0, 1e300, 10**400, True, None])
+WRITTEN = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["4", "4.0", "3.5", "0.5", "1e1", "10", "05", ".5", "", "-1", "x", "100", "5e-1"]),
+    st.sampled_from(["", "", "/5", " / 5", "/5.0", "/10", "/ 100", "/", "//5", "/5/5", "/x", "\t/5", "/\u00a05", "/2"]),
+    st.sampled_from(["", " ", "\t", "\u00a0"]),
+)
+
+
+@pytest.mark.parametrize("options", SCALES)
+@given(value=NUMBERS | WRITTEN | st.text("0123456789./ e-", max_size=6))
+def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...], value: object) -> None:
+    settings = settings_of(*options)
+    rules = oracle.Rules(
+        rating_range=settings.rating_range, steps=settings.rating_steps, fraction=settings.rating_fraction
+    )
+    try:
+        expected: object = oracle.rating_of(value, rules)
+    except oracle.Malformed:
+        expected = "bad"
+    codes = Codes(settings)
+    found: object = codes.known.get(value) if not isinstance(value, bool) else None
+    if found is None:
+        try:
+            found = codes.of(value)
+        except MalformedLineError:
+            found = "bad"
+    assert found == expected
+
+
+@pytest.mark.parametrize("options", SCALES)
+def test_a_job_is_told_the_scale_that_the_command_was_told(options: tuple[str, ...]) -> None:
+    settings = settings_of(*options)
+    parser = ArgumentParser()
+    add_settings(parser.add_argument)
+    add_input_settings(parser.add_argument)
+    assert read_job_settings(parser.parse_args(settings_arguments(settings))) == settings
+
+
+def test_half_stars_are_kept_as_their_number_of_halves() -> None:
+    settings = settings_of(*HALVES)
+    assert (settings.rating_range, settings.positive_from) == ((1, 10), 7)
+    assert [Codes(settings).of(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--positive-from", "3.5"), "3.5 is no rating of a dataset: give --half-stars, too"),
+        (("--positive-from", "3.3", "--half-stars"), "3.3 is no rating of a dataset: ratings are whole"),
+        (("--half-stars", "--positive-from", "5.5"), "start at 5.5, which leaves one class within 1 to 5"),
+        (("--half-stars", "--rating-range", "0", "200"), "range is 0 to 200, but must rise, within 0 to 127.5"),
+    ],
+)
+def test_scales_that_make_no_sense_are_refused(options: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        settings_of(*options)
+
+
+def suggested(*values: object, settings: Settings | None = None) -> tuple[str, ...]:
+    with pytest.raises(ScaleError) as refused:
+        check_scale(Counter(str(value) for value in values), settings or Settings(), 0.05)
+    return refused.value.options
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (range(1, 11), "--rating-range 1 10 --positive-from 7"),
+        (range(11), "--rating-range 0 10 --positive-from 7"),
+        (range(5, 101, 5), "--rating-range 1 100 --positive-from 61"),
+        (range(6), "--rating-range 0 5"),
+        ((1, 1.5, 4.5, 5), "--half-stars"),
+        ((0.5, 3, 5), "--half-stars --rating-range 0.5 5"),
+        ((1, 7.5, 10), "--half-stars --rating-range 1 10 --positive-from 7"),
+        (("1/5", "4/5", "5 / 5"), "--rating-fraction"),
+        (("2/10", "9/10"), "--rating-fraction --rating-range 1 10 --positive-from 7"),
+        (("3.5/5", "4/5"), "--half-stars --rating-fraction"),
+        (("4/5", "8/10"), ""),
+        (("4/300", "250/300"), ""),
+        (("1/1", "1/1"), ""),
+        (("100.5/200", "150/200"), ""),
+        ((-2, 2), ""),
+        ((1, 1_000), ""),
+        ((3.3, 4.7), ""),
+        (("good", "bad"), ""),
+    ],
+)
+def test_what_reads_other_ratings_is_said_and_reads_them(values, options: str) -> None:
+    found = suggested(*values)
+    assert " ".join(found) == options
+    if options:
+        codes = Codes(settings_of(*found))
+        assert all(codes.of(str(value)) >= 0 for value in values)
+
+
+@pytest.mark.parametrize(
+    ("asked", "values", "options"),
+    [
+        ({"rating_range": (1, 4), "positive_from": 3}, range(1, 6), "--rating-range 1 5 --positive-from 4"),
+        ({"rating_range": (1, 10), "positive_from": 7}, range(11), "--rating-range 0 10"),
+        ({"rating_steps": 2, "rating_range": (1, 10), "positive_from": 7}, range(6), "--rating-range 0 5"),
+        ({"rating_range": (1, 10), "positive_from": 7}, (1, 7.5, 9.5), "--half-stars"),
+        ({"rating_steps": 2, "rating_fraction": True}, ("0.5", "2.5", "5/5"), "--rating-range 0.5 5 --positive-from 4"),
+    ],
+)
+def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], values, options: str) -> None:
+    assert " ".join(suggested(*values, settings=Settings(**asked))) == options
+
+
+def test_a_few_bad_ratings_are_no_other_scale() -> None:
+    check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
+    with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are none from 1 to 5, such as '9' \(6\);"):
+        check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
+
+
+def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.json", lines(*({"text": "a", "rating": each} for each in ("good", "bad"))))
+    with pytest.raises(
+        ScaleError, match=r"such as 'good' \(1\), 'bad' \(1\); name another field .* if these are labels"
+    ):
+        found.check_ratings(Settings(), 0.05)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_column_without_a_name_is_found_by_ratings_on_the_scale_that_was_asked_for(tmp_path: Path, name) -> None:
+    separator = "," if name == "a.csv" else "\t"
+    (tmp_path / name).write_text("".join(f"{number / 2}{separator}a lamp\n" for number in range(1, 11)))
+    wanted = Wanted(rating_range=(1, 10), rating_steps=2)
+    found = understand(Inputs(files=(str(tmp_path / name),), wanted=wanted))
+    assert (found.sources[0].format.value, found.labelled) == ("1", False)
+    assert json.dumps(found.sample.values, sort_keys=True).startswith('{"0.5": 1, "1": 1, "1.5": 1')

@@ -1,0 +1,264 @@
+"""What the beginnings of files say: all of them together, a sample of what they hold, and what is estimated."""
+
+import bz2
+import gzip
+import lzma
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+import pytest
+from backports import zstd
+from pyarrow import parquet
+
+from corpus.errors import DataError
+from corpus.reading.formats import Format
+from corpus.reading.inputs.understanding import estimate, understand
+from corpus.reading.sources import Inputs, Wanted
+from corpus.settings import Settings
+from embedded.aws import EmbeddedAws
+from tests.corpus.reading.inputs.beginnings import (
+    AMAZON,
+    FASTTEXT,
+    SNAP_2014,
+    SNAP_2023,
+    json_of,
+    lines,
+    understood,
+    written,
+)
+from tests.data import ABSENT, FOLDER, REVIEWS
+
+TEXTS = b"a fine lamp\nthe strap , too\n"
+
+
+def parquet_bytes(folder: Path, columns: dict[str, object], **options: object) -> bytes:
+    parquet.write_table(pa.table(columns), folder / "made", **options)
+    content = (folder / "made").read_bytes()
+    (folder / "made").unlink()
+    return content
+
+
+def test_parquet_is_read_by_its_schema_and_knows_its_rows(tmp_path: Path) -> None:
+    texts = [f"a fine lamp number {number}" for number in range(5_000)]
+    content = parquet_bytes(tmp_path, {"text": texts, "rating": [1, 5] * 2_500, "x": [0] * 5_000}, row_group_size=900)
+    found = understood(tmp_path, "a.parquet", content)
+    assert found.sources[0].format == Format(kind="parquet", text=("text",), value="rating")
+    assert found.rows == 5_000
+    assert found.sample.values == {"1": 2_500, "5": 2_500}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
+)
+def test_packed_files_are_read_as_what_they_hold(tmp_path: Path, suffix: str, pack) -> None:
+    found = understood(tmp_path, f"a.csv{suffix}", pack(b"label,text\n" + b"1,a fine lamp\n0,broke\n" * 500))
+    assert found.sources[0].format.columns == ("label", "text")
+    assert found.plain_bytes == len(b"label,text\n" + b"1,a fine lamp\n0,broke\n" * 500)
+    assert found.rows == found.sample.lines == 1_000
+
+
+def test_files_of_one_class_need_no_fields(tmp_path: Path) -> None:
+    good, bad = written(tmp_path, "good", TEXTS), written(tmp_path, "bad.json", lines({"text": "broke"}))
+    found = understand(Inputs(positive=(good,), negative=(bad,)))
+    assert [(source.format, source.code) for source in found.sources] == [
+        (Format(kind="text"), 1),
+        (Format(kind="json", text=("text",)), 0),
+    ]
+    assert found.labelled
+    assert found.sample.values == {"positive": 2, "negative": 1}
+
+
+def test_ratings_and_labels_do_not_mix(tmp_path: Path) -> None:
+    written(tmp_path, "a.json", SNAP_2014)
+    written(tmp_path, "b.txt", FASTTEXT)
+    with pytest.raises(DataError, match=r"b\.txt says labels, but .*a\.json says ratings \(overall\)"):
+        understand(Inputs(files=(str(tmp_path),)))
+
+
+def test_formats_may_differ_from_file_to_file(tmp_path: Path) -> None:
+    written(tmp_path, "a.json", SNAP_2014)
+    written(tmp_path, "b.json.gz", gzip.compress(SNAP_2023))
+    written(tmp_path, "c.tsv", AMAZON)
+    found = understand(Inputs(files=(str(tmp_path),)))
+    assert [source.format.value for source in found.sources] == ["overall", "rating", "star_rating"]
+    assert (found.rows, found.sample.values) == (6, {"5": 3, "1": 3})
+
+
+def test_a_file_without_lines_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    written(tmp_path, "a.json", SNAP_2014)
+    written(tmp_path, "b.json", b"\n\n")
+    written(tmp_path, "c.json", b"")
+    found = understand(Inputs(files=(str(tmp_path),)))
+    assert len(found.sources) == 1
+    assert [warning.partition("/")[2].partition(".json")[2] for warning in found.warnings] == [
+        " is empty and left out",
+        " holds no lines and is left out",
+    ]
+
+
+def test_a_damaged_archive_among_others_is_read_as_they_are(tmp_path: Path) -> None:
+    written(tmp_path, "a.json", SNAP_2014)
+    written(tmp_path, "b.json.gz", gzip.compress(os.urandom(3_000).hex().encode())[:500])
+    found = understand(Inputs(files=(str(tmp_path),)))
+    assert {source.format for source in found.sources} == {json_of("reviewText", value="overall")}
+    assert "may be damaged" in found.warnings[0]
+
+
+def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    content = gzip.compress(lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
+    found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
+    assert found.sample.malformed == 0
+    assert [damage.file for damage in found.sample.tally.damages()] == [str(tmp_path / "a.json.gz")]
+    assert found.sample.values["5"] > 500
+
+
+def test_damaged_archives_alone_are_refused_and_all_named(tmp_path: Path) -> None:
+    nothing = gzip.compress(os.urandom(3_000).hex().encode())[:500]
+    with pytest.raises(DataError, match=r"b\.json\.gz shows no whole line, so it may be damaged; download again"):
+        understood(tmp_path, "b.json.gz", nothing)
+    written(tmp_path, "c.json.gz", nothing)
+    with pytest.raises(DataError, match=r"2 files show no whole line.*b\.json\.gz, .*c\.json\.gz\)"):
+        understand(Inputs(files=(str(tmp_path),)))
+
+
+def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.json", SNAP_2014 + b"{\n" + lines({"reviewText": "x", "overall": 9}))
+    sample = found.sample
+    assert (sample.lines, sample.malformed) == (4, 2)
+    assert sample.malformed_by_reason == {"not_json": 1, "bad_rating": 1}
+    first = sample.places[0]
+    assert (first.reason, first.line, first.begins) == ("not_json", 3, "{")
+    assert (sample.words, sample.example, sample.example_value) == (3, "a fine lamp", "5")
+    assert (found.rows, found.plain_bytes) == (4, found.sources[0].size)
+
+
+def test_the_words_of_a_text_are_those_of_all_files(tmp_path: Path) -> None:
+    for name, text, count in (("a.json", "word", 9_000), ("b.json", "five words are in it", 3_000)):
+        written(tmp_path, name, lines(*({"reviewText": text, "overall": 5} for _ in range(count))))
+    assert understand(Inputs(files=(str(tmp_path),))).sample.words == 2
+
+
+def test_a_text_is_shown_without_what_a_terminal_takes_for_commands(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.json", lines({"reviewText": "a \x1b[31mred\x00 lamp", "overall": 5}))
+    assert found.sample.example == "a ?[31mred? lamp"
+
+
+def test_of_a_large_file_the_rest_is_estimated(tmp_path: Path) -> None:
+    count = 60_000
+    content = lines(*({"reviewText": f"a fine lamp {'x' * 100} {n}", "overall": 1 + n % 5} for n in range(count)))
+    for name, data in (("a.json", content), ("a.json.gz", gzip.compress(content, 1))):
+        found = understood(tmp_path, name, data)
+        assert found.sample.lines < count
+        assert found.rows == pytest.approx(count, rel=0.1)
+        assert found.plain_bytes == pytest.approx(len(content), rel=0.1)
+
+
+def test_of_what_is_no_review_reading_ends_early(tmp_path: Path) -> None:
+    content = lines({"reviewText": "a", "overall": 5}) + b'{"reviewText": "a", "overall": 7}\n' * 200_000
+    found = understood(tmp_path, "a.json.gz", gzip.compress(content))
+    assert found.sample.malformed < 20_000
+
+
+def test_thousands_of_files_are_understood_by_a_little_of_each(tmp_path: Path) -> None:
+    for number in range(2_000):
+        (tmp_path / f"{number}.json").write_bytes(SNAP_2014)
+    found = understand(Inputs(files=(str(tmp_path),)))
+    assert len(found.sources) == 2_000
+    assert len(found.sample.files) == 20
+    assert found.rows == 4_000
+
+
+def test_a_first_line_of_megabytes_is_read_whole(tmp_path: Path) -> None:
+    found = understood(tmp_path, "a.json", lines({"reviewText": "long " * 500_000, "overall": 5}) + SNAP_2014)
+    assert found.sample.values == {"5": 2, "1": 1}
+
+
+def test_settings_say_what_the_input_says(tmp_path: Path) -> None:
+    train, test = (
+        written(tmp_path, "a.csv", b"label,text\nyes,a\nno,b\n"),
+        written(tmp_path, "b.csv", b"label,text\nyes,a\n"),
+    )
+    found = understand(Inputs(files=(train,), test=(test,), wanted=Wanted(positive_label="yes")))
+    assert found.settings(Settings(row_length=7)) == Settings(
+        row_length=7, labelled=True, positive_label="yes", test_input=True
+    )
+
+
+def test_a_positive_label_that_no_text_has_is_noticed(tmp_path: Path) -> None:
+    content = b"label,text\ngood,a\nbad,b\n"
+    assert understood(tmp_path, "a.csv", content, positive_label="good").warnings == ()
+    assert "has the label 'god'" in understood(tmp_path, "a.csv", content, positive_label="god").warnings[0]
+
+
+def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
+    small = understood(tmp_path, "a.json", SNAP_2014)
+    large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
+    assert estimate(large, 2).seconds > estimate(small, 2).seconds
+    assert estimate(large, 4).seconds < estimate(large, 2).seconds
+    assert estimate(large, 2).memory_bytes == estimate(small, 2).memory_bytes
+    assert estimate(large, 2).disk_bytes > estimate(small, 2).disk_bytes
+
+
+BUCKET = "pile"
+
+
+@pytest.fixture(scope="module")
+def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        yield
+
+
+@pytest.mark.usefixtures("_s3")
+def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
+    contents = {
+        "a.json": SNAP_2014,
+        "b.json.gz": gzip.compress(SNAP_2023 * 1_000),
+        "c.parquet": parquet_bytes(tmp_path, {"text": ["a", "b"], "rating": [1, 5]}),
+        "d.json": SNAP_2014 * 50_000,
+    }
+    for key, content in contents.items():
+        boto3.client("s3").put_object(Bucket=BUCKET, Key=f"reviews/{key}", Body=content)
+        written(tmp_path, key, content)
+    there, here = (understand(Inputs(files=(place,))) for place in (f"s3://{BUCKET}/reviews/", str(tmp_path)))
+    assert [source.format for source in there.sources] == [source.format for source in here.sources]
+    assert (there.rows, there.plain_bytes, there.sample.values) == (here.rows, here.plain_bytes, here.sample.values)
+
+
+@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
+def test_real_reviews_are_understood_without_a_word() -> None:
+    found = understand(Inputs(files=(str(FOLDER / "reviews"),)))
+    assert {source.format for source in found.sources} == {json_of("reviewText", value="overall")}
+    assert found.rows == pytest.approx(25_614, rel=0.1)
+
+
+@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
+def test_real_sets_of_labels_are_understood_with_few() -> None:
+    imdb = understand(Inputs(files=(str(FOLDER / "imdb" / "imdb_train.jsonl.gz"),), wanted=Wanted(label="label")))
+    assert imdb.sources[0].format == json_of("text", value="label")
+    assert imdb.rows == pytest.approx(25_000, rel=0.1)
+    polarity = understand(
+        Inputs(
+            files=(str(FOLDER / "polarity" / "*.train.dat.gz"),),
+            test=(str(FOLDER / "polarity" / "*.test.dat.gz"),),
+            wanted=Wanted(separator="$LABEL$"),
+        )
+    )
+    assert {source.format for source in polarity.sources} == {
+        Format(kind="separated", separator="$LABEL$", text=("1",), value="2")
+    }
+    assert (polarity.rows, polarity.sample.malformed, polarity.test_input) == (10_000, 0, True)
+    yelp = understand(
+        Inputs(
+            positive=(str(FOLDER / "polarity" / "yelp_sentences.dev.1.gz"),),
+            negative=(str(FOLDER / "polarity" / "yelp_sentences.dev.0.gz"),),
+        )
+    )
+    assert (yelp.rows, set(yelp.sample.values)) == (63_483, {"positive", "negative"})

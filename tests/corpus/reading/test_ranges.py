@@ -1,0 +1,514 @@
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from backports import zstd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import corpus.reading.compression
+import corpus.reading.csv_records
+import corpus.reading.lines
+import corpus.reading.storage
+from corpus.errors import DataError
+from corpus.reading.formats import LABELS, MAX_LINE_BYTES, Codes, Format
+from corpus.reading.ranges import cut, read_batches, read_task, task_line
+from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.tally import Damage, Tally
+from corpus.settings import Settings
+from tests import oracle
+
+SNAP = Format(kind="json", text=("reviewText",), value="overall")
+TWO_FIELDS = Format(kind="json", text=("x", "reviewText"), value="overall")
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd.compress,
+}
+RATED, LABELLED = Settings(), Settings(labelled=True)
+
+
+def reviews(*texts_and_ratings: tuple[object, object]) -> bytes:
+    return b"".join(
+        json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in texts_and_ratings
+    )
+
+
+def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[str, int]], Tally]:
+    """All reviews, and a tally of them as it is after its way through records."""
+    found = []
+    whole = Tally()
+    for part in ranges:
+        tally = Tally()
+        for batch in read_batches(part, Codes(chosen), tally):
+            assert 0 < len(batch.texts) == len(batch.codes) <= 256
+            assert batch.raw_bytes > 0
+            found += zip(batch.texts, batch.codes, strict=True)
+        for key, value in tally.records():
+            whole.absorb(key, [value])
+    return found, whole
+
+
+def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
+    """What the ranges of one file hold is what the contract says, with every malformed line in its place."""
+    rules = oracle.Rules(labelled=chosen.labelled, positive_label=chosen.positive_label)
+    outcomes = list(oracle.outcomes(file, rules))
+    sound = [each for _, each in outcomes if not isinstance(each, str)]
+    malformed = [(each, number) for number, each in outcomes if isinstance(each, str)]
+    found, tally = read(ranges, chosen)
+    assert found == [(text, LABELS.index(value) if chosen.labelled else value) for text, value in sound]
+    assert tally.counts["lines"] == len(outcomes)
+    assert tally.counts["malformed"] == len(malformed)
+    for reason in {reason for reason, _ in malformed}:
+        lines = [number for each, number in malformed if each == reason]
+        assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
+        assert [place.line for place in tally.places() if place.reason == reason] == lines[:3]
+    assert [damage.file for damage in tally.damages()] == [part.path for part in ranges if file.broken]
+
+
+JSON_LINES = st.one_of(
+    st.builds(lambda text, rating: reviews((text, rating))[:-1], st.text(max_size=6), st.integers(0, 6)),
+    st.binary(max_size=12),
+    st.sampled_from([b"", b" \r", b'{"overall": 5}', b'{"reviewText": "a", "overall": true}', b"\xef\xbb\xbf", b"\0"]),
+    st.sampled_from([b'{"reviewText": "a", "x": "b", "overall": "5"}', b'{"reviewText": "a", "x": 1, "overall": 7}']),
+    st.sampled_from([b'{"reviewText": "a", "x": "b", "overall": []}', b'"a"', b"[1]", b"5", b"null"]),
+).map(lambda line: line.replace(b"\n", b""))
+CUTS = st.lists(st.integers(1, 600), max_size=6)
+MARKS = st.sampled_from([b"", b"\xef\xbb\xbf", b"\xef\xbb", b"\xef\xbb\xbf\xef\xbb\xbf"])
+
+WHOLE_MARKS = st.sampled_from([b"", b"\xef\xbb\xbf"])
+
+
+def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:
+    """The ranges of a file with this content, cut at any places."""
+    path.write_bytes(content)
+    edges = sorted({0, len(content), *(place for place in cuts if place < len(content))})
+    return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
+
+
+@given(MARKS, st.lists(JSON_LINES, max_size=30), st.sampled_from([SNAP, TWO_FIELDS]), st.booleans(), CUTS)
+def test_ranges_cut_anywhere_give_every_line_once_and_its_number(
+    tmp_path: Path, mark: bytes, lines: list[bytes], form: Format, last_newline: bool, cuts: list[int]
+) -> None:
+    content = mark + b"\n".join(lines) + (b"\n" if last_newline else b"")
+    file = oracle.File(content, "json", form.text, form.value)
+    assert_as_the_oracle(pieces(tmp_path / "file", content, cuts, form), file)
+    assert_as_the_oracle([Range(str(tmp_path / "file"), 0, WHOLE, form, None, False)], file)
+
+
+COLUMNS = st.lists(
+    st.sampled_from(["text", "1", "5.0", "9", "neg", "pos", "x\\ny", "\u00e9", "\udcff", " ", "\0", "\r", '"', ""]),
+    max_size=4,
+)
+SEPARATED = [
+    (Format(kind="separated", text=("2",), value="1", separator="\t"), "\t", RATED),
+    (Format(kind="separated", text=("1", "3"), value="2", separator="$LABEL$"), "$LABEL$", LABELLED),
+    (
+        Format(kind="separated", text=("b",), value="a", header=True, separator="\t", columns=("a", "b", "c")),
+        "\t",
+        RATED,
+    ),
+]
+
+
+@given(WHOLE_MARKS, st.lists(COLUMNS, max_size=20), st.sampled_from(SEPARATED), CUTS)
+def test_separated_lines_cut_anywhere_are_read_as_the_contract_says(
+    tmp_path: Path, mark: bytes, rows: list[list[str]], kind: tuple[Format, str, Settings], cuts: list[int]
+) -> None:
+    form, separator, chosen = kind
+    lines = [separator.join(row).encode("utf-8", "surrogateescape") for row in rows]
+    content = mark + b"\n".join([separator.join(form.columns).encode()] * form.header + lines)
+    file = oracle.File(content, "separated", form.text, form.value, form.header, separator)
+    assert_as_the_oracle(pieces(tmp_path / "file", content, cuts, form), file, chosen)
+
+
+@given(st.lists(st.sampled_from([b"__label__1 a", b"__label__2\tb", b"c", b"__label__1 __label__2", b"\xff"])), CUTS)
+def test_fasttext_cut_anywhere_is_read_as_the_contract_says(
+    tmp_path: Path, lines: list[bytes], cuts: list[int]
+) -> None:
+    content = b"\n".join(lines)
+    ranges = pieces(tmp_path / "file", content, cuts, Format(kind="fasttext"))
+    assert_as_the_oracle(ranges, oracle.File(content, "fasttext"), LABELLED)
+
+
+@given(st.lists(st.sampled_from([b"a", b"b c\r", b"", b" ", b"\xff", b"\0"])), CUTS)
+def test_plain_texts_cut_anywhere_have_the_class_of_their_file(
+    tmp_path: Path, lines: list[bytes], cuts: list[int]
+) -> None:
+    content = b"\n".join(lines)
+    ranges = pieces(tmp_path / "file", content, cuts, Format(kind="text"), 1)
+    assert_as_the_oracle(ranges, oracle.File(content, "text", label="1"), LABELLED)
+
+
+POLARITY = Format(kind="csv", text=("2", "3"), value="1")
+HEADED = Format(kind="csv", text=("text",), value="stars", header=True, columns=("stars", "text"))
+CSV_PIECES = st.sampled_from(
+    ['"', '""', ",", "\n", "\r\n", "1", "2", "x", "\\n", " ", "\u00e9", "\udcff", "\0", '1,"a\n']
+)
+
+
+@settings(max_examples=400)
+@given(WHOLE_MARKS, st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([POLARITY, HEADED]))
+def test_any_csv_is_read_as_the_contract_says(tmp_path: Path, mark: bytes, text: str, form: Format) -> None:
+    content = mark + (b"stars,text\n" if form.header else b"") + text.encode("utf-8", "surrogateescape")
+    (tmp_path / "file.csv").write_bytes(content)
+    part = Range(str(tmp_path / "file.csv"), 0, WHOLE, form, None, False)
+    assert_as_the_oracle([part], oracle.File(content, "csv", form.text, form.value, form.header), LABELLED)
+
+
+def test_quoted_newlines_and_quotes_of_csv_belong_to_the_text(tmp_path: Path) -> None:
+    rows = [("2", "a title", 'said "no"\nand left\r\n'), ("1", "", "x,y")]
+    written = io.StringIO()
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows(rows)
+    (tmp_path / "a.csv").write_text(written.getvalue() + "9,bad,bad\n", "utf-8", newline="")
+    found, tally = read([Range(str(tmp_path / "a.csv"), 0, WHOLE, POLARITY, None, False)], LABELLED)
+    assert found == [('a title said "no"\nand left\r\n', 2), (" x,y", 1)]
+    assert [(place.reason, place.line, place.begins) for place in tally.places()] == [("bad_label", 5, "9,bad,bad")]
+
+
+def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Path) -> None:
+    lost = b"1,a,b\n" * (MAX_LINE_BYTES // 6)
+    (tmp_path / "a.csv").write_bytes(b'1,"a,b\n' + lost + b"2,a,kept\n" * 500)
+    found, tally = read([Range(str(tmp_path / "a.csv"), 0, WHOLE, POLARITY, None, False)], LABELLED)
+    assert set(found) <= {("a b", 1), ("a kept", 2)}
+    assert found.count(("a kept", 2)) >= 499
+    assert tally.counts["malformed_by_reason.too_long"] == 1
+    assert [(place.reason, place.line) for place in tally.places()] == [("too_long", 1)]
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("form", [SNAP, HEADED], ids=["json", "csv"])
+def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str, form: Format) -> None:
+    first, second = {
+        "json": (b"\xef\xbb\xbf" + reviews(("one", 1)) + b'{"reviewText": "sp', b'lit", "overall": 2}\nx\n'),
+        "csv": (b'\xef\xbb\xbfstars,text\n1,one\n2,"sp', b'lit"\nx\n'),
+    }[form.kind]
+    path = tmp_path / f"file{suffix}"
+    path.write_bytes(b"".join(map(PACKERS[suffix], [first, second])))
+    file = oracle.File(first + second, form.kind, form.text, form.value, form.header)
+    assert_as_the_oracle([Range(str(path), 0, WHOLE if suffix else path.stat().st_size, form, None, False)], file)
+
+
+@settings(max_examples=300)
+@given(
+    MARKS,
+    st.lists(JSON_LINES | st.integers(0, 200).map(lambda length: b"x" * length), max_size=12),
+    st.sampled_from([1, 2, 3, 7, 50]),
+    st.sampled_from(["", ".gz", ".zst"]),
+    CUTS,
+)
+def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
+    tmp_path: Path, mark: bytes, lines: list[bytes], block: int, suffix: str, cuts: list[int]
+) -> None:
+    content = mark + b"\n".join(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus.reading.lines, "BLOCK_BYTES", block)
+        patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
+        patch.setattr(corpus.reading.compression, "BLOCK_BYTES", block)
+        patch.setattr(corpus.reading.lines, "MAX_LINE_BYTES", 101)
+        patch.setattr(oracle, "MAX_LINE_BYTES", 101)
+        path = tmp_path / f"file{suffix}"
+        ranges = pieces(path, content, cuts)
+        if suffix:
+            path.write_bytes(PACKERS[suffix](content))
+            ranges = [Range(str(path), 0, WHOLE, SNAP, None, False)]
+        assert_as_the_oracle(ranges, oracle.File(content))
+
+
+@settings(max_examples=300)
+@given(st.lists(CSV_PIECES, max_size=40).map("".join), st.sampled_from([1, 3, 20]))
+def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_rest_of_csv(
+    tmp_path: Path, text: str, block: int
+) -> None:
+    content = text.encode("utf-8", "surrogateescape")
+    (tmp_path / "file.csv").write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
+        for module in (corpus.reading.lines, corpus.reading.csv_records, oracle):
+            patch.setattr(module, "MAX_LINE_BYTES", 25)
+        part = Range(str(tmp_path / "file.csv"), 0, WHOLE, POLARITY, None, False)
+        assert_as_the_oracle([part], oracle.File(content, "csv", POLARITY.text, POLARITY.value), LABELLED)
+
+
+DECODERS: dict[str, Callable[[], Any]] = {
+    ".gz": lambda: zlib.decompressobj(wbits=31),
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lzma.LZMADecompressor,
+    ".zst": zstd.ZstdDecompressor,
+}
+
+
+def unpackable(suffix: str, packed: bytes) -> tuple[bytes, bool]:
+    """All that can be unpacked, and whether the archive is whole."""
+    content = b""
+    while packed:
+        decoder = DECODERS[suffix]()
+        content += decoder.decompress(packed)
+        if not decoder.eof:
+            return content, False
+        packed = decoder.unused_data
+    return content, True
+
+
+@pytest.mark.parametrize("suffix", DECODERS)
+@pytest.mark.parametrize("form", [SNAP, HEADED], ids=["json", "csv"])
+def test_an_archive_cut_anywhere_gives_its_whole_lines_and_is_counted_once(
+    tmp_path: Path, suffix: str, form: Format
+) -> None:
+    if form.kind == "json":
+        members = [reviews(*((f"text {n}", 1 + n % 5) for n in range(9))) + b"x\n", reviews(("a", 5))]
+    else:
+        members = [b'stars,text\n1,"a\nb"\n7,c\n', b'2,"d""\n\n"\n3,e']
+    packed = b"".join(map(PACKERS[suffix], members))
+    path = tmp_path / f"file{suffix}"
+    for length in range(len(packed) + 1):
+        path.write_bytes(packed[:length])
+        content, is_whole = unpackable(suffix, packed[:length])
+        file = oracle.File(content, form.kind, form.text, form.value, form.header, broken=not is_whole)
+        assert_as_the_oracle([Range(str(path), 0, WHOLE, form, None, False)], file)
+
+
+@pytest.mark.parametrize("suffix", DECODERS)
+def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"file{suffix}"
+    path.write_bytes(PACKERS[suffix](reviews(("first", 1))) + b"no archive at all")
+    found, tally = read([Range(str(path), 0, WHOLE, SNAP, None, False)])
+    assert found == [("first", 1)]
+    assert tally.counts == {"lines": 1}
+    assert tally.damages() == [Damage(file=str(path), lines=1, bytes=len(reviews(("first", 1))))]
+
+
+@pytest.mark.parametrize("suffix", DECODERS)
+def test_a_truncated_archive_gives_all_lines_that_can_be_unpacked(tmp_path: Path, suffix: str) -> None:
+    packed = PACKERS[suffix](reviews(*((f"{n} {n * n} text", 1 + n % 5) for n in range(40_000))))[:-9]
+    (tmp_path / f"file{suffix}").write_bytes(packed)
+    content, is_whole = unpackable(suffix, packed)
+    assert len(content) > 1 << 20
+    assert not is_whole
+    part = Range(str(tmp_path / f"file{suffix}"), 0, WHOLE, SNAP, None, False)
+    assert_as_the_oracle([part], oracle.File(content, broken=True))
+
+
+def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
+    for suffix in PACKERS:
+        (tmp_path / f"file{suffix}").write_bytes(b"")
+        found, tally = read([Range(str(tmp_path / f"file{suffix}"), 0, WHOLE if suffix else 0, SNAP, None, False)])
+        assert (found, tally.counts) == ([], {})
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path, suffix: str) -> None:
+    def line(length: int) -> bytes:
+        return reviews(("x" * (length - len(reviews(("", 1))) + 1), 1))
+
+    assert len(line(MAX_LINE_BYTES)) == MAX_LINE_BYTES + 1
+    lines = [reviews(("a", 1)), line(MAX_LINE_BYTES), line(MAX_LINE_BYTES + 1), reviews(("b", 2)), line(9 << 20)]
+    content = b"".join(lines)
+    path = tmp_path / f"file{suffix}"
+    path.write_bytes(PACKERS[suffix](content))
+    for mark in (b"", b"\xef\xbb\xbf"):
+        for last in (content, content[:-1]):
+            path.write_bytes(PACKERS[suffix](mark + last))
+            end = WHOLE if suffix else path.stat().st_size
+            part = Range(str(path), 0, end, SNAP, None, False)
+            assert_as_the_oracle([part], oracle.File(mark + last))
+    _, tally = read([part])
+    assert [(place.line, place.begins[:12]) for place in tally.places()] == [(3, '{"reviewText'), (5, '{"reviewText')]
+
+
+def test_a_long_line_across_ranges_is_of_the_range_in_which_it_begins(tmp_path: Path) -> None:
+    content = reviews(("a", 1), ("x" * 3_000_000, 2), ("b", 3))
+    ranges = pieces(tmp_path / "file", content, [1 << 20, 2 << 20, 3_000_030, len(content) - 1])
+    assert [len(read([part])[0]) for part in ranges] == [2, 0, 0, 1, 0]
+    assert_as_the_oracle(ranges, oracle.File(content))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_memory_is_bounded_whatever_the_length_of_a_line(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"file{suffix}"
+    with gzip.open(path, "wb", compresslevel=1) if suffix else path.open("wb") as file:
+        file.write(reviews(("before", 1)) + b'{"reviewText": "')
+        for _ in range(200):
+            file.write(b"x" * 1_000_000)
+        file.write(b'", "overall": 5}\n' + reviews(("after", 2)))
+    end = WHOLE if suffix else path.stat().st_size
+    code = f"""
+import resource
+from corpus.reading.formats import Codes, Format
+from corpus.settings import Settings
+from corpus.reading.sources import Range
+from corpus.reading.ranges import read_batches
+from corpus.reading.tally import Tally
+form = Format(kind="json", text=("reviewText",), value="overall")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tally = Tally()
+parts = Range({str(path)!r}, 0, {end}, form, None, False)
+texts = [text for batch in read_batches(parts, Codes(Settings()), tally) for text in batch.texts]
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(texts, tally.counts["malformed_by_reason.too_long"], grown < 40_000, grown)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("['before', 'after'] 1 True"), done.stdout
+
+
+def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+    content = "a\u2028b\x0bc\x0cd\x85e\rf\x1cg\0h\n".encode()
+    (part,) = pieces(tmp_path / "file", content, [], Format(kind="text"), 0)
+    assert read([part], LABELLED)[0] == [("a\u2028b\x0bc\x0cd\x85e\rf\x1cg\0h", 0)]
+
+
+PARQUET = Format(kind="parquet", text=("title", "text"), value="rating")
+ROWS = [
+    {"title": "a", "text": f"text {n}", "rating": 1 + n % 5, "other": n} if n % 7 else {"title": None, "rating": 3}
+    for n in range(2_000)
+]
+
+
+def written(path: Path, table: pa.Table, rows: int = 300) -> Source:
+    pq.write_table(table, path, row_group_size=rows)
+    return Source(address=str(path), size=path.stat().st_size, identity="", format=PARQUET)
+
+
+@pytest.mark.parametrize("string", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize("rating", [pa.int8(), pa.float64(), pa.string()])
+def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string, rating) -> None:
+    columns = {
+        "title": pa.array([row["title"] for row in ROWS]).cast(string),
+        "text": pa.array([row.get("text") for row in ROWS]).cast(string),
+        "rating": pa.array([row["rating"] for row in ROWS]).cast(rating),
+        "other": pa.array(range(len(ROWS))),
+    }
+    source = written(tmp_path / "a.parquet", pa.table(columns))
+    ((whole,),) = cut([source], 1)
+    assert (whole.start, whole.end) == (0, 7)
+    groups = [whole._replace(start=start, end=start + 1) for start in range(7)]
+    for ranges in ([whole], groups):
+        assert_as_the_oracle(ranges, oracle.File(ROWS, "parquet", ("title", "text"), "rating"))
+
+
+def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: Path) -> None:
+    ends = np.arange(5, dtype=np.int32).tobytes()
+    broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xffbc")])
+    table = pa.table({"title": broken, "text": ["t", "u", None, "v"], "rating": [1, 2, 3, None]})
+    ranges = cut([written(tmp_path / "a.parquet", table)], 1)[0]
+    rows = [
+        {"title": "a", "text": "t", "rating": 1},
+        {"title": b"\xff", "text": "u", "rating": 2},
+        {"title": "b", "text": None, "rating": 3},
+        {"title": "c", "text": "v", "rating": None},
+    ]
+    assert_as_the_oracle(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
+
+
+def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.parquet", pa.table({"title": ["a"] * 900, "text": ["b"] * 900, "rating": [1] * 900}))
+    path = Path(source.address)
+    content = path.read_bytes()
+    (ranges,) = cut([source], 1)
+    path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
+    found, tally = read(ranges)
+    assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
+    assert [(damage.file, damage.lines) for damage in tally.damages()] == [(str(path), len(found))]
+    assert len(found) < 900
+    path.write_bytes(content[: len(content) // 2])
+    ((whole,),) = cut([replace(source, size=len(content) // 2)], 1)
+    assert whole.end == WHOLE
+    _, tally = read([whole])
+    assert tally.counts == {}
+    assert tally.damages() == [Damage(file=str(path), lines=0, bytes=0)]
+
+
+def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_path: Path) -> None:
+    texts = [f"{number} {number * number} text" for number in range(3_000)]
+    table = pa.table({"title": texts, "text": texts, "rating": [5] * len(texts)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=1_000, compression="gzip")
+    content = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(1).column(1)
+    place = column.dictionary_page_offset + column.total_compressed_size // 2
+    content[place : place + 40] = b"\xff" * 40
+    path.write_bytes(content)
+    form = Format(kind="parquet", text=("title", "text"), value="rating")
+    at_once, by_group = (
+        read([Range(str(path), *pair, form, None, False) for pair in pairs])
+        for pairs in ([(0, 3)], [(0, 1), (1, 2), (2, 3)])
+    )
+    assert at_once[0] == by_group[0]
+    assert [text.partition(" ")[0] for text, _ in at_once[0]][-1_000:] == [str(n) for n in range(2_000, 3_000)]
+    assert at_once[1].damages() == by_group[1].damages()
+    assert at_once[1].damages()[0].lines == len(at_once[0]) < 3_000
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot read .*absent: No such file or directory"):
+        read([Range(str(tmp_path / "absent"), 0, 10, SNAP, None, False)])
+
+
+def source(address: str, size: int, form: Format = SNAP, code: int | None = None, test: bool = False) -> Source:
+    return Source(address=address, size=size, identity="", format=form, code=code, test=test)
+
+
+MIB = 1 << 20
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3_000 * MIB), st.sampled_from(["a.json", "b.gz", "c.csv"])), max_size=8),
+    st.integers(1, 16),
+)
+def test_tasks_cover_all_files_once_in_ranges_of_good_size(sizes: list[tuple[int, str]], tasks: int) -> None:
+    files = [
+        source(f"{number}/{name}", size, POLARITY if name == "c.csv" else SNAP)
+        for number, (size, name) in enumerate(sizes)
+    ]
+    dealt = cut(files, tasks)
+    assert dealt == cut(files, tasks)
+    assert all(dealt)
+    for file in files:
+        ranges = sorted(part for task in dealt for part in task if part.path == file.address)
+        if file.address.endswith("a.json"):
+            edges = [0, *(part.end for part in ranges)]
+            assert edges[:-1] == [part.start for part in ranges]
+            assert edges[-1] == file.size
+            lengths = [part.end - part.start for part in ranges]
+            assert all(length <= 64 * MIB for length in lengths)
+            assert len(lengths) < 2 or min(lengths) >= MIB
+        else:
+            assert [(part.start, part.end) for part in ranges] == [(0, WHOLE)] * bool(file.size)
+
+
+@pytest.mark.parametrize(("size", "tasks", "expected"), [(9 * MIB, 4, 4), (MIB, 4, 1), (5 << 30, 2, 5), (100, 8, 1)])
+def test_there_are_as_many_tasks_as_asked_for_or_as_the_input_needs(size: int, tasks: int, expected: int) -> None:
+    dealt = cut([source("a", size)], tasks)
+    sizes = [sum(part.end - part.start for part in task) for task in dealt]
+    assert len(dealt) == expected
+    assert max(sizes) <= min(sizes) * 1.01 + 1
+
+
+def test_a_task_survives_its_way_through_a_line() -> None:
+    ranges = [
+        Range("s3://b\u00fccket/a\tb\n", 0, 5, SNAP, None, False),
+        Range("/b", 5, WHOLE, HEADED, 1, True),
+        Range("/c", 1 << 40, 1 << 41, SNAP, None, False),
+    ]
+    line = task_line(ranges)
+    assert line.isascii()
+    assert b"\n" not in line
+    assert b"\t" not in line
+    assert read_task(line) == ranges

@@ -1,0 +1,307 @@
+"""Files by address: local ones, and S3 as its real client meets it on the embedded AWS, faults included."""
+
+import gzip
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.errors import DataError
+from corpus.reading import s3, s3_object
+from corpus.reading.formats import Codes, Format
+from corpus.reading.ranges import read_batches
+from corpus.reading.sources import WHOLE, Range
+from corpus.reading.storage import (
+    check_writable,
+    exists,
+    list_files,
+    open_lines,
+    open_range,
+    readable,
+    writable,
+    write_text,
+)
+from corpus.reading.tally import Tally
+from corpus.settings import Settings
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Broken, Cut, Throttled
+
+BODY = random.Random(5).randbytes(3 << 20)
+LINES = b"".join(b'{"reviewText": "text %d of many", "overall": %d}\n' % (n, 1 + n % 5) for n in range(60_000))
+SNAP = Format(kind="json", text=("reviewText",), value="overall")
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        boto3.setup_default_session()
+        s3.client().create_bucket(Bucket="pile")
+        s3.client().put_object(Bucket="pile", Key="body", Body=BODY)
+        s3.client().put_object(Bucket="pile", Key="lines.json", Body=LINES)
+        s3.client().put_object(Bucket="pile", Key="lines.json.gz", Body=gzip.compress(LINES, 1))
+        s3.client().put_object(Bucket="pile", Key="empty", Body=b"")
+        yield running
+    boto3.setup_default_session()
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_object, "FIRST_WAIT_S", 0.001)
+
+
+def read(address: str, start: int = 0, end: int = WHOLE) -> list[str]:
+    part = Range(address, start, end, SNAP, None, False)
+    return [text for batch in read_batches(part, Codes(Settings()), Tally()) for text in batch.texts]
+
+
+def fail(address: str) -> None:
+    """Begin to write a file, and fail."""
+    try:
+        with writable(address) as path:
+            path.write_text("half")
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+
+
+def test_a_file_appears_under_its_name_whole_or_not_at_all(tmp_path: Path) -> None:
+    final = tmp_path / "new" / "file.h5"
+    fail(str(final))
+    assert list(final.parent.iterdir()) == []
+    with writable(str(final)) as path:
+        path.write_text("whole")
+        assert path.parent == final.parent
+    assert [found.name for found in final.parent.iterdir()] == ["file.h5"]
+    assert final.read_text() == "whole"
+
+
+def test_what_was_under_the_name_stays_until_the_new_file_is_whole(tmp_path: Path) -> None:
+    write_text(str(tmp_path / "file"), "old")
+    fail(str(tmp_path / "file"))
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_twin_attempts_write_the_same_file_at_once(tmp_path: Path) -> None:
+    with writable(str(tmp_path / "file")) as first, writable(str(tmp_path / "file")) as second:
+        first.write_text("twin")
+        second.write_text("twin")
+    assert [found.name for found in tmp_path.iterdir()] == ["file"]
+
+
+def test_files_are_listed_by_name_without_those_that_are_being_written(tmp_path: Path) -> None:
+    folder = tmp_path / "a [folder]*"
+    for name in ("part-2", "part-1", "other"):
+        write_text(str(folder / name), name)
+    with writable(str(folder / "part-3")) as path:
+        path.write_text("half")
+        assert list_files(str(folder)) == [str(folder / "part-1"), str(folder / "part-2")]
+    assert list_files(str(tmp_path / "absent")) == []
+    assert exists(str(folder / "part-1"))
+    assert not exists(str(folder))
+
+
+def test_a_local_file_is_read_from_any_byte(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(BODY)
+    with open_range(str(tmp_path / "file"), 1_000) as file:
+        assert file.read(70_000) == BODY[1_000:71_000]
+    with pytest.raises(DataError, match=r"cannot read .*absent: No such file or directory; check the path and"):
+        open_range(str(tmp_path / "absent"))
+
+
+def test_local_work_needs_no_client_of_s3(tmp_path: Path) -> None:
+    code = "import sys, corpus.reading.ranges; print({'boto3', 'botocore', 'pyarrow'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.usefixtures("aws")
+def test_objects_are_written_listed_and_read() -> None:
+    fail("s3://pile/new/part-1")
+    assert not exists("s3://pile/new/part-1")
+    write_text("s3://pile/new/part-2", "two\nlines\n")
+    write_text("s3://pile/new/part-10", "")
+    write_text("s3://pile/newer/part-3", "")
+    assert list_files("s3://pile/new") == ["s3://pile/new/part-10", "s3://pile/new/part-2"]
+    assert list_files("s3://pile/absent") == []
+    assert exists("s3://pile/new/part-2")
+    assert not exists("s3://pile/new/part")
+    assert list(open_lines("s3://pile/new/part-2")) == [b"two\n", b"lines\n"]
+    with readable("s3://pile/new/part-2") as path:
+        assert path.read_text() == "two\nlines\n"
+    assert not path.exists()
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("ahead", [None, 0, 100, 1 << 20, 1 << 30])
+def test_an_object_is_read_from_any_byte(ahead: int | None) -> None:
+    for start in (0, 1, 1_000_000, len(BODY) - 1, len(BODY)):
+        with closing(open_range("s3://pile/body", start, ahead)) as file:
+            assert file.read(10) == BODY[start : start + 10]
+            assert file.read(len(BODY)) == BODY[start + 10 :]
+            assert file.read(1) == b""
+
+
+@pytest.mark.usefixtures("aws")
+def test_an_object_is_read_in_any_order() -> None:
+    with closing(open_range("s3://pile/body", ahead=0)) as file:
+        assert file.seek(-5, 2) == len(BODY) - 5
+        assert file.read() == BODY[-5:]
+        file.seek(2_000_000)
+        assert file.read(3) == BODY[2_000_000:2_000_003]
+        file.seek(-2, 1)
+        assert file.read(1) == BODY[2_000_001:2_000_002]
+        assert file.tell() == 2_000_002
+
+
+@pytest.mark.usefixtures("aws")
+def test_an_empty_object_has_no_bytes() -> None:
+    assert open_range("s3://pile/empty").read() == b""
+    assert read("s3://pile/empty") == []
+
+
+@pytest.fixture
+def asked(aws: EmbeddedAws) -> Iterator[list[str]]:
+    """The ranges of bytes that are asked for."""
+    ranges: list[str] = []
+
+    def note(params: dict[str, str], **_: object) -> None:
+        ranges.append(params["Range"])
+
+    s3.client().meta.events.register("provide-client-params.s3.GetObject", note)
+    yield ranges
+    s3.client().meta.events.unregister("provide-client-params.s3.GetObject", note)
+
+
+def test_ranges_of_an_object_ask_for_little_beyond_their_end(asked: list[str]) -> None:
+    whole = read("s3://pile/lines.json")
+    assert len(whole) == 60_000
+    asked.clear()
+    half = len(LINES) // 2
+    assert read("s3://pile/lines.json", 0, half) + read("s3://pile/lines.json", half, len(LINES)) == whole
+    assert asked == [f"bytes=0-{half - 1}", f"bytes={half}-{2 * half - 1}", f"bytes={half - 1}-{len(LINES) - 1}"]
+
+
+@pytest.mark.parametrize("name", ["lines.json", "lines.json.gz"])
+def test_cut_connections_are_taken_up_where_they_were(aws: EmbeddedAws, name: str) -> None:
+    whole = read(f"s3://pile/{name}")
+    with aws.faults.during(Cut()):
+        assert read(f"s3://pile/{name}") == whole
+        with closing(open_range("s3://pile/body", 7, 1 << 20)) as file:
+            assert file.read() == BODY[7:]
+    with aws.faults.during(Cut(times=2)), readable("s3://pile/body") as path:
+        assert path.read_bytes() == BODY
+
+
+class _Severed(BaseHTTPRequestHandler):
+    """An S3 that promises a body, and hangs up instead of sending it."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.send_header("ETag", '"1"')
+        self.end_headers()
+
+    do_GET = do_HEAD  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class _Forbidding(_Severed):
+    """An S3 whose buckets are others'."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(403)
+        self.end_headers()
+
+
+def test_a_connection_that_never_gets_further_is_given_up_with_a_sentence(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Severed) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(DataError, match=r"cannot read s3://pile/lines\.json: its connections are cut"):
+            read("s3://pile/lines.json")
+        server.shutdown()
+
+
+def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(aws: EmbeddedAws) -> None:
+    with aws.faults.during(Throttled(service="s3", share=0.2), Broken(share=0.1)):
+        assert len(read("s3://pile/lines.json.gz")) == 60_000
+        write_text("s3://pile/stubborn/part-1", "text")
+        assert list_files("s3://pile/stubborn") == ["s3://pile/stubborn/part-1"]
+        assert list(open_lines("s3://pile/stubborn/part-1")) == [b"text"]
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("address", ["s3://pile/absent", "s3://absent/key"])
+def test_what_is_not_on_s3_is_said_in_a_sentence(address: str) -> None:
+    with pytest.raises(DataError, match=f"there is nothing at {address}; check the address"):
+        open_range(address)
+    with pytest.raises(DataError, match=f"there is nothing at {address}"), readable(address):
+        pass
+
+
+@pytest.mark.usefixtures("aws")
+def test_what_cannot_be_written_to_s3_is_said_without_a_word_of_temporary_files() -> None:
+    sentence = "^cannot write s3://absent/x/file: there is no bucket absent; check the address$"
+    with pytest.raises(DataError, match=sentence):
+        write_text("s3://absent/x/file", "text")
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_bucket_that_is_not_there_is_noticed_before_the_work(tmp_path: Path) -> None:
+    check_writable("s3://pile/anywhere")
+    check_writable(str(tmp_path / "absent"))
+    with pytest.raises(DataError, match="cannot write to s3://absent/x: there is no bucket absent; make it first"):
+        check_writable("s3://absent/x")
+    with pytest.raises(DataError, match="'No Bucket' is no name of a bucket"):
+        check_writable("s3://No Bucket/x")
+
+
+def test_a_bucket_that_is_not_ours_is_noticed_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Forbidding) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        for name, value in (
+            ("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}"),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_REGION", "us-east-1"),
+        ):
+            monkeypatch.setenv(name, value)
+        with pytest.raises(DataError, match=r"cannot write to s3://theirs/x: .*403.*; take a bucket in which you may"):
+            check_writable("s3://theirs/x")
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("aws")
+def test_an_object_that_is_replaced_while_it_is_read_is_no_mixture() -> None:
+    s3.client().put_object(Bucket="pile", Key="changing", Body=b"a" * (3 << 20))
+    with closing(open_range("s3://pile/changing", 0, 1 << 20)) as file:
+        assert file.read(10) == b"a" * 10
+        s3.client().put_object(Bucket="pile", Key="changing", Body=b"b" * (3 << 20))
+        with pytest.raises(DataError, match="s3://pile/changing was replaced while it was read"):
+            file.read()
+
+
+@pytest.mark.usefixtures("aws")
+def test_parquet_is_read_from_s3_by_its_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"text {n}" for n in range(5_000)], "stars": [1 + n % 5 for n in range(5_000)]})
+    with writable("s3://pile/a.parquet") as path:
+        pq.write_table(table, path, row_group_size=1_000)
+    form = Format(kind="parquet", text=("text",), value="stars")
+    part = Range("s3://pile/a.parquet", 1, 3, form, None, False)
+    found = [text for batch in read_batches(part, Codes(Settings()), Tally()) for text in batch.texts]
+    assert found == [f"text {n}" for n in range(1_000, 3_000)]

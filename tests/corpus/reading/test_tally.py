@@ -1,0 +1,120 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.reading.formats import MALFORMED_REASONS
+from corpus.reading.tally import Damage, Place, Tally, excerpt_of, is_tally
+
+# What one task says: of the range of a file at a start, its lines, and which of them are malformed for what reason.
+RANGES = st.dictionaries(
+    st.tuples(st.sampled_from(["/a", "/b\u00fc\u2028", "s3://c/d"]), st.integers(0, 3).map(lambda n: n << 20)),
+    st.lists(st.sampled_from([None, *MALFORMED_REASONS[:3]]), max_size=8),
+    max_size=8,
+)
+
+
+def told(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
+    """The tally of a task that read these ranges."""
+    tally = Tally()
+    for (address, start), lines in parts.items():
+        for number, reason in enumerate(lines, 1):
+            if reason is None:
+                tally.counts["lines"] += 1
+            else:
+                tally.malformed(reason, address, start, number, f"line {number}\t\u00e9\xff".encode("latin-1"))
+        tally.read(address, start, len(lines), 10 * len(lines), damaged="not_csv" in lines)
+    return tally
+
+
+def absorbed(tallies: list[Tally]) -> Tally:
+    """What tallies come to whose records went through a shuffle."""
+    whole = Tally()
+    by_key: dict[bytes, list[bytes]] = {}
+    for tally in tallies:
+        for key, value in tally.records():
+            assert is_tally(key)
+            assert (key + value).isascii()
+            assert b"\t" not in value
+            assert b"\n" not in value
+            by_key.setdefault(key, []).append(value)
+    for key, values in by_key.items():
+        whole.absorb(key, values)
+    return whole
+
+
+@given(RANGES, st.lists(st.integers(0, 3), min_size=8, max_size=8), st.randoms(use_true_random=False))
+def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random) -> None:
+    at_once = told(parts)
+    items = list(parts.items())
+    random.shuffle(items)
+    tasks = [dict(item for item, task in zip(items, task_of, strict=False) if task == number) for number in range(4)]
+    halves = [absorbed([told(task) for task in some]) for some in (tasks[:2], tasks[2:])]
+    random.shuffle(halves)
+    for whole in (absorbed(halves), absorbed([told(task) for task in reversed(tasks)])):
+        assert whole.counts == at_once.counts
+        assert whole.places() == at_once.places()
+        assert whole.damages() == at_once.damages()
+        assert sorted(whole.records()) == sorted(at_once.records())
+
+
+@given(RANGES)
+def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> None:
+    expected: dict[str, list[tuple[str, int]]] = {}
+    before: Counter[str] = Counter()
+    for (address, _), lines in sorted(parts.items()):
+        for number, reason in enumerate(lines, 1):
+            if reason is not None:
+                expected.setdefault(reason, []).append((address, before[address] + number))
+        before[address] += len(lines)
+    found = told(parts).places()
+    assert [(place.reason, place.file, place.line) for place in found] == [
+        (reason, *place) for reason in MALFORMED_REASONS for place in expected.get(reason, [])[:3]
+    ]
+
+
+def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
+    tally = Tally()
+    tally.read("/b", 0, 7, 70)
+    tally.read("/a", 0, 3, 30)
+    tally.read("/a", 4, 2, 20, damaged=True)
+    tally.read("/a", 8, 0, 0, damaged=True)
+    assert tally.damages() == [Damage(file="/a", lines=5, bytes=50)]
+    assert str(tally.damages()[0]) == "/a (lines that can be read: 5; bytes of them: 50)"
+
+
+def test_a_malformed_line_counts_among_the_lines() -> None:
+    tally = Tally()
+    tally.malformed("not_json", "/a", 0, 7, b"{")
+    assert tally.counts == {"lines": 1, "malformed": 1, "malformed_by_reason.not_json": 1}
+
+
+def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:
+    tally = Tally()
+    tally.malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)
+    tally.malformed("not_utf8", "/a", 0, 2, b"a\xffb\0")
+    assert tally.places() == [
+        Place(reason="not_utf8", file="/a", line=2, begins="a\ufffdb?"),
+        Place(reason="not_json", file="/a", line=1, begins="\u00e9" * 80),
+    ]
+
+
+def test_an_excerpt_holds_no_command_to_a_terminal() -> None:
+    assert excerpt_of(b"5\ta \x1b[31mred\x07 lamp\r") == "5 a ?[31mred? lamp "
+
+
+@given(st.binary(max_size=400))
+def test_any_excerpt_can_be_printed(line: bytes) -> None:
+    assert excerpt_of(line).isprintable()
+
+
+def test_a_task_that_counted_nothing_says_nothing() -> None:
+    assert Tally().records() == []
+
+
+@pytest.mark.parametrize("key", [b"#counts", b"#places", b"#lines", b"#damage"])
+def test_a_tallys_keys_are_no_words_and_no_digests(key: bytes) -> None:
+    assert is_tally(key)
+    assert not is_tally(b"counts")
+    assert not is_tally(b"")

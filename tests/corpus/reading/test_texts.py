@@ -1,0 +1,46 @@
+"""Texts are read in blocks, and none is lost or moved by that."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.errors import DataError
+from corpus.reading import texts as reading
+from corpus.reading.batches import Batch
+from corpus.reading.texts import in_blocks
+
+BATCHES = st.lists(st.lists(st.text("ab", max_size=9), min_size=1, max_size=4), max_size=9)
+
+
+def numbered(batches: list[list[str]], fault: bool) -> Iterator[Batch]:
+    """Batches whose codes count their texts, and an error after them if there is to be one."""
+    done = 0
+    for texts in batches:
+        yield Batch(texts, list(range(done, done + len(texts))), sum(map(len, texts)))
+        done += len(texts)
+    if fault:
+        raise DataError("damaged")
+
+
+@given(BATCHES, st.booleans())
+def test_blocks_hold_all_texts_in_order_up_to_a_fault(batches: list[list[str]], fault: bool) -> None:
+    blocks: list[Batch] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_BLOCK_TEXTS", 5)
+        patch.setattr(reading, "_BLOCK_BYTES", 20)
+        try:
+            blocks.extend(in_blocks(numbered(batches, fault)))
+            failed = False
+        except DataError:
+            failed = True
+    assert failed == fault
+    assert [text for block in blocks for text in block.texts] == [text for texts in batches for text in texts]
+    assert [code for block in blocks for code in block.codes] == list(range(sum(map(len, batches))))
+    assert sum(block.raw_bytes for block in blocks) == sum(len(text) for texts in batches for text in texts)
+    for block in blocks:
+        assert 1 <= len(block.texts) < 5 + 4
+        assert block.raw_bytes < 20 + 4 * 9
+    for block in blocks[:-1]:
+        assert len(block.texts) >= 5 or block.raw_bytes >= 20
