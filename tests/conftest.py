@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 LONGEST = (
     "test_demo.py",
     "test_by_hand.py",
-    "jobs/test_fuzz.py",
+    "corpus/reading/test_fuzz.py",
     "test_matrix.py",
     "test_faults.py",
     "bootstrap/test_cli.py",
@@ -39,7 +39,7 @@ LONGEST = (
     "infra/test_cleanup.py",
     "bootstrap/test_ownership.py",
     "bootstrap/test_outage.py",
-    "jobs/test_ranges.py",
+    "corpus/reading/test_ranges.py",
     "embedded/nodes/test_instances.py",
 )
 """The files that take longest, the longest first (`--durations=50`): begun last, one of them keeps all from the end."""
