@@ -16,17 +16,15 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
 from bootstrap.step_arguments import Workers, command_arguments, streaming_arguments
-from corpus.reading.inputs.understanding import understand
-from corpus.reading.ranges import cut, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
 from corpus.settings import Settings
-from corpus.text import load_stopwords
 from embedded.faults.kinds import Unruly
 from embedded.hadoop.streaming import unruly_environment
 from jobs.merge import Merged, read_merged
-from jobs.steps import CommandStep, JobStep, Plan, fingerprint
+from jobs.preparation import prepare
+from jobs.steps import CommandStep, JobStep, Plan
 
 WHAT = "1 GB of generated reviews to a dataset by the steps of a cluster, each on Hadoop Streaming as it is played here"
 FIGURES = ("MB", "MB / CPU s", "MB / s")
@@ -109,17 +107,8 @@ class Node:
 
 def planned(inputs: Inputs, folder: str, *, settings: Settings | None = None, tasks: int = 4) -> Plan:
     """The work on some input in `folder`, a path or s3://..., its results in `folder`/data."""
-    understanding = understand(inputs)
-    wanted = understanding.settings(settings or Settings())
-    run = fingerprint(understanding.sources, wanted, load_stopwords(wanted.stopwords))
-    return Plan(
-        tasks=[task_line(ranges) for ranges in cut(understanding.sources, tasks)],
-        work=join(folder, run),
-        output=join(folder, "data"),
-        settings=wanted,
-        max_malformed=0.2,
-        input_bytes=understanding.plain_bytes,
-    )
+    prepared = prepare(inputs, settings or Settings(), max_malformed=0.2)
+    return prepared.plan(work=join(folder, prepared.name), output=join(folder, "data"), tasks=tasks)
 
 
 def made(plan: Plan) -> Merged:

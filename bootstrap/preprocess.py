@@ -1,12 +1,12 @@
 """Preprocessing on a deployment's EMR cluster: bring the reviews, submit the jobs as steps, say what they made.
 
-The easy mistake is to write a second pipeline for the cluster. The steps are those of `jobs.steps`; here they
+The easy mistake is to write a second pipeline for the cluster. The plan is that of `jobs.preparation`; here its steps
 only become steps of EMR. The work is named by its input and settings, so that the same command finds again what an
 earlier one began: it follows steps that still go on, and leaves out those that are finished.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,16 +22,13 @@ from bootstrap.progress import Bars
 from bootstrap.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
 from bootstrap.work import Work
 from corpus.errors import DataError
-from corpus.reading.inputs.understanding import understand
-from corpus.reading.ranges import cut, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
-from corpus.text import STOPWORD_LISTS
 from infra import topology
 from jobs.merge import Merged, read_merged
-from jobs.settings import read_stopwords
-from jobs.steps import CommandStep, JobStep, Plan, fingerprint
+from jobs.preparation import prepare
+from jobs.steps import CommandStep, JobStep
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import StepConfigTypeDef
@@ -73,23 +70,20 @@ def preprocess(
             deployment.own(address)
     cluster = Cluster(deployment)
     having = cluster.workers()
-    understanding = understand(inputs)
-    settings = understanding.settings(settings)
-    understanding.check_ratings(settings, max_malformed)
-    sources = _bring(deployment, understanding.sources, bars)
-    stopwords = read_stopwords(settings.stopwords)
-    run = fingerprint(sources, settings, stopwords)
-    folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
-    settings, beside = _with_stopwords_there(settings, stopwords, folder)
-    tasks = min(_TASKS_PER_VCPU * having.vcpus, max(1, understanding.plain_bytes // _TASK_BYTES))
-    plan = Plan(
-        tasks=[task_line(ranges) for ranges in cut(sources, tasks)],
-        work=str(folder).rstrip("/"),
-        output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
-        settings=settings,
+    prepared = prepare(
+        inputs,
+        settings,
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
-        input_bytes=understanding.plain_bytes,
+        bring=lambda sources: _brought(deployment, sources, bars),
+    )
+    run = prepared.name
+    folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
+    prepared, beside = prepared.with_stopwords_at(str(folder))
+    plan = prepared.plan(
+        work=str(folder).rstrip("/"),
+        output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
+        tasks=min(_TASKS_PER_VCPU * having.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
     )
     work = Work(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
 
@@ -204,22 +198,12 @@ def _follow(cluster: Cluster, work: Work, ids: Mapping[str, str], bars: Bars) ->
         cluster.wait(ids[step.name], work.failure, bars.tick)
 
 
-def _bring(deployment: Deployment, sources: Sequence[Source], bars: Bars) -> list[Source]:
+def _brought(deployment: Deployment, sources: tuple[Source, ...], bars: Bars) -> tuple[Source, ...]:
     """The sources as they are in S3; local ones are uploaded."""
     local = [source for source in sources if not is_s3(source.address)]
     if not local:
-        return list(sources)
+        return sources
     raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
     paths = [Path(source.address) for source in local]
     there = dict(zip(local, objects.upload(deployment.session.client("s3"), paths, raw, bars), strict=True))
-    return [replace(source, address=there.get(source, source.address)) for source in sources]
-
-
-def _with_stopwords_there(
-    settings: Settings, stopwords: frozenset[str], folder: Place
-) -> tuple[Settings, dict[str, bytes]]:
-    """The settings, with a file of stopwords of one's own at an address in `folder`; and its content, by address."""
-    if settings.stopwords in STOPWORD_LISTS:
-        return settings, {}
-    address = f"{folder}stopwords.txt"
-    return replace(settings, stopwords=address), {address: "\n".join(sorted(stopwords)).encode()}
+    return tuple(replace(source, address=there.get(source, source.address)) for source in sources)

@@ -22,19 +22,16 @@ from typing import Protocol
 import psutil
 
 from corpus.errors import DataError, is_full_disk
-from corpus.reading.inputs.understanding import WORK_PER_INPUT, understand
-from corpus.reading.ranges import cut, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import check_writable, exists, write_text
 from corpus.settings import Settings
-from corpus.text import STOPWORD_LISTS
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.errors import JobError
 from jobs.job import COUNTER
 from jobs.merge import Merged, read_merged
-from jobs.settings import read_stopwords
-from jobs.steps import CommandStep, JobStep, Plan, fingerprint
+from jobs.preparation import WORK_PER_INPUT, prepare
+from jobs.steps import CommandStep, JobStep, Plan
 from jobs.task import FAILURE_PREFIX
 from jobs.workplace import work_folder
 
@@ -91,31 +88,21 @@ def preprocess(
     output = output if is_s3(output) else str(Path(output).resolve())  # tasks run in folders of their own
     progress = progress or Silent()
     check_writable(output)
-    understanding = understand(inputs, leave_out=output)
-    settings = understanding.settings(settings or Settings())
-    understanding.check_ratings(settings, max_malformed)
-    stopwords = read_stopwords(settings.stopwords)
-    if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
-        settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
-    name = fingerprint(understanding.sources, settings, stopwords)
+    prepared = prepare(
+        inputs, settings or Settings(), max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
+    )
     with (
         work_folder(
-            _home(output), name, lambda folder: bool(list(folder.glob("*/_SUCCESS"))), private=is_s3(output)
+            _home(output),
+            prepared.name,
+            lambda folder: bool(list(folder.glob("*/_SUCCESS"))),
+            private=is_s3(output),
         ) as folder,
         _name_without_patterns(folder) as work,
     ):
         _end_tasks(work / "tasks")  # of a run that was killed
-        _check_space(folder, understanding.plain_bytes)
-        tasks = _cores(understanding.plain_bytes, runner)
-        plan = Plan(
-            tasks=[task_line(ranges) for ranges in cut(understanding.sources, tasks)],
-            work=str(work),
-            output=output,
-            settings=settings,
-            max_malformed=max_malformed,
-            allow_damaged=allow_damaged,
-            input_bytes=understanding.plain_bytes,
-        )
+        _check_space(folder, prepared.plain_bytes)
+        plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
             Path(made).mkdir(exist_ok=True)
         for made in plan.task_folders:
@@ -126,14 +113,14 @@ def preprocess(
             if _is_done(step, plan):
                 continue
             if isinstance(step, JobStep):
-                read = understanding.plain_bytes if step.reads is None else _size_of(step.reads)
+                read = prepared.plain_bytes if step.reads is None else _size_of(step.reads)
                 progress.stage(step.name, read)
                 runs = runner if runner != "auto" else "inline" if read < _SMALL_BYTES else "local"
                 _run_job(step, runs, _cores(read, runs), work / "tasks", progress)
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return replace(read_merged(plan.summary), warnings=list(understanding.warnings))
+        return replace(read_merged(plan.summary), warnings=list(prepared.understanding.warnings))
 
 
 def _cores(read: int, runner: str) -> int:

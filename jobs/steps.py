@@ -1,21 +1,15 @@
 """The jobs in order, as data: what to run, on what, to where. `pipeline` runs them here, the launcher on a cluster.
 
 The easy mistake is to let each runner assemble its own arguments; then runners drift apart. Here they are
-said once, and a runner only decides how input, output and files reach a task.
+said once, and a runner only decides how input, output and files reach a task. `jobs.preparation` makes the plan.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from hashlib import blake2b
+from dataclasses import dataclass, field
 from math import ceil, log2
-from pathlib import Path
 
 import orjson
 
-import corpus
-import jobs
-from corpus.reading.sources import Source
 from corpus.reading.storage import join
 from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
@@ -196,21 +190,3 @@ class Plan:
         if self.settings.stopwords in STOPWORD_LISTS:
             return (f"--stopwords={self.settings.stopwords}",), {}
         return (), {"--stopwords": self.settings.stopwords}
-
-
-def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
-    """A name, 12 hexadecimal digits, for the work on these files, as they are now, with these settings and this code.
-
-    How much malformed or damaged input is allowed is not part of it: that decides whether the work goes on, never what
-    it is.
-    """
-    read = [[each.address, each.size, each.identity, each.test, each.code, each.format.to_json()] for each in sources]
-    said = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
-    return blake2b(said + _code(), digest_size=6).hexdigest()
-
-
-@cache
-def _code() -> bytes:
-    """What the code of the jobs is: work that another version left is not gone on with."""
-    files = [path for package in (corpus, jobs) for folder in package.__path__ for path in Path(folder).rglob("*.py")]
-    return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()

@@ -13,13 +13,11 @@ from struct import Struct
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-from corpus.reading.inputs.understanding import understand
-from corpus.reading.ranges import cut, task_line
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from jobs.steps import JobStep, Plan
+from jobs.preparation import prepare
+from jobs.steps import JobStep
 
-_MAX_MALFORMED = 0.05
 _SIZE = Struct("<Q")
 
 Record = tuple[bytes, bytes]
@@ -27,16 +25,9 @@ Record = tuple[bytes, bytes]
 
 def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
     """A raw file to `output`, by as many map tasks at least."""
-    understanding = understand(Inputs(files=(str(source),)))
+    prepared = prepare(Inputs(files=(str(source),)), Settings())
     with TemporaryDirectory(dir=output) as work:
-        plan = Plan(
-            tasks=[task_line(ranges) for ranges in cut(understanding.sources, tasks)],
-            work=work,
-            output=str(output),
-            settings=understanding.settings(Settings()),
-            max_malformed=_MAX_MALFORMED,
-            input_bytes=understanding.plain_bytes,
-        )
+        plan = prepared.plan(work=work, output=str(output), tasks=tasks)
         for address, content in plan.task_files().items():
             Path(address).parent.mkdir(exist_ok=True)
             Path(address).write_bytes(content)

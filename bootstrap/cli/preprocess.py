@@ -163,9 +163,10 @@ def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> 
 def _preview(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> None:
     """Show what would be done."""
     from bootstrap.cli.preview import Preview, content, text
-    from corpus.reading.inputs.understanding import estimate, understand
+    from corpus.reading.inputs.understanding import understand
     from corpus.reading.s3 import is_s3
     from corpus.reading.storage import join
+    from jobs.preparation import estimate
     from jobs.settings import read_stopwords
 
     read_stopwords(settings.stopwords)

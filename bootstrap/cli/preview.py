@@ -12,10 +12,11 @@ from bootstrap.cli.made import threshold, too_few
 from bootstrap.cli.output import percent, table
 from corpus.counted import plural
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import Estimate, Understanding
+from corpus.reading.inputs.understanding import Understanding
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
 from corpus.settings import Settings
+from jobs.preparation import Estimate
 
 _FILES_SHOWN = 12
 _BETTER = "these stopwords hold 'not'; with --stopwords keep-negations models tell 'not good' from 'good'"

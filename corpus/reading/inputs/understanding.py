@@ -1,4 +1,4 @@
-"""What the input is, by the beginnings of its files: how each is read, a sample, and what the work will take.
+"""What the input is, by the beginnings of its files: how each is read, a sample, and how much there is of it.
 
 The easy mistake is to look at all of it: ten thousand files are understood by a little of each, and only some of them
 are read for the sample. What the whole input holds the jobs find out.
@@ -25,18 +25,6 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Found, Inputs, Source, Wanted
 from corpus.reading.storage import open_range
 from corpus.settings import Settings
-
-RATE = 60.0
-"""MB of plain input a second and core, besides the start. 1 GB on two cores: 16 s; 9 to 15 by docs/benchmarks.md."""
-START_SECONDS = 8.0
-"""What the jobs take however little there is to do."""
-PROCESS_BYTES = 300 << 20
-"""Memory of a task, whatever the size of the input."""
-WORK_PER_INPUT = 1.7
-"""What passes between the jobs and is on disk at once, in bytes a byte of plain input.
-
-Of generated reviews it was 0.97, of short texts of few words 1.64: what a text takes besides its words weighs there.
-"""
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
@@ -76,25 +64,6 @@ class Understanding:
         """Refuse ratings on another scale than the settings say. Raises ScaleError, with the options that read them."""
         if not self.labelled:
             check_scale(self.values, settings, max_malformed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What the work will take, about."""
-
-    seconds: float
-    memory_bytes: int
-    disk_bytes: int
-
-
-def estimate(understanding: Understanding, cores: int) -> Estimate:
-    """What the work takes on so many cores, of this machine or of a cluster's workers together."""
-    seconds = START_SECONDS + understanding.plain_bytes / (RATE * 1e6 * cores)
-    return Estimate(
-        seconds=seconds,
-        memory_bytes=PROCESS_BYTES * cores,
-        disk_bytes=int(WORK_PER_INPUT * understanding.plain_bytes),
-    )
 
 
 def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:

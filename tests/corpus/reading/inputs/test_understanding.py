@@ -1,4 +1,4 @@
-"""What the beginnings of files say: all of them together, a sample of what they hold, and what is estimated."""
+"""What the beginnings of files say: all of them together, a sample of what they hold, and how much there is."""
 
 import bz2
 import gzip
@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from corpus.errors import DataError
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import estimate, understand
+from corpus.reading.inputs.understanding import understand
 from corpus.reading.sources import Inputs, Wanted
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
@@ -192,15 +192,6 @@ def test_a_positive_label_that_no_text_has_is_noticed(tmp_path: Path) -> None:
     content = b"label,text\ngood,a\nbad,b\n"
     assert understood(tmp_path, "a.csv", content, positive_label="good").warnings == ()
     assert "has the label 'god'" in understood(tmp_path, "a.csv", content, positive_label="god").warnings[0]
-
-
-def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
-    small = understood(tmp_path, "a.json", SNAP_2014)
-    large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
-    assert estimate(large, 2).seconds > estimate(small, 2).seconds
-    assert estimate(large, 4).seconds < estimate(large, 2).seconds
-    assert estimate(large, 2).memory_bytes == estimate(small, 2).memory_bytes
-    assert estimate(large, 2).disk_bytes > estimate(small, 2).disk_bytes
 
 
 BUCKET = "pile"

@@ -1,0 +1,70 @@
+"""What stands before the first job: one name for the same work, a plan of it, and what it will take."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from corpus.errors import DataError
+from corpus.reading.sources import Inputs
+from corpus.settings import Settings
+from jobs.preparation import Prepared, estimate, prepare
+from tests.corpus.reading.inputs.beginnings import SNAP_2014, understood
+
+
+def prepared(folder: Path, content: bytes = SNAP_2014, **chosen: object) -> Prepared:
+    (folder / "reviews.json").write_bytes(content)
+    return prepare(Inputs(files=(str(folder / "reviews.json"),)), Settings(**chosen))
+
+
+def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("of\n")
+    first = prepared(tmp_path, stopwords=str(words))
+    assert first.name == replace(first, max_malformed=0.5, allow_damaged=True).name
+    assert first.with_stopwords_at("s3://bucket/work/")[0].name == first.name
+    names = {first.name, prepared(tmp_path).name, prepared(tmp_path, row_length=7).name}
+    words.write_text("the\n")
+    names |= {prepared(tmp_path, stopwords=str(words)).name, prepared(tmp_path, 2 * SNAP_2014).name}
+    assert len(names) == 5
+
+
+def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(SNAP_2014)
+
+    def bring(sources):
+        return tuple(replace(source, address="s3://raw/reviews.json") for source in sources)
+
+    found = prepare(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), bring=bring)
+    plan = found.plan(work="s3://data/work/here", output="s3://data/datasets", tasks=3)
+    assert plan.input_bytes == len(SNAP_2014)
+    assert all(b"s3://raw/reviews.json" in task for task in plan.tasks)
+
+
+def test_nothing_is_brought_of_ratings_on_another_scale(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(b'{"reviewText": "good", "overall": 90}\n' * 9)
+
+    def bring(_):
+        raise AssertionError
+
+    with pytest.raises(DataError, match="ratings are none from 1 to 5"):
+        prepare(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), bring=bring)
+
+
+def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("the\nof\n")
+    found, beside = prepared(tmp_path, stopwords=str(tmp_path / "words.txt")).with_stopwords_at("s3://data/work/here/")
+    assert beside == {"s3://data/work/here/stopwords.txt": b"of\nthe"}
+    step = found.plan(work="s3://data/work/here", output="s3://data/datasets", tasks=1).steps()[0]
+    assert step.files == {"--stopwords": "s3://data/work/here/stopwords.txt"}
+    listed = prepared(tmp_path)
+    assert listed.with_stopwords_at("s3://data/work/here/") == (listed, {})
+
+
+def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
+    small = understood(tmp_path, "a.json", SNAP_2014)
+    large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
+    assert estimate(large, 2).seconds > estimate(small, 2).seconds
+    assert estimate(large, 4).seconds < estimate(large, 2).seconds
+    assert estimate(large, 2).memory_bytes == estimate(small, 2).memory_bytes
+    assert estimate(large, 2).disk_bytes > estimate(small, 2).disk_bytes
