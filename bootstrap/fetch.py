@@ -63,8 +63,7 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
 
 def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
     try:
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.RUNS_PREFIX):
-            yield from page.get("Contents", ())
+        yield from objects.listed(s3, Place(bucket, topology.RUNS_PREFIX))
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise

@@ -128,8 +128,7 @@ def _refuse_beside_another(deployment: Deployment) -> None:
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     runs = f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=runs)
-    for found in (found for page in pages for found in page.get("Contents", ())):
+    for found in objects.listed(s3, Place(bucket, runs)):
         if found["Key"].endswith(RECORD) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
             raise ShoalError(
                 f"a training uses the nodes of '{deployment.name}' (s3://{bucket}/{found['Key']} grew just now); "
@@ -157,8 +156,8 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     if dataset is None:
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=topology.DATASETS_PREFIX)
-        found = [each for page in pages for each in page.get("Contents", ()) if each["Key"].endswith(DATASET_NAME)]
+        below = objects.listed(s3, Place(bucket, topology.DATASETS_PREFIX))
+        found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
         made = [each for each in found if names.is_dataset(each["Key"])]
         if len(made) < len(found):
             others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
