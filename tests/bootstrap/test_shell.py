@@ -20,7 +20,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.fleet import Node
 from bootstrap.objects import Place
 from bootstrap.run_scripts import Run
-from embedded import commands
+from embedded.nodes import commands
 from tests.bash import Bash
 from trainer.config import TrainConfig
 
