@@ -78,12 +78,16 @@ def test_a_stack_that_is_being_made_can_be_deleted_and_nothing_stays(slow, clien
     assert "CREATE_COMPLETE" not in last
 
 
-def test_a_cluster_that_is_being_made_is_told_of(slow):
+def test_a_cluster_that_is_being_made_is_told_of(slow, eventually):
     stack = slow("told")
     identifier = stack.begin()
-    found = stack.cloudformation.describe_stack_resources(StackName="told")["StackResources"]
-    told = {each["LogicalResourceId"]: (each["ResourceStatus"], each["PhysicalResourceId"]) for each in found}
-    assert told["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
+
+    def told() -> dict[str, tuple[str, ...]]:
+        found = stack.cloudformation.describe_stack_resources(StackName="told")["StackResources"]
+        return {each["LogicalResourceId"]: (each["ResourceStatus"], each["PhysicalResourceId"]) for each in found}
+
+    eventually(lambda: "Cluster" in told())  # a moment after EMR has it
+    assert told()["Cluster"] == ("CREATE_IN_PROGRESS", *stack.clusters("BOOTSTRAPPING"))
     stack.go_on()
     stack.until(identifier, "CREATE_COMPLETE")
     assert stack.stacks.delete("told") == "DELETE_COMPLETE"
