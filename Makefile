@@ -103,14 +103,14 @@ PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 
 build/wheels/emr-x86_64.zip: MACHINE := x86_64
 build/wheels/emr-arm64.zip: MACHINE := aarch64
-$(EMR): bootstrap/emr/requirements.txt bootstrap/emr/installer.txt .venv/bin/python Makefile
+$(EMR): bootstrap/preprocessing/emr/requirements.txt bootstrap/preprocessing/emr/installer.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of EMR's nodes, $(MACHINE)"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $< -r $(word 2,$^)
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
-build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python Makefile
+build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of GPU nodes"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@for version in $(GPU_PYTHONS); do \
@@ -120,7 +120,7 @@ build/wheels/gpu.zip: bootstrap/gpu/requirements.txt .venv/bin/python Makefile
 	@$(PACK) $@ $(basename $@)
 
 # This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.
-build/wheels/here/.ready: bootstrap/emr/requirements.txt bootstrap/gpu/requirements.txt .venv/bin/python
+build/wheels/here/.ready: bootstrap/preprocessing/emr/requirements.txt bootstrap/nodes/gpu/requirements.txt .venv/bin/python
 	@echo "setup: the libraries of nodes that this machine plays"
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@$(DOWNLOAD) --dest $(@D) $(foreach list,$(filter %.txt,$^),-r $(list))

@@ -32,7 +32,7 @@ from benchmarks.ranks import run_on
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
-from bootstrap.train import train_here
+from bootstrap.training.local import train_here
 from trainer.config import Slowed, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")

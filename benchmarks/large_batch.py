@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
 from bootstrap.progress import Bars
-from bootstrap.train import train_here
+from bootstrap.training.local import train_here
 from trainer.config import parse
 from trainer.data import load
 

@@ -30,9 +30,9 @@ from benchmarks.record import Log
 from benchmarks.rows import columns_of, write_parts
 from bootstrap.cli import preprocess as verb
 from bootstrap.cli.reading import read_inputs
-from bootstrap.generator import write_reviews
+from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
-from bootstrap.train import train_here
+from bootstrap.training.local import train_here
 from corpus.dataset import open_dataset
 from jobs.pipeline import preprocess
 from jobs.settings import read_settings

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
-from bootstrap.generator import write_reviews
+from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import ARRAYS, Dataset, Rows, Split, write_dataset
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
-from bootstrap.step_arguments import Workers, command_arguments, streaming_arguments
+from bootstrap.preprocessing.step_arguments import Workers, command_arguments, streaming_arguments
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text

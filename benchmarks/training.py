@@ -21,7 +21,7 @@ from benchmarks.ranks import run_on
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
-from bootstrap.train import train_here
+from bootstrap.training.local import train_here
 from corpus.counted import plural
 from trainer.config import TrainConfig, parse
 

@@ -33,7 +33,7 @@ class Interrupt(KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
 
-def hear(asked: KeyboardInterrupt) -> None:
+def mark_heard(asked: KeyboardInterrupt) -> None:
     """For who catches it and goes on: it is not raised again."""
     if isinstance(asked, Interrupt):
         asked.heard = True

@@ -153,5 +153,5 @@ class Network(Construct):
 
 
 def _zones(region: str) -> Sequence[str]:
-    """The region's first zones, by CloudFormation's own account of them; `bootstrap/rules/capacity.py` foretells it."""
+    """The region's first zones, by CloudFormation's own account of them; `bootstrap/lifecycle/rules` foretells it."""
     return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]

@@ -90,7 +90,10 @@ class ShoalStack(Stack):
             network=self.network,
             log=self.buckets.log,
             payload=self._payload(
-                "emr", wheels=f"emr-{wanted.architecture}", packages=("corpus", "jobs"), script="install.sh"
+                "emr",
+                wheels=f"emr-{wanted.architecture}",
+                packages=("corpus", "jobs"),
+                script="preprocessing/emr/install.sh",
             ),
         )
 
@@ -107,7 +110,7 @@ class ShoalStack(Stack):
             },
             network=self.network,
             share=self.share,
-            payload=self._payload("gpu", wheels="gpu", packages=("corpus", "trainer"), script="boot.sh"),
+            payload=self._payload("gpu", wheels="gpu", packages=("corpus", "trainer"), script="nodes/gpu/boot.sh"),
         )
 
     def _payload(self, kind: str, *, wheels: str, packages: Sequence[str], script: str) -> Payload:
@@ -117,7 +120,7 @@ class ShoalStack(Stack):
             root=self._root,
             packages=packages,
             wheels=self._root / "build" / "wheels" / f"{wheels}.zip",
-            script=self._root / "bootstrap" / kind / script,
+            script=self._root / "bootstrap" / script,
         )
 
     def _grant(self) -> None:

@@ -79,7 +79,7 @@ class Training(Construct):
             self,
             wanted.name,
             vpc=network.vpc,
-            # `bootstrap/raising.py` takes the others where this zone has no capacity.
+            # `bootstrap/nodes/scale_up.py` takes the others where this zone has no capacity.
             vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
             launch_template=None if spot else template,
             mixed_instances_policy=_spot(template) if spot else None,
@@ -140,7 +140,7 @@ def _image(parameter: str, region: str) -> ec2.IMachineImage:
 
 
 def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
-    """Spot nodes alone, until `bootstrap/raising.py` says otherwise where there are none."""
+    """Spot nodes alone, until `bootstrap/nodes/scale_up.py` says otherwise where there are none."""
     return autoscaling.MixedInstancesPolicy(
         launch_template=template,
         instances_distribution=autoscaling.InstancesDistribution(

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import boto3
 
-from bootstrap import raising
-from bootstrap.deployment import Deployment
-from bootstrap.fleet import Node
+from bootstrap.aws.deployment import Deployment
+from bootstrap.nodes import scale_up
+from bootstrap.nodes.fleet import Node
 from bootstrap.progress import Bars
 from infra import topology
 
@@ -95,5 +95,5 @@ class Fleet:
 
     def raised(self, bars: Bars) -> list[Node]:
         """The nodes, after they were lowered again."""
-        with raising.raised(self.deployment, bars) as nodes:
+        with scale_up.scaled_up(self.deployment, bars) as nodes:
             return nodes

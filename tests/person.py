@@ -40,13 +40,13 @@ def make_repository_whose_cluster_installs_nothing(folder: Path) -> Path:
 
 def give_first_boot(repository: Path, script: str) -> None:
     """Give a repository of links another first boot of EMR nodes."""
-    room, real = repository / "bootstrap", ROOT / "bootstrap"
-    for folder, of in ((room, real), (room / "emr", real / "emr")):
-        folder.mkdir()
-        for each in of.iterdir():
-            if each.name not in ("emr", "install.sh"):
-                (folder / each.name).symlink_to(each)
-    (room / "emr" / "install.sh").write_text(script)
+    boot = Path("bootstrap", "preprocessing", "emr", "install.sh")
+    for folder in reversed(boot.parents[:-1]):
+        (repository / folder).mkdir()
+        for each in (ROOT / folder).iterdir():
+            if each.relative_to(ROOT) not in (boot, *boot.parents):
+                (repository / folder / each.name).symlink_to(each)
+    (repository / boot).write_text(script)
 
 
 class Person:

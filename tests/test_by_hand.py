@@ -14,8 +14,8 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from bootstrap.generator import write_reviews
-from bootstrap.inventory import left_over
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.removal.inventory import left_over
 from tests.processes import MARK, left_behind
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
@@ -90,7 +90,7 @@ class Shell:
 
     def inventory(self) -> dict[str, set[str]]:
         code = (
-            "import json; from bootstrap.inventory import inventory;"
+            "import json; from bootstrap.removal.inventory import inventory;"
             "print(json.dumps({kind: sorted(found) for kind, found in inventory().items()}))"
         )
         return {kind: set(found) for kind, found in json.loads(self("python", "-c", code)).items()}

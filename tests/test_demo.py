@@ -13,7 +13,7 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from bootstrap import demo
+from bootstrap.demo import life
 from bootstrap.errors import ShoalError
 from tests.processes import MARK, left_behind, marked
 
@@ -38,7 +38,7 @@ def test_a_model_that_is_no_demos_is_left_and_another_output_is_asked_for(tmp_pa
     model.write_text("mine")
     (tmp_path / "cdk.log").write_text("an earlier demo's, that never came to a model")
     with pytest.raises(ShoalError, match=r"model would be removed, and it is of no demo; choose another --output"):
-        demo.run([], tmp_path, say=lambda _: pytest.fail("the demo began"))
+        life.run([], tmp_path, say=lambda _: pytest.fail("the demo began"))
     assert {path.name for path in tmp_path.rglob("*")} == {"cdk.log", "model", "model.pt"}
     assert model.read_text() == "mine"
 
@@ -79,14 +79,14 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
 
 @pytest.mark.slow
 def test_a_planted_leftover_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "_TEXTS", 500)  # what they teach does not matter here
+    monkeypatch.setattr(life, "_TEXTS", 500)  # what they teach does not matter here
 
     def plant() -> None:
         boto3.client("s3").create_bucket(Bucket="planted-leftover")
         boto3.client("ec2").create_security_group(GroupName="planted-group", Description="left")
 
     with pytest.raises(ShoalError, match=r"2 resources are left .*s3 bucket: planted-leftover; security group: sg-"):
-        demo.run([], tmp_path, say=lambda _: None, before_proof=plant)
+        life.run([], tmp_path, say=lambda _: None, before_proof=plant)
 
 
 @pytest.mark.parametrize(

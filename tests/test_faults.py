@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import boto3
 import pytest
 
-from bootstrap import cdk
-from bootstrap.inventory import inventory, left_over
+from bootstrap.aws import cdk
+from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from embedded.faults.kinds import CreateFails, DeleteFails, Denied, SilentBoot, Throttled
 from tests.person import ROOT, Person, give_first_boot
@@ -148,7 +148,7 @@ def test_a_node_that_never_reports_ends_the_training_and_is_not_paid_for(person:
             *("--deployment", "whole", "--data", f"s3://{bucket}/{key}"),
             *("--output", str(person.repository / "model")),
             status=1,
-            beforehand="from bootstrap import raising; raising.READY_SECONDS = 3",
+            beforehand="from bootstrap.nodes import scale_up; scale_up.READY_SECONDS = 3",
         )[1]
     assert "0 of 1 are ready" in told
     groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]

@@ -10,8 +10,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from bootstrap import cdk
-from bootstrap.inventory import inventory, left_over
+from bootstrap.aws import cdk
+from bootstrap.removal.inventory import inventory, left_over
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.person import make_repository_whose_cluster_installs_nothing

@@ -59,7 +59,8 @@ def with_what_they_need(distributions: set[str]) -> set[str]:
 
 
 def listed(kind: str) -> set[str]:
-    return required((ROOT / "bootstrap" / kind / "requirements.txt").read_text().splitlines())
+    (path,) = (ROOT / "bootstrap").glob(f"*/{kind}/requirements.txt")
+    return required(path.read_text().splitlines())
 
 
 def refused(libraries: set[str], packages: set[str]) -> set[str]:

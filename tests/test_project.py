@@ -19,14 +19,22 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.split(r"\[.*\]==|==", line) for line in lines if line and not line.startswith(("#", "-r")))
 
 
-@pytest.mark.parametrize("nodes", ["bootstrap/emr/requirements.txt", "bootstrap/gpu/requirements.txt"])
+@pytest.mark.parametrize(
+    "nodes", ["bootstrap/preprocessing/emr/requirements.txt", "bootstrap/nodes/gpu/requirements.txt"]
+)
 def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
     ours = {**pins("requirements.txt"), "botocore": pins("requirements.txt")["boto3"]}
     assert {name: ours.get(name) for name in pins(nodes)} == pins(nodes)
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements.txt", "requirements-dev.txt", "requirements-checkov.txt", "bootstrap/emr/installer.txt"]
+    "name",
+    [
+        "requirements.txt",
+        "requirements-dev.txt",
+        "requirements-checkov.txt",
+        "bootstrap/preprocessing/emr/installer.txt",
+    ],
 )
 def test_every_requirement_is_pinned(name: str) -> None:
     for line in (ROOT / name).read_text().splitlines():
@@ -40,7 +48,13 @@ def test_help_lists_what_make_can_do() -> None:
 
 
 def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
-    for name in ("Makefile", "package-lock.json", "pyproject.toml", "bootstrap/emr", "bootstrap/gpu"):
+    for name in (
+        "Makefile",
+        "package-lock.json",
+        "pyproject.toml",
+        "bootstrap/preprocessing/emr",
+        "bootstrap/nodes/gpu",
+    ):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
     for requirements in ROOT.glob("requirements*.txt"):
         shutil.copy(requirements, tmp_path)
@@ -62,7 +76,13 @@ def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_pa
     home = tmp_path / "a 'b' \"c\" $(touch canary)`touch canary`;touch canary"
     (home / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(ROOT / "Makefile", home)
-    for name in ("requirements.txt", "package-lock.json", "pyproject.toml", "bootstrap/emr", "bootstrap/gpu"):
+    for name in (
+        "requirements.txt",
+        "package-lock.json",
+        "pyproject.toml",
+        "bootstrap/preprocessing/emr",
+        "bootstrap/nodes/gpu",
+    ):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, home / name)
     (home / ".venv" / "bin" / "python").symlink_to(sys.executable)
     told = subprocess.run(

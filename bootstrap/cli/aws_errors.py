@@ -18,8 +18,8 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
-from bootstrap import loopback
-from bootstrap.patience import THROTTLED
+from bootstrap.aws import loopback
+from bootstrap.aws.retry import THROTTLED
 
 AwsError = BotoCoreError | ClientError | Boto3Error
 

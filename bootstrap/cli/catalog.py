@@ -9,7 +9,7 @@ from bootstrap.errors import UsageError
 from corpus.counted import plural
 
 if TYPE_CHECKING:
-    from bootstrap.prices import Refreshed
+    from bootstrap.lifecycle.catalog_refresh import Refreshed
     from infra.catalog import InstanceType, PriceList
 
 _COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
@@ -97,14 +97,14 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
 def _refresh(args: argparse.Namespace) -> None:
     import boto3
 
-    from bootstrap import prices
+    from bootstrap.lifecycle import catalog_refresh
     from infra.catalog import PRICES
 
     say(f"asking AWS for the prices of {args.region} ...")
     today = datetime.datetime.now(datetime.UTC).date()
-    found = prices.ask(boto3.Session(), args.region, today=today, folder=PRICES)
+    found = catalog_refresh.ask_aws(boto3.Session(), args.region, today=today, folder=PRICES)
     changes = found.changes
-    path = prices.append(found.today, folder=PRICES) if changes and not args.dry_run else None
+    path = catalog_refresh.append(found.today, folder=PRICES) if changes and not args.dry_run else None
     content = {
         "region": args.region,
         "date": today,

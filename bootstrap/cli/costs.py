@@ -27,7 +27,8 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from bootstrap import bill, stacks, status
+    from bootstrap.aws import stacks
+    from bootstrap.lifecycle import bill, status
     from infra import topology
 
     name, account = name_of(args), account_of(args)

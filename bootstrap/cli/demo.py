@@ -11,7 +11,7 @@ from corpus.counted import plural
 from corpus.shown import printable
 
 if TYPE_CHECKING:
-    from bootstrap.demo import Result
+    from bootstrap.demo.life import Result
 
 _SHOWN = 80
 _REASONS = {
@@ -58,10 +58,10 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from bootstrap import demo
+    from bootstrap.demo import life
 
-    result = demo.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
-    summary, factors = result.summary, {rank: slowed.factor for rank, slowed in demo.SLOWED.items()}
+    result = life.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
+    summary, factors = result.summary, {rank: slowed.factor for rank, slowed in life.SLOWED.items()}
     print(table(rows(result, slowed=factors, output=args.output)))  # noqa: T201
     print(  # noqa: T201
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bootstrap import cdk
+from bootstrap.aws import cdk
 from bootstrap.cli.named import checked, time
 from bootstrap.cli.output import add_json, say, show, table
 from bootstrap.cli.plan import content, lines
@@ -15,8 +15,8 @@ from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
-    from bootstrap.deploy import Change, Deployed, Order
-    from bootstrap.plan import Plan
+    from bootstrap.lifecycle.deploy import Deployed, Order, ResourceChange
+    from bootstrap.lifecycle.plan import DeploymentPlan
 
 _REFUSED = 1
 _SIGNS = {"create": "+", "change": "~", "delete": "-"}
@@ -43,7 +43,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from bootstrap import deploy, plan, preflight
+    from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
     wanted = topology.load(args.topology, cdk.TOPOLOGIES)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
-    made = plan.plan(
+    made = plan.make_plan(
         wanted,
         deployment=order.deployment,
         owner=order.owner,
@@ -87,12 +87,12 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _foreseen(made: "Plan", order: "Order", found: "Sequence[Change]") -> dict[str, Any]:
+def _foreseen(made: "DeploymentPlan", order: "Order", found: "Sequence[ResourceChange]") -> dict[str, Any]:
     changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
     return {"plan": content(made, deployment=order.deployment), "deployed": False, "changes": changes}
 
 
-def _described(order: "Order", found: "Sequence[Change]") -> str:
+def _described(order: "Order", found: "Sequence[ResourceChange]") -> str:
     if not found:
         return f"{order.stack_name} is as the topology wants it: a deployment would change nothing"
     counted = Counter((each.action, each.type) for each in found)
@@ -104,7 +104,7 @@ def _described(order: "Order", found: "Sequence[Change]") -> str:
     return "\n".join([f"what a deployment of {order.stack_name} would do:", *rows])
 
 
-def _summary(made: "Plan", order: "Order", done: "Deployed") -> dict[str, Any]:
+def _summary(made: "DeploymentPlan", order: "Order", done: "Deployed") -> dict[str, Any]:
     return {
         "plan": content(made, deployment=order.deployment),
         "deployed": True,
@@ -119,7 +119,7 @@ def _summary(made: "Plan", order: "Order", done: "Deployed") -> dict[str, Any]:
     }
 
 
-def _summarised(made: "Plan", order: "Order", done: "Deployed") -> str:
+def _summarised(made: "DeploymentPlan", order: "Order", done: "Deployed") -> str:
     name = order.deployment
     # Without preprocessing of its own it has no dataset that training would find.
     data = "" if made.topology.preprocessing else " --data DATASET"

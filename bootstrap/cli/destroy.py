@@ -14,10 +14,10 @@ from bootstrap.progress import Bars
 from corpus.counted import plural
 
 if TYPE_CHECKING:
-    from bootstrap.account import Account
-    from bootstrap.farewell import Farewell
-    from bootstrap.sweep import Thing
-    from bootstrap.teardown import Torn
+    from bootstrap.aws.account import Account
+    from bootstrap.lifecycle.destroy_preview import DestroyPreview
+    from bootstrap.removal.sweep import Thing
+    from bootstrap.removal.teardown import Destroyed
 
 _LEFT, _REFUSED = 1, 1
 
@@ -48,14 +48,15 @@ def run(args: argparse.Namespace) -> int:
     name, account = name_of(args), account_of(args)
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
-    from bootstrap import farewell, teardown
-    from bootstrap.status import missing
+    from bootstrap.aws.deployment import no_such_deployment
+    from bootstrap.lifecycle import destroy_preview
+    from bootstrap.removal import teardown
 
     with Bars() as bars:
         bars.stage("look through the account", 0)
-        before = farewell.look(name, account)
+        before = destroy_preview.preview(name, account)
     if before.elsewhere:
-        raise missing(name, account)
+        raise no_such_deployment(name, account)
     for line in _lines(name, account, before):
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if torn.proven else _LEFT
 
 
-def _lines(name: str, account: "Account", before: "Farewell") -> list[str]:
+def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]:
     """What a person should know before."""
     said = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
@@ -109,7 +110,7 @@ def _lines(name: str, account: "Account", before: "Farewell") -> list[str]:
     return [*said, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
-def _save_models(args: argparse.Namespace, account: "Account", before: "Farewell") -> None:
+def _save_models(args: argparse.Namespace, account: "Account", before: "DestroyPreview") -> None:
     """Fetch what would be lost, where that was asked for or is agreed to now."""
     folder: Path | None = args.fetch
     if folder is None and before.lost and not args.yes:
@@ -122,10 +123,10 @@ def _save_models(args: argparse.Namespace, account: "Account", before: "Farewell
     if before.lost_bucket is None:
         say("there is nothing to fetch: no model would be lost")
         return
-    from bootstrap.fetch import fetch
+    from bootstrap.lifecycle.fetch import fetch_runs
 
     with Bars() as bars:
-        done = fetch(account.client("s3"), before.lost_bucket, folder, bars=bars)
+        done = fetch_runs(account.client("s3"), before.lost_bucket, folder, bars=bars)
     say(
         f"fetched {plural(len(done.runs), 'run')} to {folder}: {plural(done.copied, 'file')} copied, "
         f"{done.present} there before"
@@ -143,7 +144,7 @@ def _agreed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _content(name: str, before: "Farewell") -> dict[str, Any]:
+def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:
     return {
         "deployment": name,
         "stack_before": before.stack,
@@ -168,8 +169,8 @@ def _table(things: "Sequence[Thing]") -> str:
     return table(rows, ("kind", "id", "costs", "outcome", "why"))
 
 
-def _result(name: str, torn: "Torn") -> str:
-    from bootstrap.kinds import KINDS
+def _result(name: str, torn: "Destroyed") -> str:
+    from bootstrap.removal.kinds import KINDS
 
     found = f"left by the stack, or beside it:\n{_table(torn.things)}\n" if torn.things else ""
     left = sum(thing.costs for thing in torn.things)

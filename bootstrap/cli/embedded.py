@@ -15,10 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from bootstrap import cdk
+from bootstrap.aws import cdk
 from bootstrap.cli.output import say
 from bootstrap.errors import ShoalError
-from bootstrap.interrupt import hear
+from bootstrap.interrupt import mark_heard
 
 if TYPE_CHECKING:
     from embedded.aws import EmbeddedAws
@@ -75,7 +75,7 @@ def _stay(aws: "EmbeddedAws") -> None:
         while not aws.ended(_GLANCE_SECONDS):
             pass
     except KeyboardInterrupt as asked:
-        hear(asked)
+        mark_heard(asked)
         say("ending the emulator and all that runs in it")
     else:
         raise ShoalError(_gone(aws))

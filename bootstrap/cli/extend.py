@@ -27,7 +27,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from bootstrap import guard, status
+    from bootstrap.lifecycle import guard, status
 
     name, hours = name_of(args), args.hours
     if not math.isfinite(hours) or not 0 < hours <= guard.MOST_HOURS:

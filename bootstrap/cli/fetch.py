@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("name a deployment or a --bucket, not both")
     account = account_of(args)
     bucket = args.bucket or _bucket(name_of(args), account)
-    from bootstrap.fetch import fetch
+    from bootstrap.lifecycle.fetch import fetch_runs
 
     with Bars() as bars:
-        done = fetch(account.client("s3"), bucket, args.output, bars=bars, run=args.wanted)
+        done = fetch_runs(account.client("s3"), bucket, args.output, bars=bars, run=args.wanted)
     rows = [
         ("from", f"s3://{bucket}/runs/"),
         ("to", str(args.output)),
@@ -57,15 +57,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _bucket(name: str, account: Any) -> str:
     """The data bucket of a deployment: by its stack, or, when that is gone, by the bucket's tags."""
-    from bootstrap import stacks, status
-    from bootstrap.sweep import KEPT, UNTOLD, find
+    from bootstrap.aws import stacks
+    from bootstrap.aws.deployment import no_such_deployment
+    from bootstrap.removal.sweep import KEPT, UNTOLD, find_things
     from infra import topology
 
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     told = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if told:
         return told
-    found = find(name, account)
+    found = find_things(name, account)
     kept = [thing.identifier for thing in found if thing.outcome == KEPT]
     if not kept:
         for thing in found:
@@ -74,7 +75,7 @@ def _bucket(name: str, account: Any) -> str:
                     f"whether '{name}' left a data bucket cannot be told: {thing.identifier} {thing.why}, or name the "
                     "bucket by --bucket"
                 )
-        raise status.missing(name, account)
+        raise no_such_deployment(name, account)
     if len(kept) > 1:
         raise ShoalError(f"several data buckets of '{name}' were kept: {', '.join(kept)}; name one by --bucket")
     return kept[0]

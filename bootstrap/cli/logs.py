@@ -8,7 +8,7 @@ from bootstrap.cli.output import add_json, show
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from bootstrap.logs import Said
+    from bootstrap.lifecycle.logs import Said
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -30,7 +30,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from bootstrap import logs, status
+    from bootstrap.lifecycle import logs, status
 
     for option, value in (("--step", args.step), ("--tail", args.tail)):
         if value is not None and value < 1:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from bootstrap.account import Account
-    from bootstrap.guard import Guard
+    from bootstrap.aws.account import Account
+    from bootstrap.lifecycle.guard import GuardState
 
 
 _WHICH = "the deployment to work on (`shoal deploy` says its name: its topology's, unless another was given)"
@@ -69,7 +69,7 @@ def checked(name: str) -> str:
 
 def account_of(args: argparse.Namespace) -> "Account":
     """The account and region to look in."""
-    from bootstrap.account import Account, connect
+    from bootstrap.aws.account import Account, connect
     from infra.topology import Topology
 
     region = args.region or os.environ.get("AWS_REGION") or connect().region_name
@@ -86,7 +86,7 @@ def time(moment: datetime | None) -> str:
     return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def spent(guard: "Guard") -> str:
+def spent(guard: "GuardState") -> str:
     """What a guard has counted, as a person reads it."""
     if guard.spent is None:
         return "nothing counted yet"

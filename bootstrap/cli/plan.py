@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bootstrap import cdk
+from bootstrap.aws import cdk
 from bootstrap.cli.named import checked
 from bootstrap.cli.output import add_json, show, table
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
 if TYPE_CHECKING:
-    from bootstrap.plan import Plan
+    from bootstrap.lifecycle.plan import DeploymentPlan
     from infra.rules import Finding
 
 
@@ -48,14 +48,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--deployment goes with one topology; name it")
     if not args.topologies:
         return _all(args)
-    from bootstrap import plan, preflight
+    from bootstrap.lifecycle import plan, preflight
     from infra import caller, topology
 
     made = []
     for name in args.topologies:
         wanted = topology.load(name, cdk.TOPOLOGIES)
         made.append(
-            plan.plan(
+            plan.make_plan(
                 wanted,
                 deployment=checked(args.deployment or wanted.name),
                 owner=caller.owner_of(wanted, args.owner),
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
     return int(any(each.refused for each in made))
 
 
-def lines(made: "Plan", *, deployment: str) -> Iterator[str]:
+def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     """A plan as a person reads it, line by line."""
-    from bootstrap.plan import guard_says
+    from bootstrap.lifecycle.plan import guard_sentences
 
     wanted = made.topology
     yield f"{wanted.name}: {wanted.description} ({wanted.region})"
@@ -102,15 +102,15 @@ def lines(made: "Plan", *, deployment: str) -> Iterator[str]:
     yield f"By use: {by_use}; the guard's function: less than a cent a day."
     yield ""
     yield "The guard:"
-    yield from (f"  {sentence}" for sentence in guard_says(wanted, deployment=deployment))
+    yield from (f"  {sentence}" for sentence in guard_sentences(wanted, deployment=deployment))
     yield ""
     yield f"Checked: the topology; AWS: {made.asked}."
     yield from (f"  {_level(made, finding)}: {finding.sentence}" for finding in made.findings)
 
 
-def content(made: "Plan", *, deployment: str) -> dict[str, Any]:
+def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
     """A plan as a program reads it."""
-    from bootstrap.plan import guard_says
+    from bootstrap.lifecycle.plan import guard_sentences
 
     return {
         "topology": made.topology.name,
@@ -123,14 +123,14 @@ def content(made: "Plan", *, deployment: str) -> dict[str, Any]:
         "scaled": made.scaled,
         "hours": made.hours,
         "price": made.hours * made.hourly,
-        "guard": guard_says(made.topology, deployment=deployment),
+        "guard": guard_sentences(made.topology, deployment=deployment),
         "asked": made.asked,
         "findings": [asdict(finding) for finding in made.findings],
         "refused": bool(made.refused),
     }
 
 
-def _level(made: "Plan", finding: "Finding") -> str:
+def _level(made: "DeploymentPlan", finding: "Finding") -> str:
     if finding.level == "error" and finding not in made.refused:
         return "on AWS an error"
     return str(finding.level)
@@ -138,7 +138,7 @@ def _level(made: "Plan", finding: "Finding") -> str:
 
 def _all(args: argparse.Namespace) -> int:
     """A line for each topology; one that cannot be read keeps no other from being shown."""
-    from bootstrap import plan
+    from bootstrap.lifecycle import plan
     from infra import topology
 
     found: list[dict[str, Any]] = []
@@ -146,7 +146,7 @@ def _all(args: argparse.Namespace) -> int:
     faults = []
     for name in topology.names(cdk.TOPOLOGIES):
         try:
-            made = plan.plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
+            made = plan.make_plan(topology.load(name, cdk.TOPOLOGIES), deployment=name, owner="")
         except TopologyError as error:
             faults.append(str(error))
             found.append({"topology": name, "error": str(error)})

@@ -129,7 +129,7 @@ def _check_plain(args: argparse.Namespace) -> None:
 
 def _standard_input(args: argparse.Namespace, model: "Model") -> None:
     """Answer each text before the next one is given."""
-    from bootstrap.predict import Answers
+    from bootstrap.prediction.answers import Answers
     from corpus.reading.tally import Tally
     from corpus.reading.texts import plain_texts
     from trainer.labelling import Labeller
@@ -161,7 +161,8 @@ def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _files(args: argparse.Namespace, model: "Model") -> None:
-    from bootstrap.predict import Answers, look, read
+    from bootstrap.prediction.answers import Answers
+    from bootstrap.prediction.texts import find_texts, read_given
     from corpus.reading.tally import Tally
     from corpus.reading.texts import in_blocks
     from jobs.choose import DEFAULT_MAX_MALFORMED
@@ -169,7 +170,7 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
     from trainer.threads import cores
 
     settings, wanted = _how(args, model)
-    given = look(args.files, wanted, settings, exclude=args.exclude)
+    given = find_texts(args.files, wanted, settings, exclude=args.exclude)
     if given.not_compared is None:
         given.understanding.check_ratings(given.settings, DEFAULT_MAX_MALFORMED)
     for warning in given.understanding.warnings:
@@ -180,7 +181,7 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
         if not sys.stdout.isatty():  # else the answers are the progress
             bars.stage("predict", given.understanding.plain_bytes)
         done = 0
-        for texts, codes, size in in_blocks(read(given, tally)):
+        for texts, codes, size in in_blocks(read_given(given, tally)):
             said = label(texts)
             _print(texts, said, as_json=args.json)
             answers.add(codes, said)
@@ -246,7 +247,7 @@ def _load(address: str) -> "Model":
         return load_model(address)
     import boto3
 
-    from bootstrap import objects
+    from bootstrap.aws import objects
 
     place = objects.parse(address if address.endswith(MODEL) else f"{address.rstrip('/')}/{MODEL}")
     with TemporaryDirectory(prefix="shoal-model-") as folder:

@@ -144,12 +144,12 @@ def _here(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "
 
 
 def _there(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -> "Merged":
-    from bootstrap.deployment import find
-    from bootstrap.preprocess import preprocess
+    from bootstrap.aws.deployment import find_deployment
+    from bootstrap.preprocessing.preprocess import preprocess
 
     with Bars() as bars:
         return preprocess(
-            find(checked(args.deployment), account_of(args)),
+            find_deployment(checked(args.deployment), account_of(args)),
             inputs,
             settings=settings,
             max_malformed=args.max_malformed,
@@ -176,15 +176,15 @@ def _preview(args: argparse.Namespace, inputs: "Inputs", settings: "Settings") -
         # Results on S3 lie in a folder named by what they are, so that none replaces another.
         home = join(args.output, "DIGEST") if args.output and is_s3(args.output) else args.output
     else:
-        from bootstrap.cluster import Cluster
-        from bootstrap.deployment import find
-        from bootstrap.preprocess import RAW_PREFIX
+        from bootstrap.aws.deployment import find_deployment
+        from bootstrap.preprocessing.cluster import EmrCluster
+        from bootstrap.preprocessing.preprocess import RAW_PREFIX
         from infra import topology
 
-        deployment = find(checked(args.deployment), account_of(args))
+        deployment = find_deployment(checked(args.deployment), account_of(args))
         for address in filter(is_s3, (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative)):
             deployment.own(address)
-        cores = Cluster(deployment).workers().vcpus
+        cores = EmrCluster(deployment).workers().vcpus
         home = f"s3://{deployment.output(topology.OUTPUT_DATA_BUCKET)}/{topology.DATASETS_PREFIX}DIGEST"
         uploads_to = f"s3://{deployment.output(topology.OUTPUT_RAW_BUCKET)}/{RAW_PREFIX}"
     understanding = understand(inputs, leave_out=args.output)

@@ -101,7 +101,7 @@ def read_wanted(
 def require_s3(*addresses: str | None) -> None:
     """Raise ShoalError where one of these is in an emulator's S3 that is not there."""
     if any(address and address.startswith("s3://") for address in addresses):
-        from bootstrap.loopback import require_s3  # which loads AWS's library
+        from bootstrap.aws.loopback import require_s3  # which loads AWS's library
 
         require_s3()
 

@@ -15,7 +15,8 @@ from trainer import metrics
 from trainer.metrics import Confusion
 
 if TYPE_CHECKING:
-    from bootstrap.predict import Answers, Given
+    from bootstrap.prediction.answers import Answers
+    from bootstrap.prediction.texts import Given
     from corpus.reading.tally import Tally
 
 

@@ -8,7 +8,7 @@ from bootstrap.cli.output import add_json, summary
 from corpus.counted import plural
 
 if TYPE_CHECKING:
-    from bootstrap.status import NodeGroup, Status
+    from bootstrap.lifecycle.status import GroupStatus, Status
 
 
 def add(verbs: Any) -> argparse.ArgumentParser:
@@ -27,7 +27,7 @@ def add(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from bootstrap import status
+    from bootstrap.lifecycle import status
 
     name, account = name_of(args), account_of(args)
     now = status.look(name, account)
@@ -82,6 +82,6 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     return rows
 
 
-def _described(group: "NodeGroup") -> str:
+def _described(group: "GroupStatus") -> str:
     ready = "how many are ready cannot be told (see shoal logs)" if group.ready is None else f"{group.ready} ready"
     return f"{group.instance_type}: {group.desired} of {group.size} asked for, {group.running} running, {ready}"

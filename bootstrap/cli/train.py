@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
         if args.nodes is not None and args.nodes < 1:
             raise UsageError(f"--nodes is {args.nodes}, but must be at least 1")
-        from bootstrap.train import train_here
+        from bootstrap.training.local import train_here
 
         config = _config(args, Path(args.data))
         with Bars(unit="row") as bars:
@@ -60,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         if args.nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        from bootstrap.deployment import find
-        from bootstrap.train_remote import train_on
+        from bootstrap.aws.deployment import find_deployment
+        from bootstrap.training.remote import train_on
 
         config = _config(args, Path("dataset"))
         with Bars(unit="row") as bars:
             result = train_on(
-                find(checked(args.deployment), account_of(args)),
+                find_deployment(checked(args.deployment), account_of(args)),
                 config,
                 dataset=args.data,
                 output=config.output,

@@ -116,7 +116,7 @@ def _hint(error: Exception) -> str:
     """What else is to be said where the emulator is not there."""
     if not _asked_aws():
         return ""
-    from bootstrap.loopback import START, is_gone
+    from bootstrap.aws.loopback import START, is_gone
 
     return f"; {START}" if is_gone(error) else ""
 

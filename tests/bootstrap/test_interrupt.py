@@ -64,7 +64,8 @@ def test_an_interrupt_in_the_deletion_of_an_object_arrives() -> None:
 
 def test_one_that_is_heard_does_not_come_again() -> None:
     heard = (
-        "from bootstrap.interrupt import hear\ntry:\n    fall()\nexcept KeyboardInterrupt as asked:\n    hear(asked)"
+        "from bootstrap.interrupt import mark_heard\n"
+        "try:\n    fall()\nexcept KeyboardInterrupt as asked:\n    mark_heard(asked)"
     )
     assert ended(f"{heard}\ntime.sleep(0.5)\nreturn 7").returncode == 7
 

@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap import cluster, names, shared_folder
+from bootstrap.aws import names
+from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
-from bootstrap.fleet import Node
-from bootstrap.objects import Place
-from bootstrap.run_scripts import Run
+from bootstrap.nodes import shared_folder
+from bootstrap.nodes.fleet import Node
+from bootstrap.preprocessing import cluster
+from bootstrap.training.node_scripts import TrainingRun
 from embedded.nodes import commands
 from tests.bash import Bash
 from trainer.config import TrainConfig
@@ -42,7 +44,7 @@ NODE = Node(
     gpus=1,
     launched=datetime(2026, 1, 2, tzinfo=UTC),
 )
-RUN = Run(
+RUN = TrainingRun(
     name="demo.20260102T030405-0a1b",
     dataset=Place("data", f"datasets/{1:032x}/dataset.h5"),
     bucket="data",
@@ -157,7 +159,7 @@ def test_the_first_boot_of_a_gpu_node_and_what_it_leaves_execute_no_name(bash: B
     bash.add("sleep", f"[ ! -e {bash.folder}/slept ] && touch {bash.folder}/slept")
     bash.add("setsid", "true")  # what it would start in the background is run below, alone
     variables = dict.fromkeys(("DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL", "HEARTBEAT_SECONDS"), hostile)
-    bash.run(str(ROOT / "bootstrap" / "gpu" / "boot.sh"), SHARE_KIND="efs", **variables)
+    bash.run(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), SHARE_KIND="efs", **variables)
     assert bash.ended.returncode == 0, bash.ended.stdout
     bash.run(str(bash.root / "usr" / "local" / "bin" / "shoal-python"), "-m", "anything")
     bash.run(str(bash.root / "opt" / "shoal" / "heartbeat"))
@@ -172,7 +174,9 @@ def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bas
     bash.add("python3.11", 'if [ "$2" = venv ]; then mkdir -p "${!#}/bin"; cp "$0" "${!#}/bin/python"; fi')
     bash.add("sleep", "exec /bin/sleep 0.05")
     root = bash.folder / hostile
-    bash.run(str(ROOT / "bootstrap" / "emr" / "install.sh"), hostile, hostile, hostile, NODE_ROOT=str(root))
+    bash.run(
+        str(ROOT / "bootstrap" / "preprocessing" / "emr" / "install.sh"), hostile, hostile, hostile, NODE_ROOT=str(root)
+    )
     assert bash.ended.returncode == 0, bash.ended.stderr
     for folder in ("emr/metricscollector", "mnt/tmp"):
         (root / folder).mkdir(parents=True)

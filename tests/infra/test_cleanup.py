@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from embedded.aws import EmbeddedAws
 from infra.handlers import cleanup
-from tests.bootstrap.plants import oddly_named
+from tests.bootstrap.removal.plants import oddly_named
 
 PLENTY = 900_000
 

@@ -178,7 +178,7 @@ def test_the_cluster_installs_our_code_and_libraries(resources: Resources, out: 
     urls = [each["Fn::Sub"] for each in (script["Path"], *addresses)]
     assert all(url.startswith("s3://cdk-") for url in urls)
     install, code, wheels = (asset(out, url) for url in urls)
-    assert install.read_text() == "bootstrap/emr/install.sh"
+    assert install.read_text() == "bootstrap/preprocessing/emr/install.sh"
     assert files(code) == ["corpus/text.py", "jobs/encode.py", "jobs/words.txt"]
     assert wheels.read_text() == "build/wheels/emr-x86_64.zip"
 

@@ -148,8 +148,8 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
     synthesise: Synthesise, tmp_path: Path
 ) -> None:
     bare = tmp_path / "bare"
-    (bare / "bootstrap" / "gpu").mkdir(parents=True)
-    (bare / "bootstrap" / "gpu" / "boot.sh").write_text("boot")
+    (bare / "bootstrap" / "nodes" / "gpu").mkdir(parents=True)
+    (bare / "bootstrap" / "nodes" / "gpu" / "boot.sh").write_text("boot")
     wanted = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None})
     stack = synthesise(wanted, tmp_path / "out", repository=bare)
     assert errors(stack) == {"build/wheels/gpu.zip is missing; run `make setup`."}

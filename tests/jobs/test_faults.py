@@ -17,7 +17,7 @@ import boto3
 import pytest
 
 from benchmarks.streaming import Node, made, planned
-from bootstrap.generator import write_reviews
+from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from benchmarks.streaming import Node, made, planned
-from bootstrap.generator import write_reviews
-from bootstrap.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "bootstrap" / "gpu" / "boot.sh"
+SCRIPT = ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"
 BUCKET = "boot-data"
 MISSING = f"s3://{BUCKET}/missing.zip"
 
@@ -108,7 +108,7 @@ def test_a_share_of_an_unknown_kind_is_reported(boot, reports):
 def test_a_node_has_libraries_for_this_machines_python_though_none_were_deployed(boot, reports, code, upload):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.write(ROOT / "bootstrap" / "gpu" / "requirements.txt", "requirements.txt")
+        archive.write(ROOT / "bootstrap" / "nodes" / "gpu" / "requirements.txt", "requirements.txt")
     identifier, console = boot(CODE_URL=code, WHEELS_URL=upload(BUCKET, "none.zip", packed.getvalue()))
     assert reports()[identifier]["state"] == "ready", console
 

@@ -1,0 +1,200 @@
+"""How it is told whose a thing is: by the deployment's tag, by its name, or by where it lies.
+
+The easy mistake is a prefix: `Shoal-a-` begins the names of the deployment `a` and those of `a-b`. Names are taken
+apart from their end, where neither CloudFormation's random letters nor a logical id has a dash, and compared whole.
+Another is to take a refusal for a no: what cannot be told is raised as such, or remembered in the claim's `untold`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws.account import Account, Record
+from bootstrap.errors import ShoalError
+from infra import topology
+
+_AT_ONCE = 8
+_Told = TypeVar("_Told")
+
+Owned = Callable[["Claim", Record], bool]
+"""Whether a thing, as its service's list has it, is the deployment's. Raises UntoldError where nobody can tell."""
+
+
+class UntoldError(ShoalError):
+    """Nobody can tell whose a thing is; why."""
+
+
+class Claim:
+    """A deployment's name, and what in an account is found by it."""
+
+    def __init__(self, account: Account, deployment: str) -> None:
+        self.account = account
+        self.deployment = deployment
+        self.stack = topology.stack_name(deployment)
+        self.untold: dict[str, str] = {}
+        """Why they could not be asked, by the sources that were and did not answer."""
+
+    def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
+        """Whether these tags, in whichever of AWS's forms, name the deployment."""
+        return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
+
+    @cached_property
+    def networks(self) -> set[str]:
+        """The ids of its own VPCs."""
+
+        def listed() -> set[str]:
+            vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
+            return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
+
+        return self._ask("the VPCs", listed, set())
+
+    @cached_property
+    def arns(self) -> list[str]:
+        """What AWS's tagging service knows under its tag: not all types, and some things that are gone."""
+
+        def listed() -> list[str]:
+            wanted = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
+            found = self.account.items(
+                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=wanted
+            )
+            return [each["ResourceARN"] for each in found]
+
+        return self._ask("the tagging service", listed, [])
+
+    @cached_property
+    def record(self) -> set[tuple[str, str]]:
+        """Types and identifiers of what the stacks of its name have, or had: AWS keeps deleted ones for 90 days."""
+
+        def listed() -> set[tuple[str, str]]:
+            stacks = self.account.items("cloudformation", "list_stacks", "StackSummaries")
+            return {
+                (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
+                for stack in stacks
+                if stack["StackName"] == self.stack
+                for resource in self.account.items(
+                    "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+                )
+            }
+
+        return self._ask("CloudFormation's record", listed, set())
+
+    @property
+    def elsewhere(self) -> str | None:
+        """Another region in which a deployment of this name stands: what has no region may be that one's."""
+        return self._regions[0]
+
+    @property
+    def unseen(self) -> str:
+        """The regions in which one may stand as nobody could look there, with the reason of one; empty without any."""
+        return self._regions[1]
+
+    @cached_property
+    def _regions(self) -> tuple[str | None, str]:
+        try:
+            found = self.account.client("ec2").describe_regions()["Regions"]
+        except (BotoCoreError, ClientError) as error:
+            return None, f"the other regions ({reason_of(error)})"
+        regions = sorted({str(each["RegionName"]) for each in found} - {self.account.region})
+        clients = [self.account.client("cloudformation", region) for region in regions]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            there = dict(zip(regions, pool.map(self._stands, clients), strict=True))
+        unseen = [region for region, stands in there.items() if isinstance(stands, str)]
+        reason = f"{', '.join(unseen)} ({there[unseen[0]]})" if unseen else ""
+        return next((region for region, stands in there.items() if stands is True), None), reason
+
+    def _stands(self, cloudformation: Any) -> bool | str:
+        """Whether there is a stack of this name; why nobody can tell."""
+        try:
+            cloudformation.describe_stacks(StackName=self.stack)
+        except ClientError as error:
+            return False if "does not exist" in str(error) else reason_of(error)
+        except BotoCoreError as error:
+            return reason_of(error)
+        return True
+
+    def _ask(self, source: str, ask: Callable[[], _Told], nothing: _Told) -> _Told:
+        """What a source tells; nothing where it does not, and then `untold` says so."""
+        try:
+            return ask()
+        except (BotoCoreError, ClientError) as error:
+            self.untold[source] = reason_of(error)
+            return nothing
+
+
+def reason_of(error: BotoCoreError | ClientError) -> str:
+    """What AWS says of a refusal, or what kept it from being asked."""
+    message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
+    return (message or str(error)).rstrip(".")
+
+
+def read_tags(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> dict[str, str]:
+    """Tags by name, from any of the forms in which AWS's services tell them."""
+    if isinstance(tags, Mapping):
+        return dict(tags)
+    pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
+    return {pair["key"]: pair.get("value", "") for pair in pairs}
+
+
+def generated_by(stack: str, name: str) -> bool:
+    """Whether CloudFormation gave this name, STACK-LOGICALID-LETTERS, to something of exactly this stack."""
+    return name.rsplit("-", 2)[0] == stack
+
+
+def tagged(claim: Claim, record: Record) -> bool:
+    """By the tags that the list itself tells."""
+    return claim.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
+
+
+def asked(service: str, operation: str, answer: str, **parameters: str | Callable[[Record], Any]) -> Owned:
+    """By tags that must be asked for, a thing at a time.
+
+    Only of things whose name speaks of Shoal: what CloudFormation names does, and the rest the tagging service finds.
+    `parameters` are the operation's: a key of the record, or how to make the value from it; `answer` is the way to the
+    tags in what it answers, with dots.
+    """
+
+    def owned(claim: Claim, record: Record) -> bool:
+        if not any(isinstance(value, str) and "shoal" in value.lower() for value in record.values()):
+            return False
+        given = {
+            name: value(record) if callable(value) else record.get(value, value) for name, value in parameters.items()
+        }
+        try:
+            found = getattr(claim.account.client(service), operation)(**given)
+        except (BotoCoreError, ClientError) as error:
+            if _says_none(error):
+                return False
+            raise UntoldError(f"its tags cannot be read ({reason_of(error)})") from None
+        for key in answer.split("."):
+            found = found.get(key) or {}
+        return claim.of(found)
+
+    return owned
+
+
+def _says_none(error: BotoCoreError | ClientError) -> bool:
+    """Whether it means that there are no such tags, or no such thing any more."""
+    code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+    return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent"))
+
+
+def placed(owned: Owned) -> Owned:
+    """Also whatever else lies in a VPC of the deployment, which it would keep from going."""
+    return lambda claim, record: owned(claim, record) or record.get("VpcId") in claim.networks
+
+
+def recorded(cloudformation: str, name: str) -> Owned:
+    """What gets no tags: by CloudFormation's record of the deployment's stacks, or by the name that it gave."""
+
+    def owned(claim: Claim, record: Record) -> bool:
+        return generated_by(claim.stack, record[name]) or (cloudformation, record[name]) in claim.record
+
+    return owned
+
+
+def nobodys(_claim: Claim, _record: Record) -> bool:
+    """Never the deployment's: it makes none of these."""
+    return False

@@ -1,0 +1,130 @@
+"""CloudFormation stacks: what one is, whose, what has happened to it, and how it comes to rest.
+
+Easy to get wrong: asked by its name, a deleted stack is not there; only its ARN still finds its record and its events.
+And who looks for the first time must hear at once that there is no network; who watches has patience.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.retry import retrying
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from infra import topology
+
+Stack = Mapping[str, Any]
+Event = Mapping[str, Any]
+Move = Literal["deploy", "wait", "delete", "roll back"]
+
+_LOOK_SECONDS = 2.0
+_UNTOUCHED = "REVIEW_IN_PROGRESS"
+"""A stack of which only a change set was made: it has no resource, and nobody's tags."""
+_HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
+
+
+def describe(cloudformation: Any, name: str) -> Stack | None:
+    """The stack of this name or ARN; None when there is none."""
+    try:
+        found: Stack = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return found
+
+
+def watch(cloudformation: Any, name: str) -> Stack | None:
+    """As `describe`, for who looks again and again: a network that is away for minutes is waited for."""
+    return retrying(lambda: describe(cloudformation, name))
+
+
+def outputs(stack: Stack) -> dict[str, str]:
+    """Its outputs by name."""
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
+
+
+def claim(stack: Stack | None) -> tuple[str, str] | None:
+    """The stack's owner and topology; None when it is not there, or nothing of it."""
+    if stack is None or stack["StackStatus"] == _UNTOUCHED:
+        return None
+    tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
+    return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
+
+
+def taken(stack: Stack | None, *, deployment: str, owner: str, wanted: str) -> str | None:
+    """The sentence that refuses another owner, or another topology (`wanted`), the deployment's name."""
+    found = claim(stack)
+    if found is None or found == (owner, wanted):
+        return None
+    return (
+        f"the deployment '{deployment}' belongs to {found[0]} (topology {found[1]}); choose another name by "
+        f"--deployment NAME, or destroy that one first: shoal destroy {deployment}"
+    )
+
+
+def next_move(status: str | None) -> Move:
+    """What a stack in this state needs before it can be deployed; None: there is none."""
+    if status is None or status == _UNTOUCHED:
+        return "deploy"
+    if status.endswith("_IN_PROGRESS"):
+        return "wait"
+    if status in _HALF_MADE:
+        return "delete"
+    return "roll back" if status == "UPDATE_ROLLBACK_FAILED" else "deploy"
+
+
+def settle(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
+    """Bring a stack to where it can be deployed, whatever interrupted an earlier deployment or destruction.
+
+    Returns the stack as it is then; None when there is none any more. Raises ShoalError when CloudFormation cannot.
+    """
+    tried: set[Move] = set()
+    while True:
+        stack = watch(cloudformation, name)
+        if stack is None:
+            return None
+        status = stack["StackStatus"]
+        move = next_move(status)
+        if move == "deploy":
+            return stack
+        if move != "wait":
+            if move in tried:
+                raise ShoalError(
+                    f"CloudFormation could not {move} what an earlier deployment left ({name}, {status}): "
+                    f"{stack.get('StackStatusReason', 'no reason was given')}; end it by `shoal destroy`"
+                )
+            tried.add(move)
+            _start(cloudformation, stack, move)
+        bars.stage(f"an earlier deployment, {status}", 0)
+        _rest(cloudformation, stack["StackId"], bars)
+
+
+def events(cloudformation: Any, stack: str) -> list[Event]:
+    """What has happened to the stack of this name or ARN, the newest first; nothing when it is not there."""
+    pages = cloudformation.get_paginator("describe_stack_events")
+    try:
+        return retrying(lambda: [event for page in pages.paginate(StackName=stack) for event in page["StackEvents"]])
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return []
+        raise
+
+
+def _start(cloudformation: Any, stack: Stack, move: Move) -> None:
+    if move == "delete":
+        retrying(lambda: cloudformation.delete_stack(StackName=stack["StackName"]))
+    else:
+        retrying(lambda: cloudformation.continue_update_rollback(StackName=stack["StackName"]))
+
+
+def _rest(cloudformation: Any, arn: str, bars: Bars) -> None:
+    """Wait until nothing goes on in the stack."""
+    while True:
+        time.sleep(_LOOK_SECONDS)
+        bars.tick()
+        stack = watch(cloudformation, arn)
+        if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS"):
+            return

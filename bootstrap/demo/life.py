@@ -1,0 +1,248 @@
+"""The life of a deployment on this machine: the real CDK app, jobs and trainer against the embedded AWS.
+
+Every step is what a person would type, by the same code. The easy mistake is to believe oneself: what was created
+and what is left are asked of the emulator, service by service, before and after.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import boto3
+
+from bootstrap.aws import cdk, objects
+from bootstrap.aws.deployment import Deployment, find_deployment
+from bootstrap.aws.objects import Place
+from bootstrap.demo.reviews import Written, write_reviews
+from bootstrap.errors import ShoalError
+from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess
+from bootstrap.progress import Bars
+from bootstrap.removal.inventory import inventory, left_over
+from bootstrap.training.remote import train_on
+from corpus.counted import plural
+from corpus.reading.inputs.finding import find as find_files
+from corpus.reading.sources import Inputs
+from corpus.settings import Settings
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from infra import cost, topology
+from jobs.choose import DEFAULT_MAX_MALFORMED
+from jobs.merge import Merged
+from trainer.config import Slowed, TrainConfig
+
+TOPOLOGY = "demo"
+# A step of so many rows takes long enough that what comes with each, such as the all-reduce, is little of it. In our
+# own texts each word counts, so none is dropped.
+_TEXTS = 12_000
+_OWN_LEARNING: Mapping[str, Any] = {"epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
+_LEARNING: Mapping[str, Any] = {"epochs": 12}
+_MODEL, _MARK = "model", ".demo"
+"""In the output: the folder of the training, which each demo makes anew, and in that what says that one made it."""
+# The second node plays an older GPU: the balancer has to find that out.
+SLOWED = {1: Slowed(2.0)}
+"""Ranks that are made slower."""
+# Always saying one label has a balanced accuracy of one half.
+_MARGIN = 0.05
+_SENTENCES = (
+    "The screen is sharp. The battery is reliable. The strap is never flimsy.",
+    "The screen is hardly sharp. The battery is faulty. The strap is flimsy.",
+)
+
+
+@dataclass(kw_only=True)
+class Result:
+    """What the demo found out."""
+
+    created: dict[str, int] = field(default_factory=dict)
+    """Resources by type, as the services list them."""
+    left: dict[str, set[str]] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    predictions: list[tuple[str, str, float]] = field(default_factory=list)
+    dollars_an_hour: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def created_total(self) -> int:
+        """How many resources there were."""
+        return sum(self.created.values())
+
+    @property
+    def left_total(self) -> int:
+        """How many resources are left."""
+        return sum(map(len, self.left.values()))
+
+
+def run(
+    inputs: Sequence[Path], output: Path, *, say: Callable[[str], None], before_proof: Callable[[], None] = lambda: None
+) -> Result:
+    """Deploy, preprocess, train, predict, destroy, prove; results and logs go to `output`.
+
+    `inputs` are review files; without any, reviews are generated. `before_proof` is called between the destruction
+    and the proof. Raises ShoalError, or what a step raises, when anything is not as it should be.
+    """
+    result = Result()
+    given = Inputs(files=tuple(map(str, inputs))) if inputs else None
+    files = [Path(each.address) for each in find_files(given).found] if given else []
+    log = output / "cdk.log"
+    _require_own(output / _MODEL)
+    output.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="shoal-demo-")))
+        log.unlink(missing_ok=True)
+
+        def announce(name: str) -> Any:
+            return _announced(name, result.seconds, say)
+
+        try:
+            with announce("start the embedded AWS"):
+                aws = stack.enter_context(EmbeddedAws(folder / "aws"))
+                stack.enter_context(_environment(aws.environment))
+
+            def cdk_run(*arguments: str) -> None:
+                cdk.run(arguments, environment=aws.environment, assembly=folder / "assembly", log=log)
+
+            with announce("cdk bootstrap"):
+                cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=log)
+                before = inventory()
+            with announce(f"cdk deploy -c topology={TOPOLOGY}"):
+                cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "--require-approval", "never")
+                result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
+            _work(result, files, folder, output, announce)
+            with announce(f"cdk destroy -c topology={TOPOLOGY}"):
+                cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
+            before_proof()
+            with announce("prove that nothing is left"):
+                result.left = left_over(before, inventory())
+        finally:
+            if (folder / "aws" / "emulator.log").exists():
+                shutil.copy(folder / "aws" / "emulator.log", output)
+    _check(result, generated=not files)
+    return result
+
+
+def _require_own(model: Path) -> None:
+    """Raise ShoalError where the folder of the training is there, and is none that an earlier demo made."""
+    if os.path.lexists(model) and not (model / _MARK).exists():
+        raise ShoalError(f"{model} would be removed, and it is of no demo; choose another --output, or remove it")
+
+
+def _work(result: Result, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]) -> None:
+    """What the deployment is for."""
+    written: Written | None = None
+    if not files:
+        with announce("write reviews"):
+            files = [folder / "reviews.json"]
+            written = write_reviews(files[0], texts=_TEXTS)
+    deployment = find_deployment(TOPOLOGY)
+    result.dollars_an_hour = cost.hourly(topology.load(TOPOLOGY, cdk.ROOT / "topologies"))
+    with announce(f"shoal preprocess --deployment {TOPOLOGY}"), Bars() as bars:
+        merged = preprocess(
+            deployment,
+            Inputs(files=tuple(map(str, files))),
+            settings=Settings(),
+            max_malformed=DEFAULT_MAX_MALFORMED,
+            bars=bars,
+        )
+        result.counts = merged.counts
+        _check_buckets(deployment, files, merged)
+        if written:
+            _check_counts(written, merged.counts)
+    learning = _OWN_LEARNING if written else _LEARNING
+    options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in learning.items())
+    slow = " ".join(f"{rank}:{slowed}" for rank, slowed in SLOWED.items())
+    with announce(f"shoal train --deployment {TOPOLOGY} {options} --slow {slow}"), Bars(unit="row") as bars:
+        config = TrainConfig(data=Path("dataset"), output=output / _MODEL, slow=SLOWED, **learning)
+        shutil.rmtree(config.output, ignore_errors=True)
+        config.output.mkdir()
+        (config.output / _MARK).touch()
+        result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
+    with announce("shoal predict"):
+        from bootstrap.prediction.texts import held_out
+        from trainer.labelling import Labeller
+        from trainer.predict import load_model
+
+        texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
+        said = Labeller(load_model(output / _MODEL))(texts)
+        result.predictions = [
+            (text, "positive" if each.label else "negative", each.probability)
+            for text, each in zip(texts, said, strict=True)
+        ]
+
+
+@contextmanager
+def _announced(name: str, seconds: dict[str, float], say: Callable[[str], None]) -> Iterator[None]:
+    say(f"{name} ...")
+    start = time.monotonic()
+    yield
+    seconds[name] = time.monotonic() - start
+    say(f"{name}: {seconds[name]:.1f} s")
+
+
+@contextmanager
+def _environment(added: Mapping[str, str]) -> Iterator[None]:
+    """This process's environment with the emulator's, so that its clients talk to nothing else."""
+    before = dict(os.environ)
+    os.environ.update(added)
+    boto3.DEFAULT_SESSION = None
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        boto3.DEFAULT_SESSION = None
+
+
+def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: Merged) -> None:
+    """The raw bucket holds the reviews, all of their bytes, and the data bucket the dataset."""
+    s3 = deployment.session.client("s3")
+    raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
+    for path in files:
+        stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + objects.safe_name(path.name))["ContentLength"]
+        if stored != path.stat().st_size:
+            raise ShoalError(f"the raw bucket holds {stored} bytes of {path.name}, not its {path.stat().st_size}")
+    bucket, _, key = merged.dataset.removeprefix("s3://").partition("/")
+    s3.head_object(Bucket=bucket, Key=key)
+
+
+def _check_counts(written: Written, counts: Mapping[str, Any]) -> None:
+    """The jobs found what the generator wrote."""
+    for name, expected in vars(written).items():
+        if counts[name] != expected:
+            raise ShoalError(f"preprocessing counted {counts[name]} {name}, but {expected} were written")
+
+
+def _check(result: Result, *, generated: bool) -> None:
+    """The demo passes only if all of this is true. Our own reviews can be learnt; of others nobody knows how well."""
+    if not result.created_total:
+        raise ShoalError("the deployment created nothing")
+    if result.left:
+        listed = "; ".join(f"{kind}: {', '.join(sorted(found))}" for kind, found in sorted(result.left.items()))
+        raise ShoalError(
+            f"{plural(result.left_total, 'resource')} {'is' if result.left_total == 1 else 'are'} left after "
+            f"`cdk destroy`: {listed}"
+        )
+    summary = result.summary
+    ranks = len(summary["nodes"])
+    if summary["world_size"] != ranks or summary["rows_of_ranks"][0] <= summary["rows_of_ranks"][1]:
+        raise ShoalError(
+            f"{ranks} nodes, the first twice as fast as the second, were given {summary['rows_of_ranks']} rows"
+        )
+    if summary["rows_seen"] != summary["rows"] * summary["epochs"]:
+        raise ShoalError(f"{summary['rows_seen']} rows were seen, not {summary['rows']} in each epoch")
+    if generated and summary["accuracy"] <= summary["majority"]:
+        raise ShoalError(
+            f"the model is right in {summary['accuracy']:.1%}, and always saying the majority's label in "
+            f"{summary['majority']:.1%}"
+        )
+    if summary["balanced_accuracy"] <= 0.5 + _MARGIN:
+        raise ShoalError(
+            f"the model has learnt nothing: its balanced accuracy is {summary['balanced_accuracy']:.1%}, "
+            "and that of always saying the majority's label is 50%"
+        )

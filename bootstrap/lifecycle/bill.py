@@ -1,0 +1,56 @@
+"""What AWS has billed for a deployment, by Cost Explorer.
+
+The easy mistake is to read zero as free: Cost Explorer lags by a day, and knows the deployment's tag only once an
+administrator has activated it as a cost allocation tag, from that day on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws.account import Account
+from infra import topology
+
+_ANYWHERE = "us-east-1"
+"""Cost Explorer is in this region alone, for all of them."""
+_NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in Billing, Cost allocation tags"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """Dollars by service since a day; without any, `why`."""
+
+    since: str
+    services: Mapping[str, float]
+    why: str = ""
+
+    @property
+    def total(self) -> float | None:
+        """The sum; None when nobody knows it."""
+        return sum(self.services.values()) if self.services else None
+
+
+def ask(account: Account, deployment: str, since: datetime) -> Bill:
+    """Ask Cost Explorer, which takes a cent for it. What keeps it from answering is said in the bill."""
+    start, end = since.date().isoformat(), (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    try:
+        answer = account.client("ce", _ANYWHERE).get_cost_and_usage(
+            TimePeriod={"Start": start, "End": end},
+            Granularity="MONTHLY",
+            Metrics=["UnblendedCost"],
+            Filter={"Tags": {"Key": topology.TAG_DEPLOYMENT, "Values": [deployment], "MatchOptions": ["EQUALS"]}},
+            GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
+        )
+    except ClientError as error:
+        said = error.response["Error"].get("Message") or error.response["Error"].get("Code")
+        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {said}")
+    except BotoCoreError as error:
+        return Bill(since=start, services={}, why=f"Cost Explorer cannot be asked: {error}")
+    services: dict[str, float] = {}
+    for period in answer.get("ResultsByTime", ()):
+        for group in period.get("Groups", ()):
+            name, amount = group["Keys"][0], float(group["Metrics"]["UnblendedCost"]["Amount"])
+            services[name] = services.get(name, 0.0) + amount
+    return Bill(since=start, services=services, why="" if services else _NO_TAG)

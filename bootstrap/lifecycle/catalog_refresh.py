@@ -1,0 +1,231 @@
+"""Today's prices and offerings, asked of AWS, as another dated list at the end of a region's file.
+
+The easy mistake is to believe the first product that bears a type's name: the same machine is also priced as dedicated,
+as reserved and unused, with Windows, and as a capacity block at zero dollars. Only all filters together leave the one
+that a deployment pays for.
+"""
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import yaml
+
+from bootstrap.errors import ShoalError
+from infra import caller, catalog
+from infra.catalog import PriceList, Prices
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_pricing import PricingClient
+    from mypy_boto3_pricing.type_defs import FilterTypeDef
+
+_HOME = "us-east-1"
+"""Where the price list of all regions is asked for, and whose prices stand in where a region's are not found."""
+
+_MACHINE = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
+_HEADER = """\
+# What machines cost in {region}: dollars an hour, on demand, Linux. One document a list, from the oldest to the newest;
+# a list is valid from its date until the next one's. `shoal catalog --refresh --region {region}` adds today's.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Other:
+    """Where the price of something that is no machine is found; a region's prefix may stand before the usage type."""
+
+    service: str
+    filters: Mapping[str, str]
+    usage: str
+
+
+_OTHERS = {
+    "interface_endpoint_hour": _Other(service="AmazonVPC", filters={}, usage="VpcEndpoint-Hours"),
+    "nat_gateway_hour": _Other(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Hours"),
+    "nat_gib": _Other(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Bytes"),
+    "public_ipv4_hour": _Other(service="AmazonVPC", filters={}, usage="PublicIPv4:InUseAddress"),
+    "gp3_gib_month": _Other(service="AmazonEC2", filters={"volumeApiName": "gp3"}, usage="EBS:VolumeUsage.gp3"),
+    "efs_gib_month": _Other(
+        service="AmazonEFS", filters={"storageClass": "General Purpose"}, usage="TimedStorage-ByteHrs"
+    ),
+    "efs_read_gib": _Other(service="AmazonEFS", filters={"accessType": "Read"}, usage="ETDataAccess-Bytes"),
+    "efs_write_gib": _Other(service="AmazonEFS", filters={"accessType": "Write"}, usage="ETDataAccess-Bytes"),
+    "s3_gib_month": _Other(service="AmazonS3", filters={"volumeType": "Standard"}, usage="TimedStorage-ByteHrs"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceChange:
+    """One price that differs; None: there is none."""
+
+    item: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refreshed:
+    """What AWS says today, beside the list that was the newest until now."""
+
+    today: PriceList
+    before: PriceList | None
+    kept: Sequence[str]
+    """The prices that are no machine's and that AWS's answer did not have: they are those of the list before."""
+
+    @property
+    def changes(self) -> list[PriceChange]:
+        """Every price that differs, machines first."""
+        old, new = ({} if each is None else _flat(each) for each in (self.before, self.today))
+        items = list(dict.fromkeys([*new, *old]))
+        return [
+            PriceChange(item=item, before=old.get(item), after=new.get(item))
+            for item in items
+            if old.get(item) != new.get(item)
+        ]
+
+
+def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> Refreshed:
+    """Ask AWS what the catalogue's types cost in a region, and which of them it offers there.
+
+    A retired type that AWS prices no more keeps its last price. Raises ShoalError without credentials, on an emulator,
+    and when AWS has no such machines in the region.
+    """
+    pricing, ec2 = _clients(session, region)
+    newest = catalog.price_lists(region, folder)[-1:]
+    before = newest[0] if newest else None
+    types = catalog.catalog().types
+    instances = _startable(
+        priced=_by_type(pricing, "AmazonEC2", region, _MACHINE),
+        offered=_offered(ec2, list(types)),
+        last=before.instances if before else {},
+    )
+    if not instances:
+        raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
+    emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
+    found = {name: _other(pricing, region, place) for name, place in _OTHERS.items()}
+    others = {name: price for name, price in found.items() if price is not None}
+    kept = [name for name in found if name not in others]
+    fallback = before or catalog.prices(_HOME, folder=folder)
+    source = "AWS Price List API"
+    if kept:
+        source += f"; not found there, and kept from {fallback.region}, {fallback.date}: {', '.join(kept)}"
+    today_list = PriceList(
+        region=region,
+        date=today,
+        source=source,
+        other=Prices.model_validate(fallback.other.model_dump() | others),
+        instances=instances,
+        emr={name: emr[name] for name in instances if types[name].runs_emr and name in emr},
+    )
+    return Refreshed(today=today_list, before=before, kept=kept)
+
+
+def append(made: PriceList, *, folder: Path) -> Path:
+    """Write a list at the end of its region's file, in place of one of the same day; all of it or nothing."""
+    path = folder / f"{made.region}.yaml"
+    part = path.with_suffix(".part")
+    document = yaml.safe_dump(made.model_dump(exclude={"region"}), sort_keys=False)
+    try:
+        text = path.read_text("utf-8") if path.exists() else _HEADER.format(region=made.region)
+        head, *documents = re.split(r"^---\n", text, flags=re.MULTILINE)
+        documents = [each for each in documents if yaml.safe_load(each)["date"] != made.date]
+        part.write_text("---\n".join([head, *documents, document]), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ShoalError(f"cannot write {path}: {error.strerror}; it is as it was") from error
+    catalog.price_lists.cache_clear()
+    return path
+
+
+def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2Client"]:
+    if session.get_credentials() is None:
+        raise ShoalError("AWS tells prices only to who has credentials, and there are none; run `aws configure`")
+    pricing, ec2 = session.client("pricing", region_name=_HOME), session.client("ec2", region_name=region)
+    for client in (pricing, ec2):
+        if caller.emulated(client.meta.endpoint_url):
+            raise ShoalError(
+                f"{client.meta.endpoint_url} is an emulator, which has no prices; unset AWS_ENDPOINT_URL to ask AWS"
+            )
+    return pricing, ec2
+
+
+def _startable(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[str, float]) -> dict[str, float]:
+    """In the catalogue's order: the price of each type that AWS offers, and of each retired one the last."""
+    found = {
+        name: priced.get(name, last.get(name)) if row.retired else priced.get(name)
+        for name, row in catalog.catalog().types.items()
+        if row.retired or name in offered
+    }
+    return {name: price for name, price in found.items() if price is not None}
+
+
+def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]) -> dict[str, float]:
+    """Dollars an hour by instance type; where several products are left, the dearest."""
+    found: dict[str, float] = {}
+    for attributes, price in _products(pricing, service, region, filters):
+        name = attributes.get("instanceType", "")
+        if name in catalog.catalog().types and price > 0:
+            found[name] = max(price, found.get(name, 0.0))
+    return found
+
+
+def _other(pricing: "PricingClient", region: str, place: _Other) -> float | None:
+    usage = re.compile(rf"([A-Z0-9]+-)?{re.escape(place.usage)}")
+    for attributes, price in _products(pricing, place.service, region, place.filters):
+        if usage.fullmatch(attributes.get("usagetype", "")):
+            return price
+    return None
+
+
+def _products(
+    pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]
+) -> Iterator[tuple[Mapping[str, str], float]]:
+    """Each product's attributes and its price on demand: of the first unit, where more of them are cheaper."""
+    wanted: list[FilterTypeDef] = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value}
+        for field, value in {"regionCode": region, **filters}.items()
+    ]
+    for page in pricing.get_paginator("get_products").paginate(ServiceCode=service, Filters=wanted):
+        for text in page["PriceList"]:
+            try:
+                product = json.loads(text)
+                price = _on_demand(product["terms"].get("OnDemand", {}))
+                attributes = product["product"]["attributes"]
+            except (KeyError, ValueError) as error:
+                raise ShoalError(
+                    f"AWS's price list of {service} has a form that Shoal does not know ({error}); nothing has changed"
+                ) from error
+            if price is not None:
+                yield attributes, price
+
+
+def _on_demand(terms: Mapping[str, Any]) -> float | None:
+    for term in terms.values():
+        for dimension in term["priceDimensions"].values():
+            if dimension["beginRange"] == "0" and "USD" in dimension["pricePerUnit"]:
+                return float(dimension["pricePerUnit"]["USD"])
+    return None
+
+
+def _offered(ec2: "EC2Client", names: list[str]) -> set[str]:
+    pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+        LocationType="region", Filters=[{"Name": "instance-type", "Values": names}]
+    )
+    return {offer["InstanceType"] for page in pages for offer in page["InstanceTypeOfferings"]}
+
+
+def _flat(prices: PriceList) -> dict[str, float]:
+    added = {f"EMR on {name}": price for name, price in prices.emr.items()}
+    return {**prices.instances, **added, **prices.other.model_dump()}

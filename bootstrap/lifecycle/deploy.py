@@ -1,0 +1,316 @@
+"""`cdk deploy` for a person: taken up where an earlier one stopped, watched resource by resource, its end explained.
+
+Easy to get wrong: CloudFormation goes on when the CDK is interrupted. What exists is asked of the stack, before and
+after, and never remembered. Why it failed, and what becomes of that, is in `failure`.
+"""
+
+import datetime
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws import cdk, stacks
+from bootstrap.aws.account import Account, connect
+from bootstrap.aws.ownership import read_tags
+from bootstrap.aws.stacks import Event, Stack
+from bootstrap.errors import ShoalError
+from bootstrap.lifecycle import failure, guard
+from bootstrap.lifecycle.rules.names import prepared
+from bootstrap.progress import Bars
+from bootstrap.removal.deletion import is_kept
+from bootstrap.removal.sweep import is_empty
+from infra import topology
+from infra.topology import Topology
+
+_LAST_LOOKS = 3
+_ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be deployed, as what, and for whom."""
+
+    wanted: Topology
+    source: str
+    """How the app finds the topology: its name, or the path of its file."""
+    deployment: str
+    owner: str
+
+    @property
+    def region(self) -> str:
+        """Where it will be."""
+        return self.wanted.region
+
+    @property
+    def stack_name(self) -> str:
+        """The deployment's stack."""
+        return topology.stack_name(self.deployment)
+
+    @cached_property
+    def account(self) -> Account:
+        """Its region of the account."""
+        return Account(connect(self.region))
+
+    def context(self, generation: int) -> list[str]:
+        """What the CDK app is told."""
+        values = {
+            "topology": self.source,
+            "deployment": self.deployment,
+            "owner": self.owner,
+            "generation": generation,
+        }
+        return [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """How it ended."""
+
+    outputs: dict[str, str]
+    changed: bool
+    """Whether CloudFormation had anything to do."""
+    generation: int
+    ends: datetime.datetime | None
+    """When the guard deletes it; None when somebody has deleted the guard."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """What a deployment would do to one resource."""
+
+    action: Literal["create", "change", "delete"]
+    logical_id: str
+    type: str
+
+
+def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
+    """Create or update the deployment, and wait until it is complete.
+
+    Raises ShoalError when it is another's, or with the resource that failed and AWS's reason.
+    """
+    cloudformation = order.account.client("cloudformation")
+    _refuse_others(order, cloudformation)
+    before = stacks.settle(cloudformation, order.stack_name, bars=bars)
+    _refuse_beside_a_training(order)
+    _refuse_to_lose_data(order, before)
+    generation, renewed = _generation(order, before)
+    if renewed:
+        say(f"its EMR cluster has ended itself; this deployment starts another (generation {generation})")
+    known = {event["EventId"] for event in stacks.events(cloudformation, order.stack_name)} if before else set()
+    view = _View(cloudformation, order.stack_name, known, bars)
+    folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
+    assembly, log = folder / "assembly", folder / "cdk.log"
+    try:
+        if not prepared(order.account.client("ssm")):
+            say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
+            bars.stage("cdk bootstrap", 0)
+            cdk.prepare(
+                account=order.account.number(),
+                region=order.region,
+                environment=_environment(order),
+                log=log,
+                watch=bars.tick,
+            )
+        bars.stage("synthesise, upload", 0)
+        first = stacks.claim(before) is None
+        # A failed update is rolled back at once; what a first deployment made stays until its logs were read.
+        rollback = ["--no-rollback"] if first else []
+        cdk.run(
+            ["deploy", *order.context(generation), "--require-approval", "never", *rollback],
+            environment=_environment(order),
+            assembly=assembly,
+            log=log,
+            # An update does not touch all of them, so only a first deployment has a total.
+            watch=lambda: view.look(_resources(assembly / f"{order.stack_name}.template.json") if first else 0),
+        )
+    except ShoalError:
+        shutil.rmtree(assembly, ignore_errors=True)  # what the CDK said is left to be read
+        why = failure.explain(order.deployment, view.all(), log)
+        if why is None:
+            raise
+        left = stacks.describe(cloudformation, order.stack_name)
+        become = failure.settle(order.deployment, order.account, left, bars=bars, say=say)
+        raise ShoalError(f"{why}. {become}") from None
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        say(_interrupted(order, _begun(cloudformation, order.stack_name)))
+        raise
+    after = stacks.watch(cloudformation, order.stack_name)
+    if after is None:
+        raise ShoalError(f"the stack {order.stack_name} was deleted while it was deployed; deploy it again")
+    shutil.rmtree(folder, ignore_errors=True)
+    watching = guard.read(order.account, order.deployment, after)
+    return Deployed(
+        outputs=stacks.outputs(after),
+        changed=bool(view.all()),
+        generation=generation,
+        ends=watching.ends if watching else None,
+    )
+
+
+def changes(order: Order) -> list[ResourceChange]:
+    """What a deployment would do, resource by resource; creates nothing, and uploads nothing."""
+    cloudformation = order.account.client("cloudformation")
+    _refuse_others(order, cloudformation)
+    stack = stacks.describe(cloudformation, order.stack_name)
+    _refuse_to_lose_data(order, stack)
+    generation, _ = _generation(order, stack)
+    with tempfile.TemporaryDirectory(prefix="shoal-deploy-") as name:
+        folder = Path(name)
+        cdk.run(
+            ["synth", *order.context(generation), "--quiet"],
+            environment=_environment(order),
+            assembly=folder / "assembly",
+            log=folder / "cdk.log",
+        )
+        after = json.loads((folder / "assembly" / f"{order.stack_name}.template.json").read_text("utf-8"))
+    if stacks.claim(stack) is None or stacks.next_move(stack["StackStatus"] if stack else None) == "delete":
+        return compare({}, after)
+    body = cloudformation.get_template(StackName=order.stack_name, TemplateStage="Original")["TemplateBody"]
+    return compare(json.loads(body) if isinstance(body, str) else body, after)
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ResourceChange]:
+    """The resources in which two templates differ, by type and logical id."""
+    old, new = before.get("Resources", {}), after.get("Resources", {})
+    found = [
+        ResourceChange(
+            action="create" if name not in old else "delete" if name not in new else "change",
+            logical_id=name,
+            type=(new.get(name) or old[name])["Type"],
+        )
+        for name in old.keys() | new.keys()
+        if old.get(name) != new.get(name)
+    ]
+    return sorted(found, key=lambda change: (change.action, change.type, change.logical_id))
+
+
+class _View:
+    """Shows what has happened to the stack since it was first looked at."""
+
+    def __init__(self, cloudformation: Any, name: str, known: set[str], bars: Bars) -> None:
+        self._cloudformation, self._name, self._known, self._bars = cloudformation, name, known, bars
+        self._shown = False
+
+    def all(self) -> list[Event]:
+        """Every event since then, the oldest first."""
+        found = stacks.events(self._cloudformation, self._name)
+        return [event for event in reversed(found) if event["EventId"] not in self._known]
+
+    def look(self, total: int) -> None:
+        """Show how many of so many resources are done; 0 where that is not known."""
+        happened = [event for event in self.all() if event.get("PhysicalResourceId") != event["StackId"]]
+        if not happened:
+            self._bars.tick()
+            return
+        if not self._shown:
+            self._bars.stage("CloudFormation", total, unit="resource")
+            self._shown = True
+        last = {event["LogicalResourceId"]: event["ResourceStatus"] for event in happened}
+        self._bars.say(now=happened[-1]["LogicalResourceId"])
+        self._bars.at(sum(status.endswith("_COMPLETE") for status in last.values()))
+        self._bars.tick()
+
+
+def _refuse_others(order: Order, cloudformation: Any) -> None:
+    stack = stacks.describe(cloudformation, order.stack_name)
+    sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, wanted=order.wanted.name)
+    if sentence:
+        raise ShoalError(sentence)
+
+
+def _refuse_to_lose_data(order: Order, stack: Stack | None) -> None:
+    """A bucket that is given takes the place of the deployment's own, which would go with all that is in it."""
+    bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
+    if stack is None or bucket is None or order.wanted.data.bucket in (None, bucket):
+        return
+    resources = order.account.items(
+        "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+    )
+    made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
+    if bucket in made and not is_kept(order.account, bucket) and not is_empty(order.account, bucket):
+        raise ShoalError(
+            f"with `data: bucket: {order.wanted.data.bucket}` the deployment's own bucket s3://{bucket} would be "
+            "deleted with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
+        )
+
+
+def _refuse_beside_a_training(order: Order) -> None:
+    """CloudFormation puts a group that it changes back into its first zone, and AWS then replaces the nodes."""
+    raised = []
+    for group in order.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
+        tags = read_tags(group.get("Tags"))
+        ours = tags.get(topology.TAG_DEPLOYMENT) == order.deployment and tags.get(topology.TAG_START) == "train"
+        if ours and group["DesiredCapacity"]:
+            raised.append(str(group["AutoScalingGroupName"]))
+    if raised:
+        raise ShoalError(
+            f"GPU nodes of '{order.deployment}' are up ({', '.join(raised)}), so somebody may be training, and a "
+            "deployment can replace them; wait for the training's end, or stop it by Ctrl-C where it was started"
+        )
+
+
+def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:
+    """The generation to deploy, and whether it is a new one: where the cluster of the present one has ended."""
+    outputs = stacks.outputs(stack) if stack else {}
+    present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
+    cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
+    if cluster is None or order.wanted.preprocessing is None:
+        return present, False
+    try:
+        state = order.account.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "InvalidRequestException":
+            raise
+        state = "TERMINATED"  # EMR forgets a cluster after two months
+    return (present + 1, True) if state in _ENDED else (present, False)
+
+
+def _environment(order: Order) -> dict[str, str]:
+    """What the CDK needs beside this process's own environment: its tools, and the session's region."""
+    tools = str(Path(sys.executable).parent)
+    return {
+        "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
+        "AWS_REGION": order.region,
+        "AWS_DEFAULT_REGION": order.region,
+    }
+
+
+def _resources(template: Path) -> int:
+    """How many resources a template has; 0 while it is not there, or half written."""
+    try:
+        return len(json.loads(template.read_text("utf-8"))["Resources"])
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+def _begun(cloudformation: Any, name: str) -> Stack | None:
+    """The stack, once the last request of a CDK that was interrupted has come to something, if it does."""
+    for _ in range(_LAST_LOOKS):
+        if stacks.claim(stack := stacks.describe(cloudformation, name)):
+            break
+        time.sleep(1)
+    return stack
+
+
+def _interrupted(order: Order, stack: Stack | None) -> str:
+    again = shlex.join(["shoal", "deploy", order.source, "--deployment", order.deployment, "--owner", order.owner])
+    if stacks.claim(stack) is None:
+        return f"nothing was created; begin again by: {again}"
+    return (
+        f"CloudFormation goes on with {order.stack_name}\n"
+        f"look at it by: shoal status {order.deployment}\n"
+        f"take it up again by: {again}\n"
+        f"end it by: shoal destroy {order.deployment}"
+    )

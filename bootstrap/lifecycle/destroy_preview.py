@@ -1,0 +1,139 @@
+"""What is said before a deployment is destroyed: what goes, what stays and for how much, which models would be lost.
+
+The easy mistake is to count an existing data bucket among what goes: it was there before the deployment, carries none
+of its tags, and is found only through the stack's outputs. Another is to refuse for want of something to say: who may
+not look at a part of it may still destroy it, and hears what could not be told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import stacks
+from bootstrap.aws.account import Account
+from bootstrap.aws.ownership import Claim, reason_of
+from bootstrap.errors import ShoalError
+from bootstrap.lifecycle import fetch, status
+from bootstrap.lifecycle.guard import GuardState
+from bootstrap.removal.sweep import KEPT, UNTOLD, Thing, find_things
+from infra import catalog, topology
+from infra.errors import TopologyError
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptBucket:
+    """A bucket that stays."""
+
+    bucket: str
+    objects: int
+    bytes: int
+    monthly: float | None
+    """Dollars a month; None without a price list for the region."""
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestroyPreview:
+    """A deployment before it goes; `lost` are the runs whose models go with `lost_bucket`."""
+
+    stack: str | None
+    things: Sequence[Thing]
+    running: list[str]
+    rate: float | None
+    guard: GuardState | None
+    kept: list[KeptBucket]
+    lost: list[str]
+    lost_bucket: str | None
+    elsewhere: str | None
+    """Where there is a deployment of this name, when there is nothing of it here."""
+    notes: list[str]
+    """What could not be told, and why, and what is amiss with its guard."""
+
+    @property
+    def goes(self) -> list[Thing]:
+        """What will be deleted."""
+        return [thing for thing in self.things if thing.outcome not in (KEPT, UNTOLD)]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to destroy, as far as everybody can see."""
+        return self.stack is None and all(thing.outcome == KEPT for thing in self.things)
+
+
+def preview(deployment: str, account: Account) -> DestroyPreview:
+    """Look through the account; deletes nothing. Raises what AWS answers when not even the stack can be looked for."""
+    described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
+    things, notes = find_things(deployment, account), list[str]()
+    now = _now(deployment, account, notes) if described else None
+    kept = [_kept(account, thing.identifier, "its topology keeps it") for thing in things if thing.outcome == KEPT]
+    buckets = [thing for thing in things if thing.kind == "s3 bucket"]
+    own = [thing.identifier for thing in buckets if thing.outcome not in (KEPT, UNTOLD)]
+    data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
+    if data and data not in (*own, *(each.bucket for each in kept)):
+        if any(thing.outcome == UNTOLD for thing in buckets):
+            own.append(data)
+            notes.append(f"whether s3://{data} stays cannot be told")
+        else:
+            kept.append(_kept(account, data, "it was there before the deployment"))
+    holding = {bucket: found for bucket in own if (found := _models(account, bucket, notes))}
+    bucket = next(iter(holding), None)
+    gone = described is None and all(thing.outcome == UNTOLD for thing in things)
+    owner, made_from = stacks.claim(described) or ("unknown", "unknown")
+    return DestroyPreview(
+        stack=f"{described['StackName']}, {described['StackStatus']}, owner {owner}, topology {made_from}"
+        if described
+        else None,
+        things=things,
+        running=_running(now),
+        rate=now.rate if now else None,
+        guard=now.guard if now else None,
+        kept=kept,
+        lost=holding[bucket] if bucket else [],
+        lost_bucket=bucket,
+        elsewhere=Claim(account, deployment).elsewhere if gone else None,
+        notes=notes,
+    )
+
+
+def _now(deployment: str, account: Account, notes: list[str]) -> status.Status | None:
+    try:
+        now = status.look(deployment, account)
+    except (BotoCoreError, ClientError, ShoalError) as error:
+        notes.append(f"what runs now, and what it costs, cannot be told: {error}")
+        return None
+    notes += now.guard.broken if now.guard else ()
+    return now
+
+
+def _models(account: Account, bucket: str, notes: list[str]) -> list[str]:
+    try:
+        return fetch.models(account.client("s3"), bucket)
+    except (BotoCoreError, ClientError, ShoalError) as error:
+        notes.append(f"whether models in s3://{bucket} would be lost cannot be told: {error}")
+        return []
+
+
+def _running(now: status.Status | None) -> list[str]:
+    if now is None:
+        return []
+    said = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
+    if now.cluster and now.cluster.nodes:
+        said.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
+    return said
+
+
+def _kept(account: Account, bucket: str, why: str) -> KeptBucket:
+    count, size = 0, 0
+    try:
+        for each in account.items("s3", "list_object_versions", "Versions", Bucket=bucket):
+            count, size = count + 1, size + each["Size"]
+    except (BotoCoreError, ClientError) as error:
+        why = f"{why}; its content cannot be listed: {reason_of(error)}"
+    try:
+        price = catalog.prices(account.region).other.s3_gib_month
+    except TopologyError:
+        return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=None, why=why)
+    return KeptBucket(bucket=bucket, objects=count, bytes=size, monthly=size / _GIB * price, why=why)

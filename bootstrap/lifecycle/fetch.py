@@ -1,0 +1,130 @@
+"""Copies the results of training runs out of a data bucket, before or after its deployment ended.
+
+The easy mistake is to fetch half a file and then skip it for being there: files get their name when they are whole, and
+the time of change of their object, by which they are known the next time. Another is to take any name that stays below
+the folder: nodes write the bucket, and the folder may hold files of the user's.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws import names, objects
+from bootstrap.aws.objects import Place
+from bootstrap.aws.paths import path_below
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from corpus.shown import printable
+from infra import topology
+from trainer.files import MODEL
+
+_CHECKPOINTS = "checkpoints/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Object:
+    """One file of a run: its name below the run's folder, its key, its bytes, when it was changed."""
+
+    run: str
+    name: str
+    key: str
+    size: int
+    changed: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetched:
+    """What was copied, what was there already, and in `refused` a sentence for each object that can be no file here."""
+
+    runs: list[str]
+    copied: int
+    present: int
+    bytes: int
+    refused: list[str]
+
+
+def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
+    """The files of every run in a data bucket, by run, the oldest run first; checkpoints are not results.
+
+    Raises ShoalError when there is no such bucket.
+    """
+    found: dict[str, list[Object]] = {}
+    for each in _listed(s3, bucket):
+        run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
+        if name.startswith(_CHECKPOINTS) or objects.is_marker(each["Key"], each["Size"]):
+            continue
+        file = Object(run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp())
+        found.setdefault(run, []).append(file)
+    return dict(sorted(found.items()))
+
+
+def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        yield from objects.listed(s3, Place(bucket, topology.RUNS_PREFIX))
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise
+        raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists those that there are") from None
+
+
+def models(s3: Any, bucket: str) -> list[str]:
+    """The runs that have a model."""
+    return [run for run, files in runs(s3, bucket).items() if any(file.name == MODEL for file in files)]
+
+
+def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> Fetched:
+    """Copy runs, or one of them, to `output`/RUN/; files that are there already, unchanged since, are left.
+
+    Raises ShoalError when there is no such run, and an empty result when there is none at all.
+    """
+    found = runs(s3, bucket)
+    if run is not None and run not in found:
+        known = ", ".join(map(printable, found)) or "none"
+        raise ShoalError(f"there is no run '{run}' in s3://{bucket}/{topology.RUNS_PREFIX}; there are: {known}")
+    files = [file for name, held in found.items() if run in (None, name) for file in held]
+    refused: list[str] = []
+    fit = [file for file in files if _is_fit(output, file, refused)]
+    wanted = [file for file in fit if not _is_there(output / file.run / file.name, file)]
+    bars.stage("fetch", sum(file.size for file in wanted))
+    done = copied = 0
+    for file in wanted:
+        if _is_fit(output, file, refused):  # also beside those that have come meanwhile
+            _copy(s3, bucket, file, output / file.run / file.name, bars, done)
+            copied += 1
+            done += file.size
+            bars.at(done)
+    return Fetched(
+        runs=sorted({file.run for file in fit}),
+        copied=copied,
+        present=len(fit) - len(wanted),
+        bytes=done,
+        refused=refused,
+    )
+
+
+def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:
+    """Whether a file has a name that Shoal gives and may come below `output`; `refused` is told why not."""
+    try:
+        path_below(output, f"{names.run(file.run)}/{names.result(file.name)}")
+    except ShoalError as error:
+        refused.append(str(error))
+        return False
+    return True
+
+
+def _is_there(path: Path, file: Object) -> bool:
+    return path.is_file() and path.stat().st_size == file.size and int(path.stat().st_mtime) == int(file.changed)
+
+
+def _copy(s3: Any, bucket: str, file: Object, path: Path, bars: Bars, before: int) -> None:
+    done = before
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        bars.at(done)
+
+    objects.save(s3, Place(bucket, file.key), path, changed=file.changed, count=count)

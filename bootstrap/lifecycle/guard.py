@@ -1,0 +1,144 @@
+"""What the guard of a deployment knows: when it ends, what was spent, and the prices it counts with.
+
+The easy mistake is to ask the topology's file when a deployment ends: what counts is what the guard was deployed with,
+the stack's creation, and the hours that were added since. What it keeps is read as it reads it, broken values included.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws import stacks
+from bootstrap.aws.account import Account
+from bootstrap.aws.stacks import Stack
+from bootstrap.errors import ShoalError
+from infra import topology
+from infra.handlers.guard.kept import MOST_HOURS as MOST_ADDED
+from infra.handlers.guard.kept import read_account, read_extension
+from infra.handlers.guard.rules import Account as Book
+from infra.handlers.guard.rules import Settings
+
+Read = TypeVar("Read")
+_SHOWN = 80
+
+MOST_HOURS = 720.0
+"""So many can be added at once: a month, after which nobody remembers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardState:
+    """The guard's settings, and its account as of its last round."""
+
+    created: datetime
+    max_hours: float
+    added_hours: float
+    budget: float | None
+    spent: float | None
+    """Dollars; None before its first round."""
+    as_of: datetime | None
+    gpu: Mapping[str, float]
+    """Dollars an hour of a GPU node with its volume, by instance type; `emr` likewise."""
+    emr: Mapping[str, float]
+    standing: float
+    """Dollars an hour of what only the end of the stack ends."""
+    broken: Sequence[str] = ()
+    """A sentence about each of its parameters that nobody can read, which counts as not there."""
+
+    @property
+    def ends(self) -> datetime:
+        """When it deletes the stack."""
+        return self.created + timedelta(hours=self.max_hours + self.added_hours)
+
+
+def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
+    """The guard of a stack; None where the stack has none yet, or none any more."""
+    function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
+    if function is None:
+        return None
+    try:
+        found = account.client("lambda").get_function_configuration(FunctionName=function)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+            return None
+        raise
+    settings = _settings(function, found)
+    created: datetime = stack["CreationTime"].astimezone(UTC)
+    kept = _kept(account, deployment, created)
+    book, amiss = _read(kept, topology.guard_parameter(deployment), _read_book, Book())
+    added, none = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
+    broken = [
+        *([f"{amiss}; the guard counts anew from the deployment's creation in its next round"] if amiss else []),
+        *([f"{none}; no hours count as added. To write it anew: shoal extend {deployment} --hours H"] if none else []),
+    ]
+    return GuardState(
+        created=created,
+        max_hours=settings.max_hours,
+        added_hours=added,
+        budget=settings.budget,
+        spent=book.spent if book.as_of else None,
+        as_of=book.as_of,
+        gpu=settings.gpu,
+        emr=settings.emr,
+        standing=settings.standing,
+        broken=broken,
+    )
+
+
+def extend(account: Account, deployment: str, guard: GuardState, hours: float) -> datetime:
+    """Add hours to the deployment's life; returns its new end.
+
+    Raises ShoalError when the end has come already, or when they would be more than the guard accepts.
+    """
+    if guard.ends <= datetime.now(UTC):
+        raise ShoalError(
+            f"the end of '{deployment}' was {guard.ends:%Y-%m-%d %H:%M} UTC, and its guard is deleting it; deploy it "
+            "again when it is gone"
+        )
+    total = guard.added_hours + hours
+    if total > MOST_ADDED:
+        raise ShoalError(
+            f"{guard.added_hours:g} hours were added to '{deployment}' before, and its guard accepts {MOST_ADDED:g} in "
+            "all; deploy it anew when it is gone"
+        )
+    account.client("ssm").put_parameter(
+        Name=topology.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
+    )
+    return later(guard, hours)
+
+
+def later(guard: GuardState, hours: float) -> datetime:
+    """The end with so many hours more."""
+    return guard.ends + timedelta(hours=hours)
+
+
+def _kept(account: Account, deployment: str, created: datetime) -> dict[str, str]:
+    """Its parameters; what is older than the stack was another one's, and does not count for the guard either."""
+    names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
+    found = account.client("ssm").get_parameters(Names=names)["Parameters"]
+    return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
+
+
+def _settings(function: str, found: Mapping[str, Any]) -> Settings:
+    try:
+        return Settings(**json.loads(found["Environment"]["Variables"]["SETTINGS"]))
+    except (KeyError, TypeError, ValueError):
+        raise ShoalError(
+            f"the settings of the guard {function} (its environment variable SETTINGS) cannot be read; deploy again to "
+            "bring them back"
+        ) from None
+
+
+def _read_book(text: str) -> Book:
+    return read_account(text, datetime.now(UTC))
+
+
+def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> tuple[Read, str]:
+    """What a parameter holds; `otherwise` where it is not there, or, with a sentence about it, where it is broken."""
+    try:
+        return (read(kept[name]) if name in kept else otherwise), ""
+    except ValueError as error:
+        return otherwise, f"the parameter {name} {error}: it holds {kept[name][:_SHOWN]!r}"

@@ -1,0 +1,102 @@
+"""What the parts of a deployment said: its newest steps and why they failed, its nodes' first boots, its guard.
+
+The easy mistake is to wait for logs that come late: EMR brings a step's log minutes after it ended. What is not there
+yet is said with the place where it will be.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws import objects
+from bootstrap.aws.account import Account
+from bootstrap.aws.objects import Place
+from bootstrap.errors import ShoalError
+from bootstrap.lifecycle.status import Status
+from bootstrap.nodes import boot_report
+from corpus.shown import printable
+from infra import topology
+
+_DAY_MS = 86_400_000
+_LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
+"""How lines begin that are Lambda's and not its function's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One speaker, how it stands with it, and its last lines."""
+
+    who: str
+    state: str
+    lines: list[str]
+
+
+def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[Said]:
+    """The newest steps of the cluster, the newest first; those that failed with their log's end."""
+    if now.cluster is None:
+        return []
+    try:
+        found = account.client("emr").list_steps(ClusterId=now.cluster.identifier)["Steps"][:newest]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "InvalidRequestException":
+            raise
+        return []  # EMR has forgotten the cluster
+    return [_step(account, now, now.cluster.identifier, step, tail) for step in found]
+
+
+def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[Said]:
+    """What nodes reported of their first boot, by instance id.
+
+    Raises ShoalError when the node that was asked for never reported.
+    """
+    bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
+    if bucket is None:
+        return []
+    keys = objects.sizes(account.client("s3"), Place(bucket, topology.NODES_PREFIX))
+    reported = sorted(
+        key.removeprefix(topology.NODES_PREFIX).removesuffix(".json") for key in keys if key.endswith(".json")
+    )
+    if only is not None and only not in reported:
+        raise ShoalError(f"the node '{only}' has not reported; those that have: {', '.join(reported) or 'none'}")
+    said = []
+    for instance in reported if only is None else [only]:
+        report = boot_report.of_node(account, bucket, instance)
+        lines = report.get("log", "").strip().splitlines()[-tail:]
+        python = f", Python {report['python']}" if "python" in report else ""
+        state = printable(report.get("state", "unknown") + python)
+        said.append(Said(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines]))
+    return said
+
+
+def guard(account: Account, now: Status, *, tail: int) -> Said | None:
+    """The last lines of the guard's log of a day; None without a guard."""
+    function = now.outputs.get(topology.OUTPUT_GUARD)
+    if function is None:
+        return None
+    group = account.client("lambda").get_function_configuration(FunctionName=function).get("LoggingConfig", {})
+    name = group.get("LogGroup") or f"/aws/lambda/{function}"
+    since = int(time.time() * 1000) - _DAY_MS
+    try:
+        events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))
+    except ClientError as error:
+        return Said(who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[])
+    said = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
+    lines = [line for line in said if not line.startswith(_LAMBDAS_OWN)]
+    return Said(who="guard", state="runs every five minutes", lines=lines[-tail:])
+
+
+def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> Said:
+    state = step["Status"]["State"]
+    who = f"step {step['Id']} ({step['Name']})"
+    if state != "FAILED":
+        return Said(who=who, state=state, lines=[])
+    log = Place(now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""), f"emr/{cluster}/steps/{step['Id']}/stderr.gz")
+    packed = objects.read_from(account.client("s3"), log, 0) if log.bucket else b""
+    lines = objects.unpacked(packed).splitlines()[-tail:] if packed else []
+    details = step["Status"].get("FailureDetails", {})
+    why = details.get("Message") or details.get("Reason") or "no reason was given"
+    return Said(
+        who=who, state=f"{state}: {why}", lines=lines or [f"its log will be at {log}, some minutes after its end"]
+    )

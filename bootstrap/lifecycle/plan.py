@@ -1,0 +1,123 @@
+"""What a deployment would be: its price by part, what the guard will do, and what the preflight has found.
+
+Easy to get wrong: a finding that stops a deployment on AWS does not stop one on this machine, where retired types run
+too; what the asked service itself refuses stops both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import boto3
+
+from bootstrap.lifecycle import preflight as online
+from corpus.counted import plural
+from infra import caller, catalog, cost, preflight
+from infra.rules import Finding
+from infra.topology import Topology, instance_types
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentPlan:
+    """A topology with its bill and its findings."""
+
+    topology: Topology
+    hours: float
+    bill: Sequence[cost.Row]
+    by_use: Sequence[cost.ByUse]
+    offline: Sequence[Finding]
+    online: Sequence[Finding]
+    asked: str
+    """Which account was asked for the online findings, or why none was."""
+    emulated: bool
+
+    @property
+    def hourly(self) -> float:
+        """Dollars an hour while everything works."""
+        return sum(row.hourly for row in self.bill)
+
+    @property
+    def resting(self) -> float:
+        """Dollars an hour after the deployment, before a training."""
+        return sum(row.hourly for row in self.bill if row.since != "train")
+
+    @property
+    def scaled(self) -> float:
+        """Dollars an hour while everything works and managed scaling is at its maximum."""
+        return cost.scaled(self.topology)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All of them, errors first."""
+        return sorted([*self.offline, *self.online], key=lambda finding: finding.level != "error")
+
+    @property
+    def refused(self) -> list[Finding]:
+        """What stops the deployment where it would be made."""
+        counted = self.online if self.emulated else self.findings
+        return [finding for finding in counted if finding.level == "error"]
+
+
+def make_plan(
+    topology: Topology,
+    *,
+    deployment: str,
+    owner: str,
+    hours: float | None = None,
+    session: boto3.Session | None = None,
+    endpoint: str | None = None,
+) -> DeploymentPlan:
+    """Add up and check a topology; without a session nobody is asked.
+
+    Raises TopologyError when one of its prices is missing.
+    """
+    asked, found = "not asked", list[Finding]()
+    if session is not None:
+        asked, found = online.online(topology, session, deployment=deployment, owner=owner)
+    return DeploymentPlan(
+        topology=topology,
+        hours=topology.guard.max_hours if hours is None else hours,
+        bill=cost.rows(topology),
+        by_use=cost.by_use(topology),
+        offline=preflight.offline(topology, hours=hours),
+        online=found,
+        asked=asked,
+        emulated=caller.emulated(endpoint),
+    )
+
+
+def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
+    """What the guard will do with the deployment, in sentences with figures."""
+    guard, standing = topology.guard, cost.standing(topology)
+    working = [
+        *(["the EMR cluster"] if topology.preprocessing else []),
+        *(["the GPU nodes"] if topology.training else []),
+    ]
+    rest = f"${standing:.2f} an hour is left" if standing else "nothing that costs by the hour is left"
+    kept = "its data bucket goes too, so fetch models before (`shoal fetch`)"
+    if topology.data.keep or topology.data.bucket:
+        kept = "the data bucket stays, and is paid for by what is in it"
+    most = cost.scaled(topology)
+    says = [
+        f"{guard.idle_minutes} minutes without work end {' and '.join(working)}; {rest}.",
+        f"{plural(guard.max_hours, 'hour')} after the first deployment it deletes the stack; {kept}. Those hours cost "
+        f"at most ${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` "
+        "adds more.",
+    ]
+    if guard.budget is not None:
+        after = guard.budget / most
+        says.append(f"When ${guard.budget:.2f} are spent it does so too: after {after:.1f} h of everything at work.")
+    if guard.mail:
+        says.append(f"Before it deletes anything it warns {guard.mail}; confirm the mail that AWS sends there first.")
+    else:
+        says.append("It warns nobody by mail: the topology names no address.")
+    return says
+
+
+def gpus(topology: Topology) -> int:
+    """How many GPUs train when all groups are raised."""
+    return sum(group.count * group.gpus for group in topology.training)
+
+
+def retired(topology: Topology) -> list[str]:
+    """The instance types of the topology that AWS starts no more."""
+    return [name for name in instance_types(topology) if catalog.find(name).retired]

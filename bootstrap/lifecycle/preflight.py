@@ -1,0 +1,68 @@
+"""What stands in a deployment's way in one account and region, asked of AWS before anything is created.
+
+Easy to get wrong: these questions are asked while somebody waits. A network that is away must say so in seconds.
+"""
+
+from collections.abc import Sequence
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import loopback
+from bootstrap.aws.account import Account, connect
+from bootstrap.lifecycle.rules import OnlineRule, Question
+from bootstrap.lifecycle.rules.capacity import FirstZoneLacksType, MayNotStart, TooFewZones, TypeNotOffered
+from bootstrap.lifecycle.rules.names import BucketUnusable, NameTaken, NoSuchRelease, NotPrepared, OldAccount
+from bootstrap.lifecycle.rules.network import NoSuchSubnet, NotForEmr, NoWayOut
+from bootstrap.lifecycle.rules.quotas import QuotaKeepsFromScaling, QuotaTooLow
+from infra.rules import Finding
+from infra.topology import Topology
+
+_RULES: Sequence[OnlineRule] = (
+    NameTaken(),
+    TooFewZones(),
+    TypeNotOffered(),
+    QuotaTooLow(),
+    QuotaKeepsFromScaling(),
+    MayNotStart(),
+    NoSuchRelease(),
+    BucketUnusable(),
+    NoSuchSubnet(),
+    NoWayOut(),
+    NotForEmr(),
+    FirstZoneLacksType(),
+    OldAccount(),
+    NotPrepared(),
+)
+_QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})
+
+
+def session(region: str) -> boto3.Session:
+    """A session for the questions: whose services must answer within seconds."""
+    return connect(region, _QUICK)
+
+
+def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner: str) -> tuple[str, list[Finding]]:
+    """Ask AWS.
+
+    Returns:
+        Which account was asked, or why none could be, in words; and what was found, errors first.
+    """
+    if asking.get_credentials() is None:
+        return "not asked, for there are no credentials", []
+    asked = Question(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
+    try:
+        number = asked.account.number()
+    except (BotoCoreError, ClientError) as error:
+        return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_gone(error) else ""), []
+    found = [finding for rule in _RULES for finding in _run(rule, asked)]
+    return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
+
+
+def _run(rule: OnlineRule, asked: Question) -> list[Finding]:
+    name = type(rule).__name__
+    try:
+        return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(asked)]
+    except (BotoCoreError, ClientError) as error:
+        return [Finding(level="warning", rule=name, sentence=f"{rule.about} could not be checked: {error}")]

@@ -1,0 +1,183 @@
+"""Rules on whether AWS will start the machines: offered in the zone, and allowed to this user.
+
+Easy to get wrong: all GPU nodes are in one zone. A zone that has some of their types is of no use. EMR's nodes are in
+the first zone and never in another.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.lifecycle.rules import OnlineRule, Question
+from infra import catalog, sizing
+from infra.topology import instance_types
+
+
+class TooFewZones(OnlineRule):
+    """The network is to have subnets in more zones than CloudFormation will name."""
+
+    level = "error"
+    about = "Whether the region has enough zones"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """What is missing, and the two ways to go on."""
+        if asked.topology.zone:
+            return
+        region, zones, wanted = asked.topology.region, _named_zones(asked), sizing.zones(asked.topology.region)
+        if not zones:
+            yield f"zone: {region} has no zone that your account may use; write another region."
+        elif len(zones) < wanted:
+            yield (
+                f"zone: a network in {wanted} zones is to be made, and CloudFormation names only {_and(zones)}, for in "
+                f"{region} your account has default subnets in no other; write one of them, such as `zone: "
+                f"{zones[0]}`, or make a default subnet in another: aws ec2 create-default-subnet --region {region} "
+                "--availability-zone ZONE"
+            )
+
+
+class TypeNotOffered(OnlineRule):
+    """The cluster's zone, or all zones that GPU nodes may be in, lack a type."""
+
+    level = "error"
+    about = "Whether the zone offers the instance types"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """What is missing, and a zone of the region that has everything."""
+        topology, places = asked.topology, _Places(asked)
+        cluster, zones = places.of_cluster, places.usable
+        if not zones:
+            return
+        # EMR's nodes stay where they start; GPU nodes move on, all together.
+        lacking = {zones[0]: missing} if (missing := places.missing(cluster, zones[0])) else {}
+        if not any(not places.missing(places.of_training, zone) for zone in zones):
+            lacking |= {zone: missing for zone in zones if (missing := places.missing(places.all, zone))}
+        if not lacking:
+            return
+        everything = [zone for zone in places.offering if not places.missing(places.all, zone)]
+        if everything:
+            hint = f"write `zone: {everything[0]}`, which offers all"
+        else:
+            hint = f"no zone of {topology.region} offers all of them; take other types, or another region"
+        where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
+        said = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
+        yield f"zone: {said}; {hint}."
+
+
+class FirstZoneLacksType(OnlineRule):
+    """GPU nodes start in the first zone, and move when it has none of a type: minutes, each time."""
+
+    level = "warning"
+    about = "Whether the first zone offers the GPU nodes' types"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """The zone to write instead."""
+        if asked.topology.zone:
+            return
+        places = _Places(asked)
+        zones = places.usable
+        if not zones or places.missing(places.of_cluster, zones[0]):
+            return
+        missing = places.missing(places.of_training, zones[0])
+        for zone in zones[1:] if missing else ():
+            if not places.missing(places.all, zone):
+                yield f"zone: {zones[0]}, the first, does not offer {_and(missing)}; write `zone: {zone}`, which does."
+                return
+
+
+class MayNotStart(OnlineRule):
+    """EC2 says of a rehearsal (a dry run) that this user could not start the nodes."""
+
+    level = "error"
+    about = "Whether GPU nodes may be started"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """Each node group that EC2 refuses."""
+        for group in asked.topology.training:
+            if catalog.find(group.instance_type).retired:
+                continue
+            image = catalog.image_of(group.instance_type).parameter
+            request: dict[str, Any] = {
+                "DryRun": True,
+                "ImageId": f"resolve:ssm:{image}",
+                "InstanceType": group.instance_type,
+                "MinCount": 1,
+                "MaxCount": 1,
+            }
+            if group.market == "spot":
+                request["InstanceMarketOptions"] = {"MarketType": "spot"}
+            if asked.topology.network.subnet:
+                request["SubnetId"] = asked.topology.network.subnet
+            try:
+                asked.account.client("ec2").run_instances(**request)
+            except ClientError as error:
+                code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
+                if code == "DryRunOperation":
+                    continue
+                if code == "UnauthorizedOperation":
+                    yield (
+                        f"{group.instance_type} ({group.name}): your credentials may not start it (ec2:RunInstances); "
+                        "ask your account's administrator for that permission."
+                    )
+                elif code.startswith(("InvalidAMI", "InvalidParameterValue", "Unsupported")):
+                    yield f"{group.instance_type} ({group.name}): EC2 would not start it from {image}: {message}"
+                else:
+                    raise
+
+
+class _Places:
+    """Which zones a topology's machines may be in, the cluster's first, and which types each of them offers."""
+
+    def __init__(self, asked: Question) -> None:
+        wanted = asked.topology
+        self.all = [name for name in instance_types(wanted) if not catalog.find(name).retired]
+        cluster = wanted.preprocessing.instance_types if wanted.preprocessing else ()
+        training = {group.instance_type for group in wanted.training}
+        self.of_cluster = [name for name in self.all if name in cluster]
+        self.of_training = [name for name in self.all if name in training]
+        self.usable = [wanted.zone] if wanted.zone else _named_zones(asked)[: sizing.zones(wanted.region)]
+        self._offers = _offers(asked, self.all)
+        self.offering = sorted({zone for found in self._offers.values() for zone in found})
+
+    def missing(self, types: Sequence[str], zone: str) -> list[str]:
+        """Those of the types that the zone does not offer."""
+        return [name for name in types if zone not in self._offers[name]]
+
+
+def _offers(asked: Question, types: Sequence[str]) -> dict[str, set[str]]:
+    """The zones that offer each type."""
+    offers: dict[str, set[str]] = {name: set() for name in types}
+    if not types:
+        return offers
+    for found in asked.account.items(
+        "ec2",
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": list(types)}],
+    ):
+        offers.setdefault(found["InstanceType"], set()).add(found["Location"])
+    return offers
+
+
+def _named_zones(asked: Question) -> list[str]:
+    """The zones that CloudFormation's `Fn::GetAZs` names, in its order.
+
+    They are those with a default subnet; in an account that has none at all, every zone of the region.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference-getavailabilityzones.html
+    """
+    filters = [{"Name": "default-for-az", "Values": ["true"]}]
+    subnets = asked.account.items("ec2", "describe_subnets", "Subnets", Filters=filters)
+    names = {str(subnet["AvailabilityZone"]) for subnet in subnets}
+    if not names:
+        zones = asked.account.items("ec2", "describe_availability_zones", "AvailabilityZones")
+        names = {
+            str(zone["ZoneName"])
+            for zone in zones
+            if zone.get("ZoneType", "availability-zone") == "availability-zone" and zone.get("State") == "available"
+        }
+    return sorted(names)
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names)

@@ -1,0 +1,152 @@
+"""Rules on an existing network: that it is there, and that nodes in it reach what they need.
+
+Easy to get wrong: nothing of a user's network is ours to change. Each sentence has the command by which the user does.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.ownership import read_tags
+from bootstrap.lifecycle.rules import OnlineRule, Question
+from corpus.counted import plural
+from infra.sizing import INTERFACE_ENDPOINTS
+
+_EMR_TAG = "for-use-with-amazon-emr-managed-policies"
+_ABSENT = ("InvalidSubnetID.NotFound", "InvalidSubnetID.Malformed", "InvalidVpcID.NotFound")
+
+
+class NoSuchSubnet(OnlineRule):
+    """The subnet is not there, not of that VPC, not in that zone, or too small."""
+
+    level = "error"
+    about = "Whether the existing subnet can be used"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """What is wrong with it."""
+        network, zone = asked.topology.network, asked.topology.zone
+        if network.subnet is None:
+            return
+        found = _subnet(asked)
+        if found is None:
+            yield (
+                f"network, subnet: there is no {network.subnet} in {asked.topology.region} for your credentials; "
+                "write one that `aws ec2 describe-subnets` lists."
+            )
+            return
+        if found["VpcId"] != network.vpc:
+            yield f"network, vpc: {network.subnet} is in {found['VpcId']}, not in {network.vpc}; write that."
+        if found["AvailabilityZone"] != zone:
+            yield f"zone: {network.subnet} is in {found['AvailabilityZone']}, not in {zone}; write that."
+        nodes, free = _nodes(asked), found.get("AvailableIpAddressCount", 0)
+        if free < nodes:
+            yield (
+                f"network, subnet: {network.subnet} has room for {free} more, and the topology has "
+                f"{plural(nodes, 'node')}; write a larger one."
+            )
+
+
+class NoWayOut(OnlineRule):
+    """Nodes in the subnet reach neither S3 nor Systems Manager."""
+
+    level = "error"
+    about = "Whether nodes in the existing subnet reach S3 and Systems Manager"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """What they do not reach, and the command that changes it."""
+        network, region = asked.topology.network, asked.topology.region
+        if network.subnet is None or _subnet(asked) is None:
+            return
+        table = _route_table(asked)
+        if table is None or _leads_out(table):
+            return
+        endpoints = list(
+            asked.account.items(
+                "ec2",
+                "describe_vpc_endpoints",
+                "VpcEndpoints",
+                Filters=[{"Name": "vpc-id", "Values": [str(network.vpc)]}],
+            )
+        )
+        there = {endpoint["ServiceName"].removeprefix(f"com.amazonaws.{region}.") for endpoint in endpoints}
+        gateways = {each for endpoint in endpoints for each in endpoint.get("RouteTableIds", ())}
+        make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
+        if table["RouteTableId"] not in gateways:
+            yield (
+                f"network, subnet: nodes in {network.subnet} do not reach S3, for it has neither a route out nor S3's "
+                f"gateway endpoint; make one: {make} --service-name com.amazonaws.{region}.s3 "
+                f"--route-table-ids {table['RouteTableId']}"
+            )
+        for service in INTERFACE_ENDPOINTS:
+            if service not in there:
+                yield (
+                    f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}), for there is "
+                    f"neither a route out nor an interface endpoint; make one: {make} --vpc-endpoint-type Interface "
+                    f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
+                    "--private-dns-enabled"
+                )
+
+
+class NotForEmr(OnlineRule):
+    """EMR's service role works only in subnets that carry its tag."""
+
+    level = "error"
+    about = "Whether EMR may use the existing subnet"
+
+    def check(self, asked: Question) -> Iterator[str]:
+        """The tag that is missing."""
+        network = asked.topology.network
+        if network.subnet is None or asked.topology.preprocessing is None or (found := _subnet(asked)) is None:
+            return
+        if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
+            yield (
+                f"network, subnet: EMR may not use {network.subnet} until it carries a tag; add it: aws ec2 "
+                f"create-tags --region {asked.topology.region} --resources {network.subnet} "
+                f"--tags Key={_EMR_TAG},Value=true"
+            )
+
+
+def _subnet(asked: Question) -> Mapping[str, Any] | None:
+    try:
+        found = asked.account.items(
+            "ec2", "describe_subnets", "Subnets", SubnetIds=[str(asked.topology.network.subnet)]
+        )
+        return next(iter(found), None)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _ABSENT:
+            return None
+        raise
+
+
+def _route_table(asked: Question) -> Mapping[str, Any] | None:
+    """The table of the subnet: its own, or else the VPC's main one."""
+    network = asked.topology.network
+    tables: Sequence[Mapping[str, Any]] = list(
+        asked.account.items(
+            "ec2",
+            "describe_route_tables",
+            "RouteTables",
+            Filters=[{"Name": "vpc-id", "Values": [str(network.vpc)]}],
+        )
+    )
+    for table in tables:
+        if any(each.get("SubnetId") == network.subnet for each in table.get("Associations", ())):
+            return table
+    return next((table for table in tables if any(each.get("Main") for each in table.get("Associations", ()))), None)
+
+
+def _leads_out(table: Mapping[str, Any]) -> bool:
+    """Whether it sends anywhere what is not for the VPC; an internet gateway serves none without a public address."""
+    return any(
+        route.get("DestinationCidrBlock") == "0.0.0.0/0"
+        and route.get("State", "active") == "active"
+        and not str(route.get("GatewayId", "")).startswith("igw-")
+        for route in table.get("Routes", ())
+    )
+
+
+def _nodes(asked: Question) -> int:
+    wanted = asked.topology.preprocessing
+    cluster = 1 + sum(count for _, count in wanted.scaled) if wanted else 0
+    return cluster + asked.topology.gpu_nodes

@@ -1,0 +1,184 @@
+"""What a deployment is doing now, and what that costs: asked of AWS, part by part.
+
+The easy mistake is to count a cluster's nodes twice: they are instances of EC2, too. GPU nodes are those in the node
+groups, the others are asked of EMR.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws import stacks
+from bootstrap.aws.account import Account
+from bootstrap.aws.deployment import no_such_deployment
+from bootstrap.aws.ownership import read_tags
+from bootstrap.aws.stacks import Stack
+from bootstrap.lifecycle import guard
+from bootstrap.lifecycle.guard import GuardState
+from bootstrap.nodes import boot_report
+from infra import topology
+
+_PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
+_ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupStatus:
+    """GPU nodes of one kind: how many there may be, are asked for, run, and are ready.
+
+    `ready` is None when it cannot be told, as a node's report cannot be read.
+    """
+
+    name: str
+    instance_type: str
+    size: int
+    desired: int
+    running: int
+    ready: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterStatus:
+    """The EMR cluster; `nodes` are the instance types of those that are paid for now, `most` of all it may have."""
+
+    identifier: str
+    state: str
+    reason: str
+    nodes: list[str]
+    most: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """A deployment as it is now."""
+
+    name: str
+    stack: Stack
+    groups: list[GroupStatus]
+    cluster: ClusterStatus | None
+    guard: GuardState | None
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The stack's outputs."""
+        return stacks.outputs(self.stack)
+
+    @property
+    def owner(self) -> str:
+        """Who answers for it."""
+        return (stacks.claim(self.stack) or ("unknown", ""))[0]
+
+    @property
+    def topology(self) -> str:
+        """What it was made from."""
+        return (stacks.claim(self.stack) or ("", "unknown"))[1]
+
+    @property
+    def rate(self) -> float | None:
+        """Dollars an hour now, spot nodes at their on-demand price; None without a guard, whose prices these are."""
+        return self._priced(
+            [(group.instance_type, group.running) for group in self.groups], self.cluster.nodes if self.cluster else []
+        )
+
+    @property
+    def most(self) -> float | None:
+        """Dollars an hour while everything runs."""
+        return self._priced(
+            [(group.instance_type, group.size) for group in self.groups], self.cluster.most if self.cluster else []
+        )
+
+    def _priced(self, gpu: Iterable[tuple[str, int]], emr: Iterable[str]) -> float | None:
+        if self.guard is None:
+            return None
+        prices = self.guard
+        nodes = sum(prices.gpu.get(name, 0.0) * count for name, count in gpu)
+        return prices.standing + nodes + sum(prices.emr.get(name, 0.0) for name in emr)
+
+
+def look(deployment: str, account: Account) -> Status:
+    """What there is of it, also when it is half made. Raises ShoalError when there is no such stack."""
+    stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
+    if stack is None:
+        raise no_such_deployment(deployment, account)
+    return Status(
+        name=deployment,
+        stack=stack,
+        groups=_groups(account, deployment, stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET)),
+        cluster=_cluster(account, stacks.outputs(stack).get(topology.OUTPUT_CLUSTER_ID)),
+        guard=guard.read(account, deployment, stack),
+    )
+
+
+def _groups(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
+    found = []
+    for group in account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
+        tags = read_tags(group.get("Tags"))
+        if tags.get(topology.TAG_DEPLOYMENT) != deployment or topology.TAG_GROUP not in tags:
+            continue
+        running = [each["InstanceId"] for each in group["Instances"] if each["LifecycleState"] == "InService"]
+        states = [boot_report.of_node(account, bucket, each).get("state") for each in running]
+        found.append(
+            GroupStatus(
+                name=tags[topology.TAG_GROUP],
+                instance_type=_instance_type(account, group),
+                size=group["MaxSize"],
+                desired=group["DesiredCapacity"],
+                running=len(running),
+                ready=None if boot_report.UNREADABLE in states else states.count("ready"),
+            )
+        )
+    return sorted(found, key=lambda group: group.name)
+
+
+def _instance_type(account: Account, group: Any) -> str:
+    """The type of a group's nodes, by its launch template."""
+    policy = group.get("MixedInstancesPolicy")
+    template = policy["LaunchTemplate"]["LaunchTemplateSpecification"] if policy else group.get("LaunchTemplate")
+    if not template:
+        return "unknown"
+    try:
+        version = account.client("ec2").describe_launch_template_versions(
+            LaunchTemplateId=template["LaunchTemplateId"], Versions=[template.get("Version") or "$Default"]
+        )["LaunchTemplateVersions"][0]
+    except (ClientError, IndexError):  # it went before its group
+        return "unknown"
+    return str(version["LaunchTemplateData"].get("InstanceType", "unknown"))
+
+
+def _cluster(account: Account, identifier: str | None) -> ClusterStatus | None:
+    if identifier is None:
+        return None
+    emr = account.client("emr")
+    try:
+        status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "InvalidRequestException":
+            raise
+        status = {"State": "TERMINATED"}  # EMR forgets a cluster after two months
+    ended = status["State"] in _ENDED
+    return ClusterStatus(
+        identifier=identifier,
+        state=status["State"],
+        reason=(status.get("StateChangeReason") or {}).get("Message", "") if ended else "",
+        nodes=[] if ended else _paid(account, identifier),
+        most=[] if ended else _largest(account, identifier),
+    )
+
+
+def _paid(account: Account, identifier: str) -> list[str]:
+    found = account.items("emr", "list_instances", "Instances", ClusterId=identifier, InstanceStates=_PAID_STATES)
+    return [each["InstanceType"] for each in found]
+
+
+def _largest(account: Account, identifier: str) -> list[str]:
+    """The nodes that the cluster has when managed scaling, if it has any, has added all it may."""
+    groups = list(account.items("emr", "list_instance_groups", "InstanceGroups", ClusterId=identifier))
+    most = [group["InstanceType"] for group in groups for _ in range(group["RequestedInstanceCount"])]
+    workers = [group for group in groups if group["InstanceGroupType"] != "MASTER"]
+    if not workers:
+        return most
+    policy = account.client("emr").get_managed_scaling_policy(ClusterId=identifier).get("ManagedScalingPolicy")
+    more = policy["ComputeLimits"]["MaximumCapacityUnits"] - len(most) + 1 if policy else 0
+    return most + [workers[-1]["InstanceType"]] * max(0, more)

@@ -1,0 +1,81 @@
+"""Run a script on a node, by Systems Manager's Run Command: no open port, no key, and nothing to install here.
+
+The easy mistake is to take its output for the script's: Run Command keeps the first 24,000 characters. What matters
+a script writes to a file.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import boto3
+
+from bootstrap.aws.retry import retrying
+from bootstrap.errors import ShoalError
+from corpus.shown import printable
+
+if TYPE_CHECKING:
+    from mypy_boto3_ssm.client import SSMClient
+
+_UNFINISHED = ("Pending", "InProgress", "Delayed", "Cancelling")
+_ONLINE_SECONDS = 300
+_PAUSE_SECONDS = 0.5
+_LONGEST_RUN_SECONDS = 172_800
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandState:
+    """How far a command is: finished, and then successful or not."""
+
+    finished: bool
+    succeeded: bool
+    said: str
+    """Its standard output and error, in part."""
+
+
+class Command:
+    """A script that was started on a node."""
+
+    def __init__(
+        self, session: boto3.Session, instance_id: str, script: str, *, online_seconds: float = _ONLINE_SECONDS
+    ) -> None:
+        """Start it; waits for the node's agent that long. Raises ShoalError when that stays offline."""
+        self._client: SSMClient = session.client("ssm")
+        self.instance_id = instance_id
+        deadline = time.monotonic() + online_seconds
+        while True:
+            try:
+                self._id = self._client.send_command(
+                    InstanceIds=[instance_id],
+                    DocumentName="AWS-RunShellScript",
+                    Parameters={"commands": [script], "executionTimeout": [str(_LONGEST_RUN_SECONDS)]},
+                )["Command"]["CommandId"]
+                return
+            except self._client.exceptions.InvalidInstanceId:
+                if time.monotonic() > deadline:
+                    raise ShoalError(
+                        f"the agent of the node {instance_id} is not online in Systems Manager; "
+                        "does the node reach the endpoints of its network?"
+                    ) from None
+                time.sleep(_PAUSE_SECONDS)
+
+    def state(self) -> CommandState:
+        """How far it is now."""
+        try:
+            found = self._client.get_command_invocation(CommandId=self._id, InstanceId=self.instance_id)
+        except self._client.exceptions.InvocationDoesNotExist:  # for a moment after the start
+            return CommandState(finished=False, succeeded=False, said="")
+        return CommandState(
+            finished=found["Status"] not in _UNFINISHED,
+            succeeded=found["Status"] == "Success",
+            said=f"{found['StandardOutputContent']}\n{found['StandardErrorContent']}".strip(),
+        )
+
+    def wait(self) -> None:
+        """Return when it has succeeded. Raises ShoalError with its last line when it fails."""
+        while not (now := retrying(self.state)).finished:
+            time.sleep(_PAUSE_SECONDS)
+        if not now.succeeded:
+            said = [line for line in now.said.splitlines() if not line.startswith("failed to run commands")]
+            last = said[-1:] or ["it said nothing"]
+            raise ShoalError(f"a command failed on the node {self.instance_id}: {printable(last[0])}")

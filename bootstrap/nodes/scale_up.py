@@ -1,0 +1,206 @@
+"""Raises a deployment's node groups and waits until their nodes are ready; on leaving they go down again.
+
+All groups run in one zone, and where one has no nodes to give they move together. The easy mistake is to wait: a group
+without capacity, or with a node that never reports, stays short for ever, and what is up meanwhile costs money.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bootstrap.aws import objects
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.objects import Place
+from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.errors import ShoalError
+from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
+from bootstrap.nodes.capacity import Asked
+from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.scaling_group import ScalingGroup
+from bootstrap.progress import Bars
+from corpus.shown import printable
+from infra import catalog, topology
+from infra.errors import TopologyError
+
+READY_SECONDS = 900
+_PAUSE_SECONDS = 1.0
+
+
+@contextmanager
+def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[Node]]:
+    """All nodes of the deployment, ready for work; on leaving its groups go down to no nodes, but those that stay.
+
+    What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
+    stage of `bars` says so. Raises ShoalError when there is no zone left, when AWS names a quota, when a node fails to
+    boot, with the last line of its log, or when they are not all ready after 15 minutes. Who leaves while AWS does not
+    answer (Left) is told what goes on, and leaves at once.
+    """
+    wanted = fleet.groups(deployment)
+    left = False
+    try:
+        yield _ScaleUp(deployment, bars).run()
+    except Abandoned:
+        left = True
+        bars.note(fleet.may_still_run(wanted))
+        raise
+    finally:
+        if not left:
+            fleet.scale_to_zero(deployment, wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zone:
+    """A zone that nodes may be in."""
+
+    name: str
+    subnet: str
+
+
+class _ScaleUp:
+    def __init__(self, deployment: Deployment, bars: Bars) -> None:
+        self._deployment, self._bars = deployment, bars
+        self._s3 = deployment.session.client("s3")
+        self._groups = scaling_group.scaling_groups(deployment)
+        self._wanted = sum(group.wanted.size for group in self._groups)
+        here, *self._left = zones(deployment, self._groups)
+        self._tried = [here]
+        self._ready: set[str] = set()
+        self._seen: set[str] = set()
+        self._since = time.monotonic()
+
+    def run(self) -> list[Node]:
+        """Ask for all nodes; returns them when they are ready."""
+        self._stage("")
+        self._ask()
+        while True:
+            running = retrying(partial(fleet.nodes, self._deployment))
+            if self._all_ready(running):
+                return running
+            self._look()
+            asked = [group.asked() for group in self._groups]
+            match capacity.next_action(
+                asked,
+                seconds=time.monotonic() - self._since,
+                tried=[zone.name for zone in self._tried],
+                zones_left=bool(self._left),
+            ):
+                case capacity.TakeOnDemand(names):
+                    self._take_on_demand([group for group in self._groups if group.name in names])
+                case capacity.Move(name):
+                    self._move(name)
+                case capacity.GiveUp(sentence):
+                    raise ShoalError(sentence)
+                case capacity.Wait():
+                    self._wait(lambda: _late(running, self._ready, self._seen, asked))  # noqa: B023
+
+    def _all_ready(self, running: Sequence[Node]) -> bool:
+        self._seen |= {node.instance_id for node in running}
+        for node in running:
+            if node.instance_id not in self._ready and is_ready(self._s3, self._deployment, node):
+                self._ready.add(node.instance_id)
+        ready = sum(node.instance_id in self._ready for node in running)
+        self._bars.at(ready)
+        return ready == len(running) == self._wanted
+
+    def _look(self) -> None:
+        found = scaling_group.found_by_name(self._deployment)
+        for group in self._groups:
+            group.look(found[group.wanted.scaling_group])
+
+    def _ask(self) -> None:
+        for group in self._groups:
+            group.ask(self._tried[-1].subnet)
+        self._since = time.monotonic()
+
+    def _take_on_demand(self, scarce: Sequence[ScalingGroup]) -> None:
+        prices = [f"{group.name} on demand{_price(self._deployment, group.instance_type)}" for group in scarce]
+        self._stage(f": {', '.join(prices)}, as the spot market of {self._tried[-1].name} has none")
+        for group in scarce:
+            group.ask_on_demand()
+        self._since = time.monotonic()
+
+    def _move(self, name: str) -> None:
+        """All groups to the next zone; what they have ends first, for nodes in two zones cannot train."""
+        full, here = self._tried[-1], self._left.pop(0)
+        self._tried.append(here)
+        self._stage(f" in {here.name}, as {full.name} has none for {name}")
+        for group in self._groups:
+            group.empty_out()
+        self._since = time.monotonic()
+        self._look()
+        while not all(group.empty for group in self._groups):
+            self._wait(lambda: f"the nodes in {full.name} did not end; see their groups' activity in the console")
+            self._look()
+        self._ask()
+
+    def _stage(self, how: str) -> None:
+        self._bars.stage(f"start nodes{how}", self._wanted, unit="node")
+
+    def _wait(self, why: Any) -> None:
+        """A moment. Raises ShoalError with what `why` returns when it is too late."""
+        if time.monotonic() - self._since > READY_SECONDS:
+            raise ShoalError(f"{READY_SECONDS // 60} minutes were not enough to start the nodes: {why()}")
+        time.sleep(_PAUSE_SECONDS)
+
+
+def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
+    """The zones that the groups may be in, from the one where their nodes run, or else start, on."""
+    here = min(groups, key=lambda group: group.there == 0).subnet
+    tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
+    found = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
+    if here not in [zone.subnet for zone in found]:  # a network of the user's own bears no tag of ours
+        found = _subnets(deployment, SubnetIds=[here])
+    at = [zone.subnet for zone in found].index(here)
+    return [*found[at:], *found[:at]]
+
+
+def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
+    found = retrying(partial(deployment.session.client("ec2").describe_subnets, **chosen))["Subnets"]
+    named = [Zone(name=each["AvailabilityZone"], subnet=each["SubnetId"]) for each in found]
+    return sorted(named, key=lambda zone: zone.name)
+
+
+def is_ready(s3: Any, deployment: Deployment, node: Node) -> bool:
+    """Whether a node's first boot reported that it is ready. Raises ShoalError when it reported a failure."""
+    bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
+    place = Place(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
+    report = retrying(partial(objects.read_text, s3, place))
+    if report is None:
+        return False
+    said = boot_report.parse(report)
+    if said["state"] == "ready":
+        return True
+    last = said["log"].strip().splitlines()[-1:] or ["its log is empty"]
+    has = f", which has Python {said['python']}," if "python" in said else ""
+    failed = printable(f"({node.group}){has} failed to boot: {last[0]}")
+    raise ShoalError(f"the node {node.instance_id} {failed}; all of it: {place}")
+
+
+def _price(deployment: Deployment, instance_type: str) -> str:
+    try:
+        return f" (${catalog.prices(str(deployment.session.region_name)).hourly(instance_type):g} an hour each)"
+    except TopologyError:
+        return ""
+
+
+def _late(running: Sequence[Node], ready: set[str], seen: set[str], asked: Sequence[Asked]) -> str:
+    """What there is instead of all nodes, and where to look."""
+    silent = [node for node in running if node.instance_id not in ready]
+    ended = len(seen) - len(running)
+    missing = [f"{group.size - group.there} of '{group.name}'" for group in asked if group.short]
+    said = next((f' and says: "{words}"' for group in asked for words in group.refusals), "")
+    parts = [f"{len(running) - len(silent)} of {sum(group.size for group in asked)} are ready"]
+    if missing:
+        parts.append(f"AWS did not start {', '.join(missing)}{said}")
+    if ended > 0:
+        parts.append(f"{ended} ended by themselves, and AWS replaced them")
+    if silent:
+        names = ", ".join(f"{node.instance_id} ({node.group})" for node in silent)
+        parts.append(
+            f"{names} never reported; what it printed: aws ec2 get-console-output --output text --instance-id "
+            f"{silent[0].instance_id}"
+        )
+    return "; ".join(parts)

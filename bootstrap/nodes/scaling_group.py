@@ -1,0 +1,140 @@
+"""An auto scaling group while it is raised: what it has, what AWS says of its launches, and how it is asked for more.
+
+The easy mistake is to take an old failure for a new one. Activities are told apart by their ids, as the clocks of AWS
+and of this machine differ; and while spot instances run, the group's market is not changed: AWS would replace them.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.retry import retrying
+from bootstrap.nodes import fleet
+from bootstrap.nodes.capacity import Asked
+from bootstrap.nodes.fleet import NodeGroup
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling.type_defs import ActivityTypeDef, AutoScalingGroupTypeDef
+
+_RECENT_ACTIVITIES = 50
+
+
+class ScalingGroup:
+    """A node group, seen through Auto Scaling. What `look` found is what it knows."""
+
+    def __init__(self, deployment: Deployment, wanted: NodeGroup, found: "AutoScalingGroupTypeDef") -> None:
+        self.wanted = wanted
+        self.name = wanted.name
+        self._client = deployment.session.client("autoscaling")
+        self._found = found
+        self._known: set[str] = set()
+        self._on_demand = False
+        template = _template(found)
+        versions = deployment.session.client("ec2").describe_launch_template_versions(
+            LaunchTemplateId=template["LaunchTemplateId"], Versions=[template["Version"]]
+        )
+        self.instance_type = str(versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"])
+
+    def look(self, found: "AutoScalingGroupTypeDef") -> None:
+        """Take what Auto Scaling says of the group now."""
+        self._found = found
+
+    @property
+    def subnet(self) -> str:
+        """Where its instances start."""
+        return self._found["VPCZoneIdentifier"].split(",")[0]
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no instance, not even one that is ending."""
+        return not self._found["Instances"]
+
+    @property
+    def there(self) -> int:
+        """How many instances it has that are not ending."""
+        return sum(not each["LifecycleState"].startswith("Terminat") for each in self._found["Instances"])
+
+    def asked(self) -> Asked:
+        """How far it is with what it was asked for."""
+        refusals = [
+            each.get("StatusMessage", "")
+            for each in (self._activities() if self.there < self.wanted.size else ())
+            if each["StatusCode"] in ("Failed", "Cancelled") and each["ActivityId"] not in self._known
+        ]
+        return Asked(
+            name=self.name,
+            instance_type=self.instance_type,
+            size=self.wanted.size,
+            there=self.there,
+            spot=self.wanted.spot and not self._on_demand,
+            refusals=tuple(refusals),
+        )
+
+    def ask(self, subnet: str) -> None:
+        """Ask for all of its nodes, in this subnet, of the market that it prefers."""
+        changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
+        if self.wanted.spot and self.empty:
+            changes["MixedInstancesPolicy"] = self._with_on_demand(0)
+        self._on_demand = False
+        self._update(DesiredCapacity=self.wanted.size, **changes)
+
+    def ask_on_demand(self) -> None:
+        """Ask for what is missing at the full price; the spot instances that there are stay."""
+        held = self._found["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
+        self._on_demand = True
+        self._update(MixedInstancesPolicy=self._with_on_demand(held + self.wanted.size - self.there))
+
+    def empty_out(self) -> None:
+        """Ask for no node, whether its nodes are to stay or not."""
+        self._update(DesiredCapacity=0)
+
+    def _with_on_demand(self, count: int) -> dict[str, Any]:
+        """The policy by which the first `count` instances are on demand, and all others of the spot market."""
+        policy: dict[str, Any] = dict(self._found["MixedInstancesPolicy"])
+        template = _template(self._found)
+        # AWS tells a template's id and name, and refuses a request that has both; what is left out of a distribution
+        # may fall back to its default.
+        return {
+            "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": template},
+            "InstancesDistribution": {
+                **policy["InstancesDistribution"],
+                "OnDemandBaseCapacity": count,
+                "OnDemandPercentageAboveBaseCapacity": 0,
+            },
+        }
+
+    def _update(self, **changes: Any) -> None:
+        self._known = {each["ActivityId"] for each in self._activities()}
+        retrying(
+            partial(self._client.update_auto_scaling_group, AutoScalingGroupName=self.wanted.scaling_group, **changes)
+        )
+
+    def _activities(self) -> "list[ActivityTypeDef]":
+        """The latest, the newest first."""
+        call = partial(
+            self._client.describe_scaling_activities,
+            AutoScalingGroupName=self.wanted.scaling_group,
+            MaxRecords=_RECENT_ACTIVITIES,
+        )
+        return retrying(call)["Activities"]
+
+
+def scaling_groups(deployment: Deployment) -> list[ScalingGroup]:
+    """The deployment's node groups, in alphabetical order. Raises ShoalError when there is none."""
+    found = found_by_name(deployment)
+    return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in fleet.groups(deployment)]
+
+
+def found_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
+    """What Auto Scaling says now of each of the deployment's groups, by the scaling group's name."""
+    found = retrying(partial(fleet.scaling_groups, deployment))
+    return {group["AutoScalingGroupName"]: group for group, _ in found}
+
+
+def _template(found: "AutoScalingGroupTypeDef") -> dict[str, str]:
+    reference: dict[str, Any] = dict(
+        found["MixedInstancesPolicy"]["LaunchTemplate"]["LaunchTemplateSpecification"]
+        if "MixedInstancesPolicy" in found
+        else found["LaunchTemplate"]
+    )
+    return {name: reference[name] for name in ("LaunchTemplateId", "Version")}

@@ -1,0 +1,43 @@
+"""The folder that the nodes share where no file system of AWS is: the first node serves its own by NFS.
+
+It lives as long as that node. The easy mistake is to look into a mount whose server has gone: whoever does hangs, so an
+old one is taken away unseen before anything else.
+"""
+
+import shlex
+from collections.abc import Sequence
+
+import boto3
+
+from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.run_command import Command
+
+_FOLDER = "/mnt/share"
+
+_HEAD = f"""\
+set -euo pipefail
+share="${{NODE_ROOT:-}}{_FOLDER}"
+while findmnt --mountpoint "$share" >/dev/null; do umount --force --lazy "$share"; done
+mkdir -p "$share"
+"""
+
+
+def serve(session: boto3.Session, nodes: Sequence[Node]) -> None:
+    """Let the first node's folder be that of all. Raises ShoalError when it cannot be served or mounted."""
+    first, *others = nodes
+    if not others:
+        return
+    Command(session, first.instance_id, _export([node.address for node in others])).wait()
+    for command in [Command(session, node.instance_id, _mount(first.address)) for node in others]:
+        command.wait()
+
+
+def _export(clients: Sequence[str]) -> str:
+    """To these addresses alone; root of theirs is root here, as all of Shoal's commands run as root."""
+    exports = shlex.join(f"{client}:{_FOLDER}" for client in clients)
+    return f"{_HEAD}systemctl start nfs-server\nexportfs -o rw,no_root_squash {exports}\n"
+
+
+def _mount(server: str) -> str:
+    served = shlex.quote(f"{server}:{_FOLDER}")
+    return f'{_HEAD}mount -t nfs4 -o hard,nconnect=8 {served} "$share"\n'

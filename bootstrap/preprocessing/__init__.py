@@ -1,0 +1,1 @@
+"""Raw reviews to a dataset on a deployment's EMR cluster."""

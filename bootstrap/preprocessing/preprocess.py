@@ -1,0 +1,209 @@
+"""Preprocessing on a deployment's EMR cluster: bring the reviews, submit the jobs as steps, say what they made.
+
+The easy mistake is to write a second pipeline for the cluster. The plan is that of `jobs.preparation`; here its steps
+only become steps of EMR. The work is named by its input and settings, so that the same command finds again what an
+earlier one began: it follows steps that still go on, and leaves out those that are finished.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bootstrap.aws import objects
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.objects import Place
+from bootstrap.aws.retry import Abandoned
+from bootstrap.errors import ShoalError
+from bootstrap.preprocessing.cluster import EmrCluster
+from bootstrap.preprocessing.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
+from bootstrap.preprocessing.work import Work
+from bootstrap.progress import Bars
+from corpus.errors import DataError
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Inputs, Source
+from corpus.settings import Settings
+from infra import topology
+from jobs.merge import Merged, read_merged
+from jobs.preparation import prepare
+from jobs.steps import CommandStep, JobStep
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr.type_defs import StepConfigTypeDef
+
+RAW_PREFIX = "reviews/"
+RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
+"""What runs the jobs on a cluster, the default first."""
+
+# A task should have more to do than to start.
+_TASK_BYTES = 32 << 20
+# With two tasks a vCPU the last ones end at about the same time, though no two nodes are equally fast.
+_TASKS_PER_VCPU = 2
+# To write what tasks read and to submit the steps takes seconds.
+_CLAIM_SECONDS = 120.0
+_PAUSE_SECONDS = 1.0
+
+
+def preprocess(
+    deployment: Deployment,
+    inputs: Inputs,
+    *,
+    settings: Settings,
+    max_malformed: float,
+    allow_damaged: bool = False,
+    bars: Bars,
+    say: Callable[[str], None] = lambda _: None,
+    runner: str = "streaming",
+) -> Merged:
+    """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
+
+    Files here are uploaded to the raw bucket first; s3:// addresses are in the deployment's own buckets. Steps that
+    another call submitted for the same work and that still go on are followed. Ctrl-C cancels the steps that this
+    call submitted, and leaves nothing of them; what it follows goes on. `say` takes a sentence for the user. Raises
+    DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; what is finished
+    then stays for the next call.
+    """
+    for address in (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative):
+        if is_s3(address):
+            deployment.own(address)
+    cluster = EmrCluster(deployment)
+    having = cluster.workers()
+    prepared = prepare(
+        inputs,
+        settings,
+        max_malformed=max_malformed,
+        allow_damaged=allow_damaged,
+        bring=lambda sources: _brought(deployment, sources, bars),
+    )
+    run = prepared.name
+    folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
+    prepared, beside = prepared.with_stopwords_at(str(folder))
+    plan = prepared.plan(
+        work=str(folder).rstrip("/"),
+        output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
+        tasks=min(_TASKS_PER_VCPU * having.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
+    )
+    work = Work(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
+
+    def configured(step: JobStep | CommandStep) -> "StepConfigTypeDef":
+        if isinstance(step, JobStep):
+            reducers = min(having.vcpus, 1 << plan.part_bits)
+            arguments = RUNNERS[runner](step, reducers=reducers, run=run, having=having)
+        else:
+            arguments = command_arguments(step, str(work.failure))
+        return {
+            "Name": step_name(run, step.name),
+            "ActionOnFailure": "CANCEL_AND_WAIT",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
+        }
+
+    ids, own = _joined(cluster, work, configured, say)
+    try:
+        with cluster.cancelling(ids.values(), run) if own else nullcontext():
+            _follow(cluster, work, ids, bars)
+        made = read_merged(plan.summary)
+    except KeyboardInterrupt as interrupt:
+        if own and not isinstance(interrupt, Abandoned):
+            _tidy(work.remove, say)
+        else:
+            whose = "" if own else ", which another command began,"
+            say(
+                f"run {run}{whose} goes on; the same command follows it again; to cancel its steps, type: aws emr "
+                f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}"
+            )
+        raise
+    except (DataError, ShoalError) as error:
+        if not own:
+            raise
+        left = work.unfinished()
+        lost = isinstance(error, DataError) and left == plan.steps()[-1:]  # what is finished leads to nothing
+        if lost or left == plan.steps():
+            _tidy(work.remove, say)
+            raise
+        raise type(error)(
+            f"{error}; what is finished stays for a day, and the same command goes on from there"
+        ) from error
+    _tidy(work.finish, say)
+    return made
+
+
+def _tidy(remove: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Remove what passed between the steps; that it stays is no failure of the work."""
+    try:
+        remove()
+    except ShoalError as error:
+        say(f"what passed between the steps stays, and the bucket deletes it from the third day on: {error}")
+
+
+def _followed(work: Work) -> str:
+    """What a person is told of work that goes on already."""
+    left = [step.name for step in work.unfinished()]
+    finished = ", ".join(step.name for step in work.plan.steps() if step.name not in left)
+    return (
+        f"following run {work.run}, the same work, which another command began; finished so far: "
+        f"{finished or 'nothing'}"
+    )
+
+
+def _joined(
+    cluster: EmrCluster,
+    work: Work,
+    configured: Callable[[JobStep | CommandStep], "StepConfigTypeDef"],
+    say: Callable[[str], None],
+) -> tuple[dict[str, str], bool]:
+    """The ids of the work's steps by their names, and whether they are this command's own; others go on already."""
+    since = None
+    # Asked before what is finished: a step that ends meanwhile is then finished when it is looked for.
+    while not (ids := cluster.going_on(step_name(work.run, ""))):
+        if work.claim():
+            try:
+                if not (ids := cluster.going_on(step_name(work.run, ""))):
+                    return _submitted(cluster, work, configured), True
+                break
+            except (KeyboardInterrupt, ShoalError):
+                _tidy(work.remove, say)
+                raise
+            finally:
+                work.release()
+        if since is None:
+            say(f"another command is about to begin run {work.run}, the same work; waiting for it")
+            since = time.monotonic()
+        elif time.monotonic() - since > _CLAIM_SECONDS:
+            work.release()  # it was killed before it had submitted anything
+        time.sleep(_PAUSE_SECONDS)
+    work.follow()
+    say(_followed(work))
+    return ids, False
+
+
+def _submitted(
+    cluster: EmrCluster, work: Work, configured: Callable[[JobStep | CommandStep], "StepConfigTypeDef"]
+) -> dict[str, str]:
+    """Submit what is still to be done; the ids by the names of the steps."""
+    if not (steps := work.unfinished()):
+        return {}
+    work.prepare(steps)
+    submitted = cluster.submit([configured(step) for step in steps])
+    return {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
+
+
+def _follow(cluster: EmrCluster, work: Work, ids: Mapping[str, str], bars: Bars) -> None:
+    """Return when all steps have completed."""
+    for step in work.unfinished():
+        if step.name not in ids:
+            raise ShoalError(f"the step '{step.name}' of an earlier command has just failed; type the command again")
+        bars.stage(step.name, 0)
+        cluster.wait(ids[step.name], work.failure, bars.tick)
+
+
+def _brought(deployment: Deployment, sources: tuple[Source, ...], bars: Bars) -> tuple[Source, ...]:
+    """The sources as they are in S3; local ones are uploaded."""
+    local = [source for source in sources if not is_s3(source.address)]
+    if not local:
+        return sources
+    raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
+    paths = [Path(source.address) for source in local]
+    there = dict(zip(local, objects.upload(deployment.session.client("s3"), paths, raw, bars), strict=True))
+    return tuple(replace(source, address=there.get(source, source.address)) for source in sources)

@@ -1,0 +1,136 @@
+"""Steps of the pipeline in the words of EMR: as Hadoop Streaming or Spark jobs, and as plain commands.
+
+The easy mistake is a shell's quoting: Streaming splits a command at spaces and quotes, and two quoted words side by
+side stay two.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bootstrap.errors import ShoalError
+from infra.catalog import InstanceType
+from jobs.steps import CommandStep, JobStep
+
+PYTHON = "/usr/local/bin/shoal-python"
+HARNESS = "/opt/shoal/venv/lib/python3.11/site-packages/mrjob/spark/harness.py"
+"""mrjob's own way to run a job on Spark, where bootstrap/preprocessing/emr/install.sh puts it."""
+
+# Of a node's memory YARN has three quarters on EMR, and one node runs the job's own application master besides.
+_YARN_SHARE = 0.75
+_MASTER_MB = 1024
+# A task is a JVM that moves blocks of some megabytes, and beside it Python, which takes under 300 MB.
+_HEAP_MB = 768
+_LEAST_TASK_MB = 1536
+_MOST_CORES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """What the nodes that map and reduce have.
+
+    vcpus: of all of them.
+    cores: an executor's, so that one fits on each node beside the application master.
+    task_mb: memory for each task, and for each core of an executor: when there is one on every vCPU, or more where
+        that would be too little; some vCPUs then have no task of their own.
+    """
+
+    vcpus: int
+    cores: int
+    task_mb: int
+
+
+def workers(nodes: Mapping[InstanceType, int]) -> Workers:
+    """What a cluster has whose working nodes are so many of these types."""
+    free = {kind: int(_YARN_SHARE * 1024 * kind.memory) - _MASTER_MB for kind in nodes}
+    task_mb = max(_LEAST_TASK_MB, min(free[kind] // kind.vcpu for kind in nodes) // 64 * 64)
+    return Workers(
+        vcpus=sum(kind.vcpu * count for kind, count in nodes.items()),
+        cores=min(_MOST_CORES, *(min(kind.vcpu, free[kind] // task_mb) for kind in nodes)),
+        task_mb=task_mb,
+    )
+
+
+def step_name(run: str, name: str) -> str:
+    """What a step is called on the cluster: in EMR's list of steps and, for a job, in YARN's of applications."""
+    return f"shoal {run}: {name}"
+
+
+def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: Workers) -> list[str]:
+    """The arguments of Hadoop Streaming for a job; `reducers` is the number of reduce tasks, `run` names the work."""
+    names = {option: f"{option.lstrip('-')}.txt" for option in step.files}
+    files = ",".join(f"{step.files[option]}#{name}" for option, name in names.items())
+    arguments = [*step.arguments, *(f"{option}={name}" for option, name in names.items())]
+
+    def task(kind: str) -> str:
+        return _command(["shoal-python", "-m", step.module, "--step-num=0", f"--{kind}", *arguments])
+
+    properties = {
+        "mapreduce.job.name": step_name(run, step.name),
+        "mapreduce.job.reduces": reducers if step.reduces else 0,
+        # A file is one task: those of the first job hold a line each, and those of the others are a reducer's.
+        "mapreduce.input.fileinputformat.split.minsize": 1 << 40,
+        # A line ends at \n alone; Hadoop's default also ends it at \r.
+        "textinputformat.record.delimiter": "\n",
+        "mapreduce.map.memory.mb": having.task_mb,
+        "mapreduce.reduce.memory.mb": having.task_mb,
+        "mapreduce.map.java.opts": f"-Xmx{_HEAP_MB}m",
+        "mapreduce.reduce.java.opts": f"-Xmx{_HEAP_MB}m",
+        "mapreduce.task.io.sort.mb": _HEAP_MB // 4,
+        # EMR gives the application master half a node, which would leave the vCPUs of small clusters idle.
+        "yarn.app.mapreduce.am.resource.mb": _MASTER_MB,
+        "yarn.app.mapreduce.am.command-opts": f"-Xmx{_MASTER_MB * 3 // 4}m",
+        # Blocks are base64 of packed numbers, of which Snappy takes away a twelfth.
+        "mapreduce.map.output.compress": "false",
+        # A reducer that waits for the last mappers holds memory in which one of them could run.
+        "mapreduce.job.reduce.slowstart.completedmaps": 0.95,
+    }
+    return [
+        "hadoop-streaming",
+        *(argument for name, value in properties.items() for argument in ("-D", f"{name}={value}")),
+        *(("-files", files) if files else ()),
+        *("-mapper", task("mapper")),
+        *(("-reducer", task("reducer")) if step.reduces else ()),
+        *(argument for address in step.inputs for argument in ("-input", address)),
+        *("-output", step.output),
+    ]
+
+
+def spark_arguments(step: JobStep, *, reducers: int, run: str, having: Workers) -> list[str]:
+    """The arguments of `spark-submit` for a job, by mrjob's harness; the tasks open the step's files themselves."""
+    settings = {
+        "spark.pyspark.python": PYTHON,
+        "spark.pyspark.driver.python": PYTHON,
+        "spark.executor.cores": having.cores,
+        # Python's memory is beside the heap.
+        "spark.executor.memory": f"{having.cores * having.task_mb * 2 // 5}m",
+        "spark.executor.memoryOverhead": f"{having.cores * having.task_mb * 3 // 5}m",
+        "spark.hadoop.mapreduce.input.fileinputformat.split.minsize": 1 << 40,
+    }
+    files = (f"{option}={address}" for option, address in step.files.items())
+    return [
+        *("spark-submit", "--master", "yarn", "--deploy-mode", "client", "--name", step_name(run, step.name)),
+        *(argument for name, value in settings.items() for argument in ("--conf", f"{name}={value}")),
+        *(HARNESS, f"{step.module}.{step.job}", ",".join(step.inputs), step.output),
+        *("--job-args", shlex.join([*step.arguments, *files])),
+        *(("--num-reducers", str(reducers)) if step.reduces else ()),
+    ]
+
+
+def command_arguments(step: CommandStep, failure: str) -> list[str]:
+    """The command of a step of one process; what it has to say of bad data it writes to the address `failure`."""
+    return ["shoal-python", "-m", step.module, *step.arguments, f"--failure={failure}"]
+
+
+def _command(words: Sequence[str]) -> str:
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """A word as Streaming takes it for one. Raises ShoalError for one that has both kinds of quotes."""
+    if word and not set(word) & set(" '\""):
+        return word
+    for quote in ("'", '"'):
+        if quote not in word:
+            return f"{quote}{word}{quote}"
+    raise ShoalError(f"{word} holds both kinds of quotes, which Hadoop cannot pass on; leave one kind out")

@@ -1,0 +1,1 @@
+"""The end of a deployment: everything that is its own is found, deleted, and proven gone."""

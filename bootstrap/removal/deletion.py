@@ -1,0 +1,182 @@
+"""How things are deleted that hold on to others, or that others hold on to.
+
+A function deletes what can be deleted now and raises what AWS says otherwise; whoever sweeps calls it again. The easy
+mistake is to trust an answer without an error: some of EC2's calls tell what they did not do in their answer.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import objects
+from bootstrap.aws.account import Account, Record
+from bootstrap.aws.ownership import UntoldError, read_tags, reason_of
+from bootstrap.errors import ShoalError
+from infra import topology
+from infra.handlers import cleanup
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+
+Delete = Callable[[Account, str, Record], None]
+"""Deletes a thing: the account, its identifier, what its service's list says of it."""
+
+
+def by(service: str, operation: str, **parameters: str) -> Delete:
+    """One call. A parameter's value is a key of the record, or `id`; `[id]` where the operation takes several."""
+
+    def delete(account: Account, identifier: str, record: Record) -> None:
+        values: dict[str, Any] = {}
+        told = {**record, "id": identifier}
+        for name, key in parameters.items():
+            value = told.get(key.strip("[]"))
+            if value is None:  # the tagging service names a thing that its own service does not list
+                raise ShoalError(f"without its {key.strip('[]')}, which cannot be listed, it cannot be deleted")
+            values[name] = [value] if key.startswith("[") else value
+        answer = getattr(account.client(service), operation)(**values)
+        for refused in answer.get("Unsuccessful") or ():
+            raise ShoalError(refused["Error"]["Message"])
+
+    return delete
+
+
+def empty_bucket(account: Account, bucket: str) -> None:
+    """Delete every version of every object, and every unfinished upload."""
+    s3 = account.client("s3")
+    for page in account.pages("s3", "list_object_versions", Bucket=bucket):
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        if not found:
+            continue
+        keys: list[ObjectIdentifierTypeDef] = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
+        objects.delete(s3, bucket, keys)
+    for key, upload in cleanup.unfinished_uploads(s3, bucket):
+        s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
+
+
+def is_kept(account: Account, bucket: str) -> bool:
+    """Whether a bucket's tag says that its data outlive the stack.
+
+    Raises UntoldError: nobody may empty a bucket whose tags nobody has read.
+    """
+    try:
+        tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
+            return False
+        raise UntoldError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+    except BotoCoreError as error:
+        raise UntoldError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+    return tags.get(topology.TAG_KEEP) == "true"
+
+
+def bucket(account: Account, name: str, _record: Record) -> None:
+    """Delete it, emptied before; one whose data are kept only if it is empty by itself, of which AWS is the judge."""
+    if not is_kept(account, name):
+        empty_bucket(account, name)
+    account.client("s3").delete_bucket(Bucket=name)
+
+
+def cluster(account: Account, identifier: str, _record: Record) -> None:
+    """Terminate an EMR cluster, also one that is protected."""
+    emr = account.client("emr")
+    emr.set_termination_protection(JobFlowIds=[identifier], TerminationProtected=False)
+    emr.terminate_job_flows(JobFlowIds=[identifier])
+
+
+def security_group(account: Account, identifier: str, _record: Record) -> None:
+    """Delete it, and before that the rules by which it names groups and other groups, whosever, name it.
+
+    Such a rule lets in what has this group, and nothing has it any more.
+    """
+    ec2 = account.client("ec2")
+    for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
+        for rules, revoke in (
+            ("IpPermissions", ec2.revoke_security_group_ingress),
+            ("IpPermissionsEgress", ec2.revoke_security_group_egress),
+        ):
+            named = [
+                _naming(rule, None if group["GroupId"] == identifier else identifier) for rule in group.get(rules, ())
+            ]
+            if permissions := [rule for rule in named if rule["UserIdGroupPairs"]]:
+                revoke(GroupId=group["GroupId"], IpPermissions=permissions)
+    ec2.delete_security_group(GroupId=identifier)
+
+
+def _naming(rule: Record, named: str | None) -> dict[str, Any]:
+    """The part of a rule that names this group, or any; ports are left out where all are meant."""
+    pairs = [
+        {"GroupId": pair["GroupId"]} for pair in rule.get("UserIdGroupPairs", ()) if named in (None, pair["GroupId"])
+    ]
+    ports = {key: rule[key] for key in ("FromPort", "ToPort") if key in rule}
+    return {"IpProtocol": rule["IpProtocol"], "UserIdGroupPairs": pairs, **ports}
+
+
+def internet_gateway(account: Account, identifier: str, record: Record) -> None:
+    """Detach it, and delete it."""
+    ec2 = account.client("ec2")
+    for attachment in record.get("Attachments", ()):
+        ec2.detach_internet_gateway(InternetGatewayId=identifier, VpcId=attachment["VpcId"])
+    ec2.delete_internet_gateway(InternetGatewayId=identifier)
+
+
+def elastic_ip(account: Account, identifier: str, record: Record) -> None:
+    """Take it off what has it, and release it."""
+    ec2 = account.client("ec2")
+    if association := record.get("AssociationId"):
+        with suppress(ClientError):  # that of a NAT gateway goes with the gateway
+            ec2.disassociate_address(AssociationId=association)
+    ec2.release_address(AllocationId=identifier)
+
+
+def route_table(account: Account, identifier: str, record: Record) -> None:
+    """Take it off its subnets, and delete it."""
+    ec2 = account.client("ec2")
+    for association in record.get("Associations", ()):
+        ec2.disassociate_route_table(AssociationId=association["RouteTableAssociationId"])
+    ec2.delete_route_table(RouteTableId=identifier)
+
+
+def role(account: Account, name: str, _record: Record) -> None:
+    """Delete it with its policies, out of its instance profiles."""
+    iam = account.client("iam")
+    for policy in account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
+        iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
+    for policy in account.items("iam", "list_role_policies", "PolicyNames", RoleName=name):
+        iam.delete_role_policy(RoleName=name, PolicyName=policy)
+    for profile in account.items("iam", "list_instance_profiles_for_role", "InstanceProfiles", RoleName=name):
+        iam.remove_role_from_instance_profile(InstanceProfileName=profile["InstanceProfileName"], RoleName=name)
+    iam.delete_role(RoleName=name)
+
+
+def instance_profile(account: Account, name: str, record: Record) -> None:
+    """Take its role out, and delete it."""
+    iam = account.client("iam")
+    for held in record.get("Roles", ()):
+        iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=held["RoleName"])
+    iam.delete_instance_profile(InstanceProfileName=name)
+
+
+def rule(account: Account, name: str, _record: Record) -> None:
+    """Delete an event rule with its targets."""
+    events = account.client("events")
+    if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
+        events.remove_targets(Rule=name, Ids=targets)
+    events.delete_rule(Name=name)
+
+
+def secret(account: Account, name: str, _record: Record) -> None:
+    """Delete it at once; otherwise it would be paid for some days more."""
+    account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
+
+
+def budget(account: Account, name: str, _record: Record) -> None:
+    """Delete it."""
+    account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
+
+
+def layer(account: Account, name: str, _record: Record) -> None:
+    """Delete its versions."""
+    for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
+        account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

@@ -1,0 +1,29 @@
+"""Every kind of thing that a deployment can leave in an account, a row a kind: how it is listed, how it is told whose
+it is, how it is deleted, and whether it costs money while it is there.
+
+Easy to get wrong: the order, which is that of deleting. What holds on to others, or brings them back, comes before
+them.
+"""
+
+from collections.abc import Mapping
+
+from bootstrap.aws.ownership import nobodys
+from bootstrap.removal.kinds.identities import IDENTITIES
+from bootstrap.removal.kinds.kind import Kind, is_going, lists
+from bootstrap.removal.kinds.machines import MACHINES
+from bootstrap.removal.kinds.networks import NETWORKS
+from bootstrap.removal.kinds.services import SERVICES
+from bootstrap.removal.kinds.stores import STORES
+
+__all__ = ["KINDS", "Kind", "is_going"]
+
+_STACKS: Mapping[str, Kind] = {
+    "cloudformation stack": Kind(
+        listing=lists("cloudformation", "list_stacks", "StackSummaries"),
+        identifier="StackName",
+        owned=nobodys,  # it is deleted in its own way, and before all else
+        delete=None,
+    ),
+}
+
+KINDS: Mapping[str, Kind] = {**_STACKS, **MACHINES, **STORES, **NETWORKS, **SERVICES, **IDENTITIES}

@@ -1,0 +1,92 @@
+"""Machines, and what starts them.
+
+Easy to get wrong: groups and clusters start instances anew, so they come before these.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from bootstrap.aws.account import Account, Record
+from bootstrap.aws.ownership import asked, recorded, tagged
+from bootstrap.removal import deletion
+from bootstrap.removal.deletion import by
+from bootstrap.removal.kinds.kind import Kind, always, lists
+
+_LIVING_CLUSTERS = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING", "TERMINATING"]
+
+
+def _instances(account: Account) -> Iterator[Record]:
+    for reservation in account.items("ec2", "describe_instances", "Reservations"):
+        yield from reservation["Instances"]
+
+
+MACHINES: Mapping[str, Kind] = {
+    "auto scaling group": Kind(
+        listing=lists("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"),
+        identifier="AutoScalingGroupName",
+        owned=tagged,
+        delete=lambda account, name, _: account.client("autoscaling").delete_auto_scaling_group(
+            AutoScalingGroupName=name, ForceDelete=True
+        ),
+        billed=lambda record: bool(record.get("DesiredCapacity") or record.get("Instances")),
+        arn=r"autoscaling:autoScalingGroup:[^:]+:autoScalingGroupName/(.+)",
+        cloudformation="AWS::AutoScaling::AutoScalingGroup",
+    ),
+    "emr cluster": Kind(
+        listing=lists("emr", "list_clusters", "Clusters", ClusterStates=_LIVING_CLUSTERS),
+        identifier="Id",
+        owned=asked("emr", "describe_cluster", "Cluster.Tags", ClusterId="Id"),
+        delete=deletion.cluster,
+        billed=always,
+        arn="elasticmapreduce:cluster/(.+)",
+        cloudformation="AWS::EMR::Cluster",
+    ),
+    "instance": Kind(
+        listing=_instances,
+        identifier="InstanceId",
+        owned=tagged,
+        delete=by("ec2", "terminate_instances", InstanceIds="[id]"),
+        billed=always,
+        arn="ec2:instance/(.+)",
+        cloudformation="AWS::EC2::Instance",
+    ),
+    "volume": Kind(
+        listing=lists("ec2", "describe_volumes", "Volumes"),
+        identifier="VolumeId",
+        owned=tagged,
+        delete=by("ec2", "delete_volume", VolumeId="id"),
+        billed=always,
+        arn="ec2:volume/(.+)",
+        cloudformation="AWS::EC2::Volume",
+    ),
+    "launch template": Kind(
+        listing=lists("ec2", "describe_launch_templates", "LaunchTemplates"),
+        identifier="LaunchTemplateId",
+        owned=tagged,
+        delete=by("ec2", "delete_launch_template", LaunchTemplateId="id"),
+        arn="ec2:launch-template/(.+)",
+        cloudformation="AWS::EC2::LaunchTemplate",
+    ),
+    "placement group": Kind(
+        listing=lists("ec2", "describe_placement_groups", "PlacementGroups"),
+        identifier="GroupName",
+        owned=tagged,
+        delete=by("ec2", "delete_placement_group", GroupName="id"),
+        arn="ec2:placement-group/(.+)",
+        cloudformation="AWS::EC2::PlacementGroup",
+    ),
+    "key pair": Kind(
+        listing=lists("ec2", "describe_key_pairs", "KeyPairs"),
+        identifier="KeyName",
+        owned=tagged,
+        delete=by("ec2", "delete_key_pair", KeyName="id"),
+        arn="ec2:key-pair/(.+)",
+        cloudformation="AWS::EC2::KeyPair",
+    ),
+    "emr security configuration": Kind(
+        listing=lists("emr", "list_security_configurations", "SecurityConfigurations"),
+        identifier="Name",
+        owned=recorded("AWS::EMR::SecurityConfiguration", "Name"),
+        delete=by("emr", "delete_security_configuration", Name="id"),
+        cloudformation="AWS::EMR::SecurityConfiguration",
+    ),
+}

@@ -1,0 +1,171 @@
+"""Functions, their clocks and logs, and what they tell others.
+
+Easy to get wrong: a clock starts its function again, and that writes. Clocks come before functions, and functions
+before logs.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from bootstrap.aws.account import Account, Record
+from bootstrap.aws.ownership import Claim, asked, generated_by, nobodys, recorded, tagged
+from bootstrap.removal import deletion
+from bootstrap.removal.deletion import by
+from bootstrap.removal.kinds.kind import Kind, always, lists
+from infra import topology
+
+
+def _queues(account: Account) -> Iterator[Record]:
+    for url in account.items("sqs", "list_queues", "QueueUrls"):
+        yield {"Name": url.rpartition("/")[2], "Url": url}
+
+
+def _budgets(account: Account) -> Iterator[Record]:
+    return account.items("budgets", "describe_budgets", "Budgets", AccountId=account.number())
+
+
+def _log_group_is_owned(claim: Claim, record: Record) -> bool:
+    """Lambda's own groups are named after functions, and have no tags."""
+    lambdas, _, name = record["logGroupName"].rpartition("/")
+    return (lambdas == "/aws/lambda" and generated_by(claim.stack, name)) or _LOG_TAGS(claim, record)
+
+
+def _parameter_is_owned(claim: Claim, record: Record) -> bool:
+    return record["Name"].startswith(f"/shoal/{claim.deployment}/") or _PARAMETER_TAGS(claim, record)
+
+
+def _budget_is_owned(claim: Claim, record: Record) -> bool:
+    """A budget gets no tags; the guard's has the deployment's in its filter. A budget of one's own may, too."""
+    filtered = f"user:{topology.TAG_DEPLOYMENT}${claim.deployment}" in record.get("CostFilters", {}).get(
+        "TagKeyValue", ()
+    )
+    return generated_by(claim.stack, record["BudgetName"]) or (filtered and "GuardBudget" in record["BudgetName"])
+
+
+def _subscription_is_owned(claim: Claim, record: Record) -> bool:
+    """By its topic; other accounts' topics may be subscribed to, and their tags are not for us to read."""
+    topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
+    return bool(topic == subscriber) and _TOPIC_TAGS(claim, record)
+
+
+def _log_arn(record: Record) -> str:
+    return str(record["arn"]).removesuffix(":*")
+
+
+_LOG_TAGS = asked("logs", "list_tags_for_resource", "tags", resourceArn=_log_arn)
+_TOPIC_TAGS = asked("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn")
+_PARAMETER_TAGS = asked("ssm", "list_tags_for_resource", "TagList", ResourceType="Parameter", ResourceId="Name")
+
+SERVICES: Mapping[str, Kind] = {
+    "event rule": Kind(
+        listing=lists("events", "list_rules", "Rules"),
+        identifier="Name",
+        owned=asked("events", "list_tags_for_resource", "Tags", ResourceARN="Arn"),
+        delete=deletion.rule,
+        arn="events:rule/([^/]+)",
+        cloudformation="AWS::Events::Rule",
+    ),
+    "schedule": Kind(
+        listing=lists("scheduler", "list_schedules", "Schedules"),
+        identifier="Name",
+        owned=recorded("AWS::Scheduler::Schedule", "Name"),
+        delete=by("scheduler", "delete_schedule", Name="id", GroupName="GroupName"),
+        cloudformation="AWS::Scheduler::Schedule",
+    ),
+    "schedule group": Kind(
+        listing=lists("scheduler", "list_schedule_groups", "ScheduleGroups"),
+        identifier="Name",
+        owned=asked("scheduler", "list_tags_for_resource", "Tags", ResourceArn="Arn"),
+        delete=by("scheduler", "delete_schedule_group", Name="id"),
+        arn="scheduler:schedule-group/(.+)",
+        cloudformation="AWS::Scheduler::ScheduleGroup",
+    ),
+    "lambda function": Kind(
+        listing=lists("lambda", "list_functions", "Functions"),
+        identifier="FunctionName",
+        owned=asked("lambda", "list_tags", "Tags", Resource="FunctionArn"),
+        delete=by("lambda", "delete_function", FunctionName="id"),
+        arn="lambda:function:(.+)",
+        cloudformation="AWS::Lambda::Function",
+    ),
+    "lambda layer": Kind(
+        listing=lists("lambda", "list_layers", "Layers"),
+        identifier="LayerName",
+        owned=nobodys,
+        delete=deletion.layer,
+        cloudformation="AWS::Lambda::LayerVersion",
+    ),
+    "log group": Kind(
+        listing=lists("logs", "describe_log_groups", "logGroups"),
+        identifier="logGroupName",
+        owned=_log_group_is_owned,
+        delete=by("logs", "delete_log_group", logGroupName="id"),
+        billed=always,
+        arn=r"logs:log-group:(.+?)(?::\*)?",
+        cloudformation="AWS::Logs::LogGroup",
+    ),
+    "cloudwatch alarm": Kind(
+        listing=lists("cloudwatch", "describe_alarms", "MetricAlarms"),
+        identifier="AlarmName",
+        owned=asked("cloudwatch", "list_tags_for_resource", "Tags", ResourceARN="AlarmArn"),
+        delete=by("cloudwatch", "delete_alarms", AlarmNames="[id]"),
+        billed=always,
+        arn="cloudwatch:alarm:(.+)",
+        cloudformation="AWS::CloudWatch::Alarm",
+    ),
+    "cloudwatch dashboard": Kind(
+        listing=lists("cloudwatch", "list_dashboards", "DashboardEntries"),
+        identifier="DashboardName",
+        owned=recorded("AWS::CloudWatch::Dashboard", "DashboardName"),
+        delete=by("cloudwatch", "delete_dashboards", DashboardNames="[id]"),
+        billed=always,
+        cloudformation="AWS::CloudWatch::Dashboard",
+    ),
+    "ssm parameter": Kind(
+        listing=lists("ssm", "describe_parameters", "Parameters"),
+        identifier="Name",
+        owned=_parameter_is_owned,
+        delete=by("ssm", "delete_parameter", Name="id"),
+        arn=r"ssm:parameter(/.+)",
+        cloudformation="AWS::SSM::Parameter",
+    ),
+    "ssm document": Kind(
+        listing=lists("ssm", "list_documents", "DocumentIdentifiers", Filters=[{"Key": "Owner", "Values": ["Self"]}]),
+        identifier="Name",
+        owned=tagged,
+        delete=by("ssm", "delete_document", Name="id"),
+        arn="ssm:document/(.+)",
+        cloudformation="AWS::SSM::Document",
+    ),
+    "sns subscription": Kind(
+        listing=lists("sns", "list_subscriptions", "Subscriptions"),
+        identifier="SubscriptionArn",
+        owned=_subscription_is_owned,
+        delete=by("sns", "unsubscribe", SubscriptionArn="id"),
+        cloudformation="AWS::SNS::Subscription",
+    ),
+    "sns topic": Kind(
+        listing=lists("sns", "list_topics", "Topics"),
+        identifier="TopicArn",
+        owned=_TOPIC_TAGS,
+        delete=by("sns", "delete_topic", TopicArn="id"),
+        arn="sns:[^:]+",
+        cloudformation="AWS::SNS::Topic",
+    ),
+    "sqs queue": Kind(
+        listing=_queues,
+        identifier="Name",
+        owned=asked("sqs", "list_queue_tags", "Tags", QueueUrl="Url"),
+        delete=by("sqs", "delete_queue", QueueUrl="Url"),
+        arn="sqs:(.+)",
+        cloudformation="AWS::SQS::Queue",
+    ),
+    "budget": Kind(
+        listing=_budgets,
+        identifier="BudgetName",
+        owned=_budget_is_owned,
+        delete=deletion.budget,
+        everywhere=True,
+        arn="budgets:budget/(.+)",
+        cloudformation="AWS::Budgets::Budget",
+    ),
+}

@@ -1,0 +1,116 @@
+"""What keeps data.
+
+Easy to get wrong: a bucket that its topology keeps is found here too; `sweep` lets it be.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.account import Account, Record
+from bootstrap.aws.ownership import asked, nobodys, tagged
+from bootstrap.removal import deletion
+from bootstrap.removal.deletion import by
+from bootstrap.removal.kinds.kind import Kind, Listing, always, gone, lists
+
+
+def _of_file_systems(operation: str, key: str) -> Listing:
+    """What belongs to file systems, is listed for each of them, and is whose they are."""
+
+    def listing(account: Account) -> Iterator[Record]:
+        for system in account.items("efs", "describe_file_systems", "FileSystems"):
+            with gone("FileSystemNotFound"):
+                for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
+                    yield {**record, "Tags": system.get("Tags")}
+
+    return listing
+
+
+def _buckets(account: Account) -> Iterator[Record]:
+    """Those of the region: S3 lists all regions' unless it is asked for one's, and does not say which is where."""
+    return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
+
+
+def _tables(account: Account) -> Iterator[Record]:
+    return ({"Name": name} for name in account.items("dynamodb", "list_tables", "TableNames"))
+
+
+def _keys(account: Account) -> Iterator[Record]:
+    """Customers' keys; AWS's own appear when a service first needs them, stay, and cost nothing.
+
+    A key's policy may keep its state from everybody but its owner: such a one is there, and nothing else is known.
+    """
+    for key in account.items("kms", "list_keys", "Keys"):
+        with gone("NotFoundException"):
+            try:
+                found = account.client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "AccessDeniedException":
+                    raise
+                found = {"KeyManager": "CUSTOMER"}
+            if found["KeyManager"] == "CUSTOMER":
+                yield {"KeyId": key["KeyId"], "State": found.get("KeyState", "")}
+
+
+STORES: Mapping[str, Kind] = {
+    "efs mount target": Kind(
+        listing=_of_file_systems("describe_mount_targets", "MountTargets"),
+        identifier="MountTargetId",
+        owned=tagged,
+        delete=by("efs", "delete_mount_target", MountTargetId="id"),
+        cloudformation="AWS::EFS::MountTarget",
+    ),
+    "efs access point": Kind(
+        listing=_of_file_systems("describe_access_points", "AccessPoints"),
+        identifier="AccessPointId",
+        owned=tagged,
+        delete=by("efs", "delete_access_point", AccessPointId="id"),
+        arn="elasticfilesystem:access-point/(.+)",
+        cloudformation="AWS::EFS::AccessPoint",
+    ),
+    "efs file system": Kind(
+        listing=lists("efs", "describe_file_systems", "FileSystems"),
+        identifier="FileSystemId",
+        owned=tagged,
+        delete=by("efs", "delete_file_system", FileSystemId="id"),
+        billed=always,
+        arn="elasticfilesystem:file-system/(.+)",
+        cloudformation="AWS::EFS::FileSystem",
+    ),
+    "s3 bucket": Kind(
+        listing=_buckets,
+        identifier="Name",
+        owned=asked("s3", "get_bucket_tagging", "TagSet", Bucket="Name"),
+        delete=deletion.bucket,
+        billed=always,
+        arn="s3:(.+)",
+        cloudformation="AWS::S3::Bucket",
+    ),
+    "dynamodb table": Kind(
+        listing=_tables,
+        identifier="Name",
+        owned=nobodys,
+        delete=by("dynamodb", "delete_table", TableName="id"),
+        billed=always,
+        arn="dynamodb:table/(.+)",
+        cloudformation="AWS::DynamoDB::Table",
+    ),
+    "secret": Kind(
+        listing=lists("secretsmanager", "list_secrets", "SecretList"),
+        identifier="Name",
+        owned=tagged,
+        delete=deletion.secret,
+        billed=always,
+        arn="secretsmanager:secret:(.+)-[A-Za-z0-9]{6}",
+        cloudformation="AWS::SecretsManager::Secret",
+    ),
+    "kms key": Kind(
+        listing=_keys,
+        identifier="KeyId",
+        owned=nobodys,
+        delete=None,
+        billed=always,
+        arn="kms:key/(.+)",
+        cloudformation="AWS::KMS::Key",
+    ),
+}

@@ -1,0 +1,230 @@
+"""Finds everything of a deployment that is left in an account, whatever became of its stack, and deletes it.
+
+Ownership is asked twice, of each service's own list and of the tagging service: either misses some. The easy mistake
+is to give up at the first refusal: networks let go of what was in them minutes later, so what fails is tried again as
+long as anything else still changes. The dangerous one is to take what may not be seen for gone: it is `UNTOLD`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws.account import Account, Record
+from bootstrap.aws.ownership import Claim, UntoldError, reason_of
+from bootstrap.errors import ShoalError
+from bootstrap.removal import deletion
+from bootstrap.removal.kinds import KINDS, Kind, is_going
+
+LONGEST_SECONDS = 1200.0
+STUCK_SECONDS = 120.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+
+FOUND, DELETED, KEPT, GOING, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
+UNTOLD = "cannot be told"
+"""Nobody can see whether it is there, or whose it is: neither deleted nor proven gone."""
+_ALL = "(all)"
+_STILL = "it was deleted, and is still listed"
+# A stack is the deployment's by its name, a rule goes with its group, and a request for spot instances stays listed
+# long after its end.
+_BY_THE_WAY = (":stack/", ":security-group-rule/", ":spot-instances-request/")
+UNKNOWN = "other"
+"""The kind of what only the tagging service names, and no row of the table lists."""
+
+
+@dataclass(kw_only=True)
+class Thing:
+    """One thing of the deployment, and what became of it."""
+
+    kind: str
+    identifier: str
+    billed: bool
+    outcome: str = FOUND
+    why: str = ""
+    record: Record = field(default_factory=dict, repr=False)
+
+    @property
+    def costs(self) -> bool:
+        """Whether it is left and goes on to cost money."""
+        return self.billed and self.outcome in (FOUND, LEFT)
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """Whether it can be deleted, and has not been."""
+        kind = KINDS.get(self.kind)
+        return self.outcome in (FOUND, LEFT, GOING) and kind is not None and bool(kind.delete)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from all others."""
+        return self.kind, self.identifier
+
+
+def find_things(deployment: str, account: Account) -> list[Thing]:
+    """Everything that is the deployment's, in the order of deleting; what is to be kept says so.
+
+    What a service does not tell is among it, as untold: nobody has seen that it is gone.
+    """
+    claim = Claim(account, deployment)
+    found = [thing for name in KINDS for thing in _of_kind(claim, name)]
+    return [*found, *_unlisted(claim)]
+
+
+def sweep(
+    deployment: str,
+    account: Account,
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    stuck_seconds: float = STUCK_SECONDS,
+) -> list[Thing]:
+    """Delete everything that is the deployment's; returns all that was found, with what became of each.
+
+    `progress` is called with how many are gone and how many were found. Gives up on what is left when nothing has
+    changed for `stuck_seconds`.
+    """
+    found = {thing.key: thing for thing in find_things(deployment, account)}
+    end = time.monotonic() + LONGEST_SECONDS
+    changed, pause, before = time.monotonic(), _FIRST_PAUSE, None
+    while left := [thing for thing in found.values() if thing.is_in_the_way]:
+        going = any(thing.outcome == GOING for thing in left)
+        if (now := sorted((*thing.key, thing.outcome) for thing in left)) != before:
+            before, changed, pause = now, time.monotonic(), _FIRST_PAUSE
+        elif (not going and time.monotonic() - changed > stuck_seconds) or time.monotonic() > end:
+            break
+        for thing in left:
+            if thing.outcome != GOING:
+                _delete(account, thing)
+        _look_again(account, left)
+        progress(sum(not thing.is_in_the_way for thing in found.values()), len(found))
+        if any(thing.is_in_the_way for thing in left):
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    return list(found.values())
+
+
+def is_empty(account: Account, bucket: str) -> bool:
+    """Whether a bucket holds nothing, older versions included."""
+    page = account.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
+    return not page.get("Versions") and not page.get("DeleteMarkers")
+
+
+def _of_kind(claim: Claim, name: str) -> Iterator[Thing]:
+    kind, seen = KINDS[name], set()
+    try:
+        for identifier, record in kind.things(claim.account):
+            seen.add(identifier)
+            yield from _perhaps(claim, name, identifier, record)
+    except (BotoCoreError, ClientError) as error:
+        why = f"cannot be listed ({reason_of(error)}); look with other credentials"
+        yield Thing(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNTOLD, why=why)
+        for named in {kind.named_by(arn) for arn in claim.arns} - seen - {None}:
+            yield from _perhaps(claim, name, str(named), {})
+
+
+def _perhaps(claim: Claim, name: str, identifier: str, record: Record) -> Iterator[Thing]:
+    """The thing, if it is the deployment's or nobody can tell."""
+    kind = KINDS[name]
+    thing = Thing(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
+    try:
+        if not _is_ours(claim, kind, identifier, record):
+            return
+        if is_going(record):
+            thing.outcome = GOING
+        elif kind.delete is None:
+            thing.outcome, thing.why = LEFT, "Shoal makes none of these; delete it yourself if you do not need it"
+        else:
+            _keep(claim.account, thing)
+    except UntoldError as error:
+        thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
+    yield thing
+
+
+def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
+    """Whether it is the deployment's, by either witness. Raises UntoldError when none says so and one cannot speak."""
+    untold = None
+    try:
+        ours = bool(record) and kind.owned(claim, record)  # of what no list tells, only the tagging service speaks
+    except UntoldError as error:
+        ours, untold = False, error
+    if not ours and identifier not in map(kind.named_by, claim.arns):
+        if untold:
+            raise untold
+        return False
+    if not kind.everywhere or (kind.cloudformation, identifier) in claim.record:
+        return True
+    if claim.unseen and not claim.elsewhere:
+        raise UntoldError(f"a deployment of this name may stand elsewhere, where nobody can look: {claim.unseen}")
+    return not claim.elsewhere
+
+
+def _unlisted(claim: Claim) -> Iterator[Thing]:
+    """What no row of the table is about."""
+    for arn in claim.arns:
+        if not any(part in arn for part in _BY_THE_WAY) and not any(kind.named_by(arn) for kind in KINDS.values()):
+            why = "only the tagging service names it: it is gone, or not of Shoal's making; look at it yourself"
+            yield Thing(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
+    for source, reason in claim.untold.items():
+        why = f"cannot be asked ({reason}); what nothing else tells of is not seen"
+        yield Thing(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNTOLD, why=why)
+
+
+def _keep(account: Account, thing: Thing) -> None:
+    """Let a bucket stay whose data are kept, if it holds any. Raises UntoldError where nobody can tell."""
+    if thing.kind != "s3 bucket" or not deletion.is_kept(account, thing.identifier):
+        return
+    try:
+        empty = is_empty(account, thing.identifier)
+    except (BotoCoreError, ClientError) as error:
+        raise UntoldError(
+            f"its data are to be kept, and whether it has any cannot be told ({reason_of(error)})"
+        ) from None
+    if not empty:
+        why = f"its topology keeps it; to delete it: aws s3 rb --force s3://{thing.identifier}"
+        thing.outcome, thing.why = KEPT, why
+
+
+def _delete(account: Account, thing: Thing) -> None:
+    delete = KINDS[thing.kind].delete
+    assert delete is not None
+    thing.outcome = LEFT
+    try:
+        _keep(account, thing)  # somebody may have written there since it was found
+        if thing.outcome == KEPT:
+            return
+        delete(account, thing.identifier, thing.record)
+    except (BotoCoreError, ClientError) as error:
+        thing.why = reason_of(error)
+    except UntoldError as error:
+        thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
+    except ShoalError as error:
+        thing.why = str(error)
+    else:
+        thing.why = _STILL
+
+
+def _look_again(account: Account, things: Iterable[Thing]) -> None:
+    """See which of them are gone, or about to go."""
+    things = list(things)
+    for name in {thing.kind for thing in things}:
+        those = [thing for thing in things if thing.kind == name]
+        try:
+            listed = dict(KINDS[name].things(account))
+        except (BotoCoreError, ClientError) as error:
+            for thing in those:
+                if thing.outcome == GOING or thing.why == _STILL:  # what was refused has its reason
+                    thing.outcome, thing.why = UNTOLD, f"it was deleted, and cannot be listed ({reason_of(error)})"
+            continue
+        for thing in those:
+            _see(thing, listed)
+
+
+def _see(thing: Thing, listed: Mapping[str, Record]) -> None:
+    if thing.identifier not in listed:
+        thing.outcome, thing.why = DELETED, ""
+    elif is_going(listed[thing.identifier]):
+        thing.outcome, thing.why = GOING, ""
+    elif thing.outcome == GOING:  # it was going, and came back
+        thing.outcome = LEFT
+    else:
+        thing.record = listed[thing.identifier]

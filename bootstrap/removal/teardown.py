@@ -1,0 +1,203 @@
+"""Destroys a deployment, whatever state it is in: its stack by CloudFormation, and what that leaves by the sweep.
+
+The easy mistake is to believe CloudFormation: a stack that is deleted may have left what it was told to keep, what was
+made beside it, or, deleted by hand, everything. So the account is looked through afterwards, with or without a stack.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import stacks
+from bootstrap.aws.account import Account, Record
+from bootstrap.aws.retry import retrying
+from bootstrap.aws.stacks import Stack
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.removal.kinds import KINDS, Kind
+from bootstrap.removal.sweep import STUCK_SECONDS, UNTOLD, Thing, sweep
+from infra import topology
+
+_ROUNDS = 4
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+_DELETABLE_WHILE_GOING_ON = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+_CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destroyed:
+    """What became of a deployment."""
+
+    stack: str
+    """`deleted`, `was not there`, or why it is still there."""
+    things: Sequence[Thing]
+    """What was found beside the stack, or left by it."""
+
+    @property
+    def costs(self) -> bool:
+        """Whether anything is left that costs money, kept data aside."""
+        return self.stack not in (_DELETED, _ABSENT) or any(thing.costs for thing in self.things)
+
+    @property
+    def untold(self) -> int:
+        """How many answers are missing to the question whether anything is left."""
+        return sum(thing.outcome == UNTOLD for thing in self.things)
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing is left that costs money, as far as everybody can see."""
+        return not self.costs and not self.untold
+
+
+_DELETED, _ABSENT = "deleted", "was not there"
+
+
+def destroy(
+    deployment: str,
+    account: Account,
+    *,
+    bars: Bars,
+    say: Callable[[str], None],
+    stuck_seconds: float = STUCK_SECONDS,
+) -> Destroyed:
+    """Delete the stack of this name if there is one, then everything else of the deployment.
+
+    Raises ShoalError when the stack is protected, or AWS refuses to begin.
+    """
+    name = topology.stack_name(deployment)
+    stack = stacks.describe(account.client("cloudformation"), name)
+    said = _ABSENT
+    if stack is not None:
+        said = _delete(account, stack["StackId"], bars, say)
+    bars.stage("look for what is left", 0)
+    begun = False
+
+    def show(done: int, total: int) -> None:
+        nonlocal begun
+        if not begun:
+            bars.stage("delete what is left", total, unit="resource")
+            begun = True
+        bars.at(done)
+
+    things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
+    if stack is not None and said != _DELETED:
+        # What was in its way may have gone only now.
+        said = _delete(account, stack["StackId"], bars, say)
+    return Destroyed(stack=said, things=things)
+
+
+def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) -> str:
+    """Delete a stack by its ARN, clearing away what blocks it; returns `deleted`, or why it is still there."""
+    cloudformation = account.client("cloudformation")
+    for number in range(_ROUNDS):
+        stack = _rest_before(cloudformation, arn, bars)
+        if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
+            return _DELETED
+        if stack["StackStatus"] != "DELETE_IN_PROGRESS":
+            blocked = _blocked(account, arn) if stack["StackStatus"] == "DELETE_FAILED" else []
+            for resource in blocked:
+                _clear(account, resource, say)
+            last = number == _ROUNDS - 1
+            _begin(cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else [])
+        _watch(account, arn, bars)
+    stack = stacks.watch(cloudformation, arn)
+    if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
+        return _DELETED
+    return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
+
+
+def _rest_before(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
+    """The stack, once nothing goes on in it that CloudFormation would not break off for a deletion."""
+    pause = _FIRST_PAUSE
+    while True:
+        stack = stacks.watch(cloudformation, arn)
+        if stack is None:
+            return None
+        status = stack["StackStatus"]
+        if not status.endswith("_IN_PROGRESS") or status in (*_DELETABLE_WHILE_GOING_ON, "DELETE_IN_PROGRESS"):
+            return stack
+        bars.stage(f"wait for {status}", 0)
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _begin(cloudformation: Any, stack: Stack, *, retain: Sequence[str]) -> None:
+    try:
+        retrying(partial(cloudformation.delete_stack, StackName=stack["StackId"], RetainResources=list(retain)))
+    except ClientError as error:
+        said = error.response["Error"].get("Message", "")
+        if "TerminationProtection" in said:
+            raise ShoalError(
+                f"the stack {stack['StackName']} is protected against deletion; take that off by: aws cloudformation "
+                f"update-termination-protection --no-enable-termination-protection --stack-name {stack['StackName']}"
+            ) from None
+        if "cannot be assumed" in said:
+            raise ShoalError(
+                f"CloudFormation cannot use the role with which {stack['StackName']} was deployed ({said}); bring it "
+                "back by `cdk bootstrap`, and destroy again"
+            ) from None
+        raise
+
+
+def _watch(account: Account, arn: str, bars: Bars) -> None:
+    """Show the resources go, until CloudFormation has nothing more to do."""
+    cloudformation = account.client("cloudformation")
+    total = len(_resources(account, arn))
+    bars.stage("CloudFormation deletes", total, unit="resource")
+    pause = _FIRST_PAUSE
+    while True:
+        stack = stacks.watch(cloudformation, arn)
+        if stack is None or not stack["StackStatus"].endswith("_IN_PROGRESS"):
+            return
+        bars.at(total - sum(each["ResourceStatus"] != "DELETE_COMPLETE" for each in _resources(account, arn)))
+        bars.tick()
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
+
+
+def _resources(account: Account, arn: str) -> list[Any]:
+    """What the stack has; nothing where it is gone, or who destroys may not look: its own state tells how it ends."""
+
+    def listed() -> list[Any]:
+        return list(account.items("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=arn))
+
+    try:
+        return retrying(listed)
+    except ClientError as error:
+        if "does not exist" in str(error) or error.response["Error"]["Code"] == "AccessDenied":
+            return []
+        raise
+
+
+def _blocked(account: Account, arn: str) -> list[Any]:
+    """The resources that could not be deleted."""
+    return [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
+
+
+def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
+    """Delete what CloudFormation could not, with what it holds on to; failing that, it stays for the next round."""
+    reason = resource.get("ResourceStatusReason") or "no reason was given"
+    say(f"{resource['LogicalResourceId']} ({resource['ResourceType']}) could not be deleted: {reason}")
+    if resource["ResourceType"].startswith(_CUSTOM):
+        return
+    identifier = resource.get("PhysicalResourceId", "")
+    for kind in KINDS.values():
+        if kind.cloudformation == resource["ResourceType"] and kind.delete is not None:
+            try:
+                record = _record(account, kind, identifier)
+                if record is not None:
+                    kind.delete(account, identifier, record)
+            except (ClientError, BotoCoreError, ShoalError) as error:
+                say(f"  nor directly: {error}")
+
+
+def _record(account: Account, kind: Kind, identifier: str) -> Record | None:
+    """What its service's list says of a thing; None where it is gone, nothing where who destroys may not list."""
+    try:
+        return dict(kind.things(account)).get(identifier)
+    except (ClientError, BotoCoreError):
+        return {}

@@ -1,0 +1,170 @@
+"""What the nodes of a training run are told to do, as shell scripts: bring the data, train, stop.
+
+On the share is all that ranks have in common; without a share each node has a folder of its own in its place. Only EFS
+outlives the nodes: what else a run needs to be taken up again is brought to S3 meanwhile. A node with disks of its own
+has the dataset there. The easy mistake is to ask a shell that waits for `sleep` to end: a signal would be heeded only
+afterwards. Another is to trust a name: all that is put into a script is of the grammar that Shoal writes (`names`), and
+quoted besides.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bootstrap.aws import names
+from bootstrap.aws.objects import Place
+from bootstrap.nodes.fleet import Node
+from bootstrap.training.launch import LIMITS
+from infra import topology
+from trainer import faults
+from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig, as_arguments
+
+_RECORD_SECONDS = 5
+# Files that are on their way, and whatever is hidden.
+_UNWANTED = ("*.partial", ".*", "*/.*")
+
+# Words that stand in the trainer's arguments for what only a node's shell knows.
+_DATA, _OUTPUT, _CACHE = Path("@data@"), Path("@output@"), Path("@cache@")
+
+# bootstrap/nodes/gpu/boot.sh makes /mnt/local where a node has disks of its own.
+_HEAD = """\
+export PATH="${{NODE_ROOT:-}}/usr/local/bin:$PATH" AWS_DEFAULT_REGION={region}
+place="${{NODE_ROOT:-}}/mnt/share" cache="${{NODE_ROOT:-}}/var/cache/shoal"
+[ -d "${{NODE_ROOT:-}}/mnt/local" ] && place="${{NODE_ROOT:-}}/mnt/local" cache="${{NODE_ROOT:-}}/mnt/local/rows"
+data="$place"/datasets/{file}
+run="${{NODE_ROOT:-}}"/mnt/share/runs/{name}
+"""
+
+# What holds the lock is at work: the node's heartbeat says so, and nobody ends an idle node. Of nodes that look at one
+# folder the first brings what belongs there, and the others wait for it.
+_STAGE = """\
+set -euo pipefail
+exec 9<"${{NODE_ROOT:-}}/opt/shoal/busy.lock"
+flock -s 9
+mkdir -p "$(dirname "$data")" "$run"
+install -d -m 700 "$cache"
+exec 8>"$run.lock"
+flock 8
+rm -f "$run"/.stop-*
+aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
+[ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl {folder} "$run"
+exec 8>"$data.lock"
+flock 8
+[ -e "$data" ] && exit 0
+aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
+mv "$data.$$.partial" "$data"
+"""
+
+# A rank that finds no GPU would compute on the CPU, at a GPU's price; a played node has none.
+_TRAIN = """\
+set -uo pipefail
+{environment}
+[ -n "${{NODE_ROOT:-}}" ] || export {needs_gpu}=1
+log="$run/node-{rank}.log"
+bring() {{ nice -n 19 aws s3 sync --only-show-errors {unwanted} "$@" "$run" {folder}; }}
+shoal-python -m trainer.launch --nnodes={nodes} --node-rank={rank} --nproc-per-node={gpus} \\
+    {master} --master-port={port} {limits} \\
+    -m trainer {arguments} >"$log" 2>&1 &
+training=$!
+trap 'kill -TERM $training' TERM INT
+while kill -0 $training 2>/dev/null; do
+    [ -e "$run/.stop-{rank}" ] && rm -f "$run/.stop-{rank}" && kill -TERM $training
+    {follow}
+    for second in {seconds}; do
+        [ -e "$run/.stop-{rank}" ] || ! kill -0 $training 2>/dev/null || {{ sleep 1 & wait $!; }}
+    done
+done
+wait $training
+status=$?
+{finish}
+exit $status
+"""
+
+_STOP = """\
+touch "$run/.stop-{rank}"
+"""
+
+# Of a run that came to its end nobody needs a checkpoint.
+_FINISH = """\
+if grep -q '"stopped": false' "$run/summary.json" 2>/dev/null; then
+    bring --exclude 'checkpoints/*'
+    aws s3 rm --recursive --only-show-errors {folder}checkpoints/
+else
+    bring
+fi"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun:
+    """A training run in the data bucket. Raises ShoalError for names that Shoal does not write."""
+
+    name: str
+    dataset: Place
+    bucket: str
+    """The data bucket, which takes what it writes."""
+    region: str
+    lasting: bool
+    """Whether the share outlives the nodes."""
+
+    def __post_init__(self) -> None:
+        names.run(self.name)
+        names.dataset(self.dataset.key)
+        for bucket in (self.dataset.bucket, self.bucket):
+            names.bucket(bucket)
+        names.region(self.region)
+
+    @property
+    def folder(self) -> Place:
+        """Where what it writes is brought to."""
+        return Place(self.bucket, f"{topology.RUNS_PREFIX}{self.name}/")
+
+    @property
+    def file(self) -> str:
+        """The name of the dataset's file on a node."""
+        return self.dataset.key.replace("/", "-")
+
+    def stage(self) -> str:
+        """Copy the dataset, and the checkpoints and the record of a run that is taken up again, to where ranks look.
+
+        For every node. Those that share a folder may run it at once, but not beside the node that serves it by NFS,
+        which heeds no lock of theirs.
+        """
+        return self._head() + _STAGE.format(
+            dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
+        )
+
+    def train(self, nodes: Sequence[Node], rank: int, port: int, config: TrainConfig) -> str:
+        """Run the ranks of one node; the first node's brings everybody's results to S3, also meanwhile."""
+        arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE))
+        shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}
+        folder = shlex.quote(str(self.folder))
+        environment = {**RANK_ENVIRONMENT, faults.NODE: nodes[rank].instance_id}
+        follow = "bring --exclude 'checkpoints/*'" if self.lasting else "bring"
+        return self._head() + _TRAIN.format(
+            environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
+            needs_gpu=NEEDS_GPU,
+            unwanted=shlex.join(f"--exclude={pattern}" for pattern in _UNWANTED),
+            rank=rank,
+            nodes=len(nodes),
+            gpus=nodes[rank].gpus,
+            master=shlex.quote(f"--master-addr={nodes[0].address}"),
+            port=port,
+            limits=" ".join(LIMITS),
+            arguments=" ".join(shell.get(argument) or shlex.quote(argument) for argument in arguments),
+            folder=folder,
+            follow=follow if rank == 0 else ":",
+            finish=_FINISH.format(folder=folder) if rank == 0 else f'aws s3 cp --only-show-errors "$log" {folder}',
+            seconds=" ".join(map(str, range(_RECORD_SECONDS))),
+        )
+
+    def stop(self, rank: int) -> str:
+        """Ask the ranks of one node to end with a checkpoint; it may have only just begun to start them."""
+        return self._head() + _STOP.format(rank=rank)
+
+    def _head(self) -> str:
+        return _HEAD.format(
+            region=shlex.quote(self.region),
+            file=shlex.quote(self.file),
+            name=shlex.quote(self.name),
+        )

@@ -1,0 +1,87 @@
+"""A training run as it is seen from outside: its record, wherever that is written, to one progress bar and to curves.
+
+The easy mistake is to read a record that grows as if its last line were whole. It also holds the sittings before, and
+ranks that start again tell another beginning: the bar goes back to it, and none is added.
+"""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bootstrap.progress import Bars
+from bootstrap.training.tensorboard import Board
+from corpus.shown import printable
+
+_FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
+"""In this order, as a narrow screen has no room for the last ones."""
+
+
+class RunView:
+    """Shows what a run's record says; `feed` takes it as it grows, from `offset` on."""
+
+    def __init__(self, bars: Bars, board: Board, *, spent: Callable[[], float | None] = lambda: None) -> None:
+        """`spent`: dollars so far, where that is known."""
+        self._bars, self._board, self._spent = bars, board, spent
+        self.offset = 0
+        """Bytes of the record that were fed."""
+        self._rest = b""
+        self._lines: deque[dict[str, Any]] = deque()
+        self._started = self._ended = False
+        self._since = time.time()
+        self._batch, self._ideal = 0, 0.0
+        self._figures: dict[str, str] = {}
+
+    def feed(self, more: bytes) -> None:
+        """Take what has come since, and show the newest step; nothing new shows how time passes."""
+        self.offset += len(more)
+        whole, newline, self._rest = (self._rest + more).rpartition(b"\n")
+        self._lines.extend(parse_record(whole + newline))
+        while self._lines:  # an interrupt leaves the rest of them for the next time
+            self._show(self._lines.popleft())
+        self._board.flush()
+        if self._started and (spent := self._spent()) is not None:
+            self._figures["cost so far"] = f"${spent:,.2f}"
+        self._bars.say(**{name: self._figures[name] for name in _FIGURES if name in self._figures})
+        self._bars.tick()
+        if self._ended:
+            self._bars.leave()
+            self._started = self._ended = False
+
+    def begin_again(self) -> None:
+        """The record was begun anew: so do ranks that start again before there was a checkpoint."""
+        self.offset, self._rest = 0, b""
+
+    def _show(self, line: dict[str, Any]) -> None:
+        self._board.take(line)
+        if line["kind"] == "start":
+            self._batch, self._ideal = line["global_batch"], sum(line["own_rates"])
+            if not self._started:
+                self._bars.stage("train", line["steps"] * self._batch)
+            self._bars.begin_at(line["from_step"] * self._batch)
+            self._started, self._ended, self._figures = True, False, {}
+        elif line["kind"] == "step":
+            self._figures |= {"loss": f"{line['loss']:.3f}", "epoch": str(line["epoch"])}
+            self._figures["split"] = "+".join(map(str, line["split"]))
+            if line["rows_per_second"]:
+                self._figures["balanced"] = f"{line['balanced']:.0%}"
+                self._figures["of ideal"] = f"{line['rows_per_second'] / self._ideal:.0%}"
+                self._bars.pace(line["rows_per_second"])
+            self._bars.at(line["step"] * self._batch)
+        elif line["kind"] == "epoch":
+            self._figures["balanced accuracy"] = f"{line['validation']['balanced_accuracy']:.1%}"
+        elif line["kind"] == "note" and line["time"] >= self._since:
+            self._bars.note(printable(line["text"]))
+        elif line["kind"] == "end":
+            self._ended = True  # unless another sitting follows
+
+
+def parse_record(record: bytes) -> Iterator[dict[str, Any]]:
+    """The lines of a record.jsonl that are whole."""
+    for line in record.splitlines(keepends=True):
+        if line.endswith(b"\n") and line.strip():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                continue  # half a line that a killed run left

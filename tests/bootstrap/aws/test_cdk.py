@@ -1,0 +1,48 @@
+"""The CDK command ends with all that it started, however that comes."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bootstrap.aws import cdk
+from tests.processes import MARK, left_behind, marked
+
+
+def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command, app = tmp_path / "bin" / "cdk", tmp_path / "app"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {app}.new\nmv {app}.new {app}\nwait\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+
+    def interrupt() -> None:
+        if app.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cdk.run(["deploy"], environment={}, assembly=tmp_path, log=tmp_path / "log", root=tmp_path, watch=interrupt)
+    number = int(app.read_text())
+    assert not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("begun", ["aws-cdk", "jsii-runtime.js"])
+def test_ctrl_c_ends_cdk_without_a_traceback_of_what_runs_it(begun: str, tmp_path: Path) -> None:
+    mark = os.fspath(tmp_path)
+    command = ["cdk", "synth", "-c", "topology=demo", "--quiet", "--output", os.fspath(tmp_path / "assembly")]
+    running = subprocess.Popen(
+        command, cwd=cdk.ROOT, env={**os.environ, MARK: mark}, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    deadline = time.monotonic() + 60
+    while not any(begun in line for line in marked(mark)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+    _, said = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert "Traceback" not in said
+    assert left_behind(mark) == []

@@ -1,0 +1,159 @@
+"""Files to S3 and back, against the embedded AWS."""
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import boto3
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.aws import objects
+from bootstrap.aws.objects import Place
+from bootstrap.errors import ShoalError
+from embedded.aws import EmbeddedAws
+
+BUCKET = "pile"
+FOLDER = Place(BUCKET, "reviews/")
+
+
+class Screen:
+    """Takes what a bar shows."""
+
+    def __init__(self) -> None:
+        self.shown: list[int] = []
+
+    def stage(self, name: str, total: int) -> None:
+        self.name, self.total = name, total
+
+    def at(self, done: int) -> None:
+        self.shown.append(done)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
+        client = boto3.client(
+            "s3",
+            endpoint_url=aws.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+        client.create_bucket(Bucket=BUCKET)
+        yield client
+
+
+def stored(client, address: str) -> bytes:
+    place = objects.parse(address)
+    return client.get_object(Bucket=place.bucket, Key=place.key)["Body"].read()
+
+
+def test_a_changed_file_is_uploaded_again_and_an_unchanged_one_is_not(client, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("first")
+    (address,) = objects.upload(client, [path], FOLDER, Screen())
+    assert stored(client, address) == b"first"
+    made = client.head_object(Bucket=BUCKET, Key="reviews/a.json")["LastModified"]
+    objects.upload(client, [path], FOLDER, Screen())
+    assert client.head_object(Bucket=BUCKET, Key="reviews/a.json")["LastModified"] == made
+    path.write_text("other")  # of the same size
+    os.utime(path, ns=(1, 1))
+    objects.upload(client, [path], FOLDER, Screen())
+    assert stored(client, address) == b"other"
+
+
+def test_the_bar_ends_at_the_size_of_all_files(client, tmp_path: Path) -> None:
+    for name in ("b", "c"):
+        (tmp_path / name).write_bytes(b"x" * 1000)
+    screen = Screen()
+    objects.upload(client, [tmp_path / "b", tmp_path / "c"], FOLDER, screen)
+    assert (screen.total, screen.shown[-1]) == (2000, 2000)
+    assert screen.shown == sorted(screen.shown)
+
+
+def test_two_files_of_one_name_are_refused(client, tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.json").write_text(folder)
+    with pytest.raises(ShoalError, match=r"two input files are named same\.json"):
+        objects.upload(client, [tmp_path / "x" / "same.json", tmp_path / "y" / "same.json"], FOLDER, Screen())
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_names_are_safe_for_hadoop_and_stay_different(one: str, other: str) -> None:
+    safe = objects.safe_name(one)
+    assert re.fullmatch(r"[A-Za-z0-9.=+@_-]+", safe)
+    assert safe[0] not in "._"
+    assert (safe == objects.safe_name(other)) == (one == other)
+
+
+def test_an_ordinary_name_stays_as_it_is() -> None:
+    assert objects.safe_name("Digital_Music_5.json.gz") == "Digital_Music_5.json.gz"
+    assert objects.safe_name("two, words.json.gz").endswith(".json.gz")
+
+
+def test_a_growing_object_is_read_from_where_one_was(client) -> None:
+    place = Place(BUCKET, "record")
+    assert objects.read_from(client, place, 0) == b""
+    client.put_object(Bucket=BUCKET, Key="record", Body=b"one")
+    assert objects.read_from(client, place, 0) == b"one"
+    assert objects.read_from(client, place, 3) == b""
+    client.put_object(Bucket=BUCKET, Key="record", Body=b"one two")
+    assert objects.read_from(client, place, 3) == b" two"
+
+
+def test_a_folder_comes_back_and_can_be_removed(client, tmp_path: Path) -> None:
+    for key in ("run/a", "run/b/c"):
+        client.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
+    files, refused = objects.download(client, Place(BUCKET, "run/"), tmp_path, check=str)
+    assert refused == []
+    assert {str(path.relative_to(tmp_path)): path.read_text() for path in files} == {"a": "run/a", "b/c": "run/b/c"}
+    objects.remove(client, Place(BUCKET, "run/"))
+    assert objects.sizes(client, Place(BUCKET, "run/")) == {}
+
+
+def test_what_is_kept_of_a_folder_stays(client) -> None:
+    for key in ("work/a", "work/b"):
+        client.put_object(Bucket=BUCKET, Key=key, Body=b"")
+    objects.remove(client, Place(BUCKET, "work/"), but=[Place(BUCKET, "work/b")])
+    assert list(objects.sizes(client, Place(BUCKET, "work/"))) == ["work/b"]
+
+
+def test_what_s3_keeps_of_a_folder_is_an_error(client) -> None:
+    kept = {"Key": "work/b", "Code": "InternalError", "Message": "We encountered an internal error."}
+    client.put_object(Bucket=BUCKET, Key="work/b", Body=b"")
+    client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
+    try:
+        with pytest.raises(ShoalError, match=f"s3://{BUCKET}/work/b could not be deleted: We encountered"):
+            objects.remove(client, Place(BUCKET, "work/"))
+    finally:
+        client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")
+
+
+def test_one_of_many_writes_a_new_object_and_learns_it_though_it_asks_again(client) -> None:
+    place = Place(BUCKET, "claims/one")
+    assert objects.written(client, place) is None
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda n: objects.put_new(client, place, b"%d" % n), range(8)))
+    assert sum(won) == 1
+    assert stored(client, str(place)) == b"%d" % won.index(True)
+    assert objects.put_new(client, place, b"%d" % won.index(True))
+    assert objects.written(client, place) is not None
+
+
+@pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ShoalError, match="is no address of S3"):
+        objects.parse(address)
+
+
+def test_small_objects_are_written_by_their_addresses(client) -> None:
+    contents = {f"s3://{BUCKET}/tasks/{number:05d}": str(number).encode() for number in range(40)}
+    objects.put(client, contents)
+    assert {address: stored(client, address) for address in contents} == contents
+    assert objects.exists(client, Place(BUCKET, "tasks/00007"))
+    assert not objects.exists(client, Place(BUCKET, "tasks/0000"))

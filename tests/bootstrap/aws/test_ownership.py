@@ -1,0 +1,95 @@
+"""Whose a thing is: names that begin alike are told apart, and tags are read in whatever form AWS gives them."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bootstrap.aws.account import Account
+from bootstrap.aws.ownership import Claim, generated_by, read_tags
+from bootstrap.removal.kinds import KINDS
+from infra import topology
+
+words = st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True)
+deployments = st.lists(words, min_size=1, max_size=4).map("-".join)
+
+
+@given(one=deployments, other=deployments, logical=words, letters=words)
+def test_a_name_that_cloudformation_made_is_one_deployments_alone(
+    one: str, other: str, logical: str, letters: str
+) -> None:
+    assume(one != other)
+    name = f"{topology.stack_name(other)}-{logical}-{letters}"
+    assert generated_by(topology.stack_name(other), name)
+    assert not generated_by(topology.stack_name(one), name)
+
+
+class Tagged(Claim):
+    """A claim to which the tagging service and CloudFormation's record tell nothing."""
+
+    arns = ()
+    record = frozenset()
+    networks = frozenset()
+
+
+RECORDS = {
+    "vpc": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
+    "network acl": lambda deployment: {"Tags": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]},
+    "emr security configuration": lambda deployment: {"Name": f"Shoal-{deployment}-Security12345678-ABC"},
+    "schedule": lambda deployment: {"Name": f"Shoal-{deployment}-Clock12345678-ABC"},
+    "budget": lambda deployment: {
+        "BudgetName": "GuardBudget1234ABCD-X",
+        "CostFilters": {"TagKeyValue": [f"user:{topology.TAG_DEPLOYMENT}${deployment}"]},
+    },
+    "iam instance profile": lambda deployment: {
+        "InstanceProfileName": f"Shoal-{deployment}-Profile12345678-ABC",
+        "Roles": [],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", sorted(RECORDS))
+@given(one=deployments, other=deployments)
+def test_a_thing_is_its_own_deployments_and_no_others(kind: str, one: str, other: str) -> None:
+    assume(one != other)
+    claims = [Tagged(Account(), name) for name in (one, other)]
+    assert [KINDS[kind].owned(claim, RECORDS[kind](one)) for claim in claims] == [True, False]
+
+
+@given(one=deployments, other=deployments)
+def test_a_parameter_is_a_deployments_by_the_whole_of_its_folder(one: str, other: str) -> None:
+    assume(one != other)
+    record = {"Name": topology.extension_parameter(one)}
+    assert KINDS["ssm parameter"].owned(Tagged(Account(), one), record)
+    assert not record["Name"].startswith(f"/shoal/{other}/")
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        [{"Key": "a", "Value": "b"}],
+        [{"key": "a", "value": "b"}],
+        {"a": "b"},
+    ],
+)
+def test_tags_are_read_in_all_of_their_forms(tags: object) -> None:
+    assert read_tags(tags) == {"a": "b"}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "arn", "identifier"),
+    [
+        ("instance", "arn:aws:ec2:us-east-1:1:instance/i-1", "i-1"),
+        ("log group", "arn:aws:logs:us-east-1:1:log-group:/aws/lambda/x:*", "/aws/lambda/x"),
+        ("log group", "arn:aws:logs:us-east-1:1:log-group:/aws/lambda/x", "/aws/lambda/x"),
+        ("auto scaling group", "arn:aws:autoscaling:us-east-1:1:autoScalingGroup:u:autoScalingGroupName/g", "g"),
+        ("s3 bucket", "arn:aws:s3:::pile", "pile"),
+        ("iam role", "arn:aws:iam::1:role/path/of/name", "name"),
+        ("ssm parameter", "arn:aws:ssm:us-east-1:1:parameter/shoal/a/guard", "/shoal/a/guard"),
+        ("sns topic", "arn:aws:sns:us-east-1:1:news", "arn:aws:sns:us-east-1:1:news"),
+        ("sns topic", "arn:aws:sns:us-east-1:1:news:a-subscription", None),
+        ("iam policy", "arn:aws:iam::1:policy/path/of/name", "arn:aws:iam::1:policy/path/of/name"),
+        ("instance", "arn:aws:ec2:us-east-1:1:volume/vol-1", None),
+    ],
+)
+def test_an_arn_names_one_thing_of_one_kind(kind: str, arn: str, identifier: str | None) -> None:
+    assert KINDS[kind].named_by(arn) == identifier

@@ -1,0 +1,95 @@
+"""Names of objects as paths below a folder, or not at all."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.aws.paths import path_below
+from bootstrap.errors import ShoalError
+
+parts = st.one_of(
+    st.sampled_from(
+        ["", ".", "..", "...", "~", "a", "model.pt", "\0", "a\0b", "\\", "C:", "x" * 300, "é" * 150, "link"]
+    ),
+    st.text(max_size=4),
+)
+names = st.lists(parts, max_size=6).map("/".join)
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this kind, which fills."""
+    return furnished(tmp_path_factory.mktemp("used"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return furnished(tmp_path)
+
+
+def furnished(home: Path) -> Path:
+    """With a link that leads out of it, one that leads nowhere, a file and a folder."""
+    made = home / "results"
+    (made / "folder").mkdir(parents=True)
+    (made / "file").touch()
+    (made / "link").symlink_to(made.parent)
+    (made / "folder" / "nowhere").symlink_to(made.parent / "nothing")
+    return made
+
+
+@given(names)
+def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(used: Path, name: str) -> None:
+    try:
+        path = path_below(used, name)
+    except ShoalError as refused:
+        said = str(refused)
+    else:
+        said = ""
+        assert path.relative_to(used).as_posix() == name
+        assert path.resolve() == used.resolve() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(f"{path.name}.partial").touch()
+        path.with_name(f"{path.name}.partial").replace(path)
+        path.unlink()
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("../x", "begins with a dot"),
+        ("a/../../x", "begins with a dot"),
+        ("a/./x", "begins with a dot"),
+        (".bashrc", "begins with a dot"),
+        ("/etc/passwd", "is empty"),
+        ("a//b", "is empty"),
+        ("a/", "is empty"),
+        ("", "is empty"),
+        ("a\0b", "does not print"),
+        ("a\nb", "does not print"),
+        ("a\\..\\b", "backslash"),
+        ("x" * 201, "too long"),
+        ("/".join(["x" * 99] * 50), "too long"),
+        ("link/x", "is a link"),
+        ("link", "is a link"),
+        ("folder/nowhere", "is a link"),
+        ("folder/nowhere/x", "is a link"),
+        ("file/x", "is no folder"),
+        ("folder", "is a folder"),
+    ],
+)
+def test_what_leads_out_or_cannot_be_is_refused_with_the_reason(folder: Path, name: str, reason: str) -> None:
+    with pytest.raises(ShoalError, match=reason):
+        path_below(folder, name)
+
+
+@pytest.mark.parametrize("name", ["model.pt", "checkpoints/step-00000010.pt", "a..b", "é", "a b", "~", "file"])
+def test_what_shoal_and_its_users_name_files_is_taken(folder: Path, name: str) -> None:
+    assert path_below(folder, name) == folder / name
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "linked").symlink_to(folder)
+    assert path_below(tmp_path / "linked", "x") == tmp_path / "linked" / "x"

@@ -1,0 +1,426 @@
+"""The command `shoal` as a person meets it: help, results, and what it says when something is wrong."""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from statistics import mean
+from uuid import uuid4
+
+import pytest
+
+from bootstrap.cli.verbs import VERBS
+from bootstrap.demo.reviews import write_reviews
+from tests.data import ABSENT, REVIEWS
+from tests.events import points
+from tests.processes import MARK, left_behind, marked
+
+ROOT = Path(__file__).parents[3]
+
+
+def shoal(*arguments: str | Path, given: str | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["shoal", *map(os.fspath, arguments)],
+        capture_output=True,
+        text=True,
+        input=given,
+        env={**os.environ, **environment},
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("reviews") / "reviews.json"
+    write_reviews(path, texts=3_000)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset(reviews: Path) -> Path:
+    folder = reviews.parent / "data"
+    assert shoal("preprocess", "--local", "--input", reviews, "--output", folder).returncode == 0
+    return folder / "dataset.h5"
+
+
+def test_help_shows_the_way_of_a_deployment_and_has_every_verb() -> None:
+    said = shoal("--help").stdout
+    way = [said.index(f"  shoal {verb} ") for verb in ("plan", "deploy", "preprocess", "train", "destroy")]
+    assert way == sorted(way)
+    assert [verb for verb in VERBS if f"\n    {verb}" not in said] == []
+
+
+HEAVY = {"torch", "aws_cdk", "mrjob", "numba", "boto3", "botocore", "pydantic", "h5py"}
+HELP = """
+import sys
+from bootstrap.cli.main import main
+try:
+    main([sys.argv[1], "--help"])
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_teaches_by_an_example_and_is_quick_because_nothing_heavy_is_loaded_for_it(verb: str) -> None:
+    said = subprocess.run([sys.executable, "-c", HELP, verb], capture_output=True, text=True, check=True)
+    assert f"shoal {verb}" in " ".join(said.stdout.partition("xample")[2].split())
+    assert HEAVY & set(said.stderr.split()) == set()
+
+
+def test_the_version_is_the_one_that_is_installed() -> None:
+    told = shoal("--version")
+    assert (told.returncode, told.stdout, told.stderr) == (0, f"shoal {version('shoal')}\n", "")
+
+
+@pytest.fixture(scope="module")
+def trained(dataset: Path) -> Path:
+    """The folder of a model, trained on two ranks of which one is slow."""
+    model = dataset.parent / "model"
+    slowed = ("--nodes", "2", "--slow", "1:2.0", "--epochs", "18")
+    done = shoal("train", "--local", *slowed, "--data", dataset, "--output", model, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads((model / "summary.json").read_text())
+    return model
+
+
+def test_reviews_to_predictions_by_hand(dataset: Path, trained: Path) -> None:
+    counts = json.loads((dataset.parent / "counts.json").read_text())
+    assert counts["distinct"] == 3_000
+    summary = json.loads((trained / "summary.json").read_text())
+    assert summary["accuracy"] > summary["majority"] + 0.1
+    assert summary["rows_of_ranks"][0] > summary["rows_of_ranks"][1]
+    said = shoal("predict", "--model", trained, "--json", given="The screen is good and sharp.\n\nthe of and\n")
+    labels = [json.loads(line)["label"] for line in said.stdout.splitlines()]
+    assert labels == ["positive", "unknown", "unknown"]
+
+
+def test_a_summary_is_for_a_person_or_for_a_program(reviews: Path, tmp_path: Path) -> None:
+    person = shoal("preprocess", "--local", "--input", reviews, "--output", tmp_path / "a")
+    program = shoal("preprocess", "--local", "--input", reviews, "--output", tmp_path / "b", "--json")
+    assert "distinct texts" in person.stdout
+    assert json.loads(program.stdout)["distinct"] == 3_000
+
+
+def truncated(folder: Path) -> list[str]:
+    noise = random.Random(1).randbytes(20_000).hex().encode()
+    whole = gzip.compress(b'{"reviewText": "fine", "overall": 5}\n' * 3 + noise)
+    (folder / "cut.json.gz").write_bytes(whole[:-50])
+    return ["preprocess", "--local", "--input", str(folder / "cut.json.gz"), "--output", str(folder / "out")]
+
+
+def empty(folder: Path) -> list[str]:
+    (folder / "empty.json").write_bytes(b"")
+    return ["preprocess", "--local", "--input", str(folder / "empty.json"), "--output", str(folder / "out")]
+
+
+def noise(folder: Path) -> list[str]:
+    (folder / "noise.json").write_bytes(random.Random(1).randbytes(50_000))
+    return ["preprocess", "--local", "--input", str(folder / "noise.json"), "--output", str(folder / "out")]
+
+
+def absent(folder: Path) -> list[str]:
+    return ["preprocess", "--local", "--input", str(folder / "absent.json"), "--output", str(folder / "out")]
+
+
+def no_dataset(folder: Path) -> list[str]:
+    (folder / "data.h5").write_text("no dataset")
+    return ["train", "--local", "--data", str(folder / "data.h5"), "--output", str(folder / "out")]
+
+
+def no_model(folder: Path) -> list[str]:
+    return ["predict", "--model", str(folder)]
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "sentence"),
+    [
+        (absent, 1, "absent.json: no such file"),
+        (empty, 1, "empty.json is empty"),
+        (truncated, 1, "is damaged, and nobody knows what is lost"),
+        (noise, 1, "noise.json is no text in UTF-8"),
+        (no_dataset, 1, "data.h5 is no HDF5 file"),
+        (no_model, 1, "model.pt: no such file"),
+        (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),
+        (lambda _: ["preprocess", "--local", "--input", "x", "--dry"], 2, "unrecognized arguments: --dry"),
+        (lambda _: ["preprocess", "--input", "x"], 2, "--local --deployment is required"),
+        (lambda _: ["preprocess", "--local", "--deployment", "d", "--input", "x"], 2, "not allowed with"),
+        (
+            lambda _: ["preprocess", "--deployment", "d", "--input", "x", "--output", "y"],
+            2,
+            "--output goes with --local",
+        ),
+        (
+            lambda _: ["preprocess", "--local", "--input", "x", "--output", "y", "--positive-from", "9"],
+            2,
+            "leaves one class",
+        ),
+        (lambda _: ["train", "--local", "--output", "x"], 2, "--local needs --data"),
+        (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--nodes", "0"], 2, "--nodes is 0"),
+        (lambda _: ["train", "--local", "--data", "x", "--output", "y", "--epochs", "0"], 2, "--epochs is 0"),
+        (
+            lambda _: ["train", "--local", "--data", "x", "--output", "y", "--batch-size", "9", "--rank-batch", "3"],
+            2,
+            "--global-batch and --rank-batch contradict each other",
+        ),
+        (lambda _: ["train", "--deployment", "d", "--output", "y", "--nodes", "2"], 2, "--nodes goes with --local"),
+        (lambda _: ["embedded", "--port", "99999"], 1, "99999"),
+        (lambda _: ["nonsense"], 2, "invalid choice: 'nonsense'"),
+        (lambda _: [], 2, "VERB"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    tmp_path: Path, make: Callable[[Path], list[str]], status: int, sentence: str
+) -> None:
+    done = shoal(*make(tmp_path))
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == status
+    assert not (tmp_path / "out" / "dataset.h5").exists()
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = shoal("embedded", "--port", str(port))
+    assert done.returncode == 1
+    assert f"Port {port} " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_topology_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["cdk", "synth", "-c", "topology=referense", "--output", tmp_path / "assembly"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "There is no topology 'referense'" in done.stderr
+    assert "did you mean reference-" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+NO_ACCOUNT = {
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+ABOUT_ONE = (
+    ("preprocess", "--deployment", "ours", "--input", "x"),
+    ("status", "ours"),
+    ("logs", "ours"),
+    ("destroy", "ours", "--yes"),
+    ("deploy", "starter", "--yes"),
+)
+
+
+@pytest.mark.parametrize("arguments", ABOUT_ONE)
+def test_without_a_network_or_credentials_that_is_said_at_once(arguments: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
+    for known, sentence in ((ACCOUNT, "start `shoal embedded`"), (NO_ACCOUNT, "there are no AWS credentials")):
+        done = shoal(*arguments, **places, **known)
+        assert done.returncode == 1
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def can_mount() -> bool:
+    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(
+    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
+)
+def test_a_full_disk_is_said_and_leaves_nothing(reviews: Path, tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=200k none {mount} && "
+        f"shoal preprocess --local --input {reviews} --output {mount}/out; echo status $?; ls -A {mount}/out"
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout == "status 1\n", done.stderr
+    assert "free some, or choose another --output" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def own_temporary_folder(folder: Path) -> str:
+    chosen = folder / uuid4().hex
+    chosen.mkdir()
+    return os.fspath(chosen)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Path, tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]
+    running = subprocess.Popen(
+        [*map(os.fspath, command), "--nodes", "2", "--slow", "0:9", "1:9"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark},
+    )
+    record = tmp_path / "record.jsonl"
+    deadline = time.monotonic() + 120
+    while not (record.exists() and '"kind": "step"' in record.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert (json.loads(said)["stopped"], json.loads(said)["stopped_by"]) == (True, "SIGINT")
+    assert left_behind(mark) == []
+    again = shoal(*command[1:], "--resume")
+    assert again.returncode == 0, again.stderr
+    resumed = json.loads(again.stdout)
+    assert resumed["stopped"] is False
+    assert resumed["rows_seen"] == 10 * resumed["rows"]
+    curves = points(tmp_path / "tensorboard")
+    steps = [step for step, _ in curves["training/loss"]]
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (1, resumed["steps"])
+    every_epoch = range(resumed["steps"] // 10, resumed["steps"] + 1, resumed["steps"] // 10)
+    assert [step for step, _ in curves["validation/accuracy"]] == list(every_epoch)
+    assert [step for step, _ in curves["test/accuracy"]] == [resumed["steps"]]
+
+
+def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    write_reviews(tmp_path / "many.json", texts=60_000)
+    command = ["shoal", "preprocess", "--local", "--input", tmp_path / "many.json", "--output", tmp_path / "out"]
+    running = subprocess.Popen(
+        [*map(os.fspath, command), "--runner", "local"],
+        env={**os.environ, MARK: mark},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(marked(mark)) < 2:  # this one, and a task
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.strip().splitlines()[-1] == "shoal: interrupted"
+    assert left_behind(mark) == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_while_the_verbs_are_loaded_is_one_too(reviews: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
+    running = subprocess.Popen(
+        [*command, "--input", reviews, "--output", tmp_path / "out"], stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.split()[-1:] == ["psutil"]:
+            break
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "shoal: interrupted" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.skipif(not REVIEWS, reason=ABSENT)
+@pytest.mark.slow
+def test_real_reviews_train_a_model_that_finds_negative_ones(tmp_path: Path) -> None:
+    made = shoal("preprocess", "--local", "--input", *REVIEWS, "--output", tmp_path, "--json")
+    assert json.loads(made.stdout)["train"] == 17_039
+    asked = ("--nodes", "2", "--data", tmp_path / "dataset.h5", "--json", "--output")
+    runs = [
+        json.loads(shoal("train", "--local", *asked, tmp_path / str(seed), "--seed", str(seed)).stdout)
+        for seed in range(3)
+    ]
+    # Always saying "positive" is right for 87.9% of these, with a balanced accuracy of .5 and an F1 of 0.
+    assert runs[0]["majority"] == pytest.approx(0.879, abs=0.001)
+    assert mean(run["balanced_accuracy"] for run in runs) > 0.6
+    assert mean(run["f1_negative"] for run in runs) > 0.35  # seeds differ by up to .08
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_work_as_they_stand(reviews: Path, tmp_path: Path) -> None:
+    block = re.search(r"make setup.*?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews" / "a.json.gz").write_bytes(gzip.compress(reviews.read_bytes()))
+    done = subprocess.run(
+        ["bash", "-e", "-c", block.group(1)], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^(negative|positive)\t[01]\.\d{4}\tbroke after a week$", done.stdout, re.MULTILINE)
+
+
+def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    running = subprocess.Popen(
+        ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path / "out", "--epochs", "500"],
+        env={**os.environ, MARK: mark},
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out" / "record.jsonl").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGHUP)
+    assert running.wait(timeout=90) == 128 + signal.SIGHUP
+    assert left_behind(mark) == []
+
+
+def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(
+    dataset: Path, trained: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "1", "--json"]
+    refused = shoal(*command[1:])
+    assert (refused.returncode, "is a finished model; add --force" in refused.stderr) == (1, True)
+    command.append("--force")
+    again = subprocess.Popen(list(map(os.fspath, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while (tmp_path / "summary.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    again.send_signal(signal.SIGTERM)
+    said, _ = again.communicate(timeout=90)
+    assert again.returncode == 143
+    assert not said or json.loads(said)["stopped"] is True
+
+
+def test_a_text_is_answered_before_the_next_is_given(trained: Path) -> None:
+    asked = subprocess.Popen(
+        ["shoal", "predict", "--model", trained], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert asked.stdin is not None
+    assert asked.stdout is not None
+    for text in ("good lamp", "bad lamp"):
+        asked.stdin.write(f"{text}\n")
+        asked.stdin.flush()
+        assert asked.stdout.readline().endswith(f"\t{text}\n")
+    asked.stdin.close()
+    assert asked.wait(timeout=30) == 0

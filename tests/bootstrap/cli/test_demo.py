@@ -1,0 +1,51 @@
+"""What the demo tells a person is understood without the documents."""
+
+from pathlib import Path
+
+from bootstrap.cli.demo import rows
+from bootstrap.demo.life import Result
+
+RESULT = Result(
+    created={"s3 bucket": 3},
+    counts={"lines": 1100, "malformed": 7, "empty": 2, "distinct": 1000, "train": 900, "test": 100},
+    summary={
+        "rows": 855,
+        "epochs": 12,
+        "seconds": 5.25,
+        "global_batch": 64,
+        "nodes": [
+            {"instance_type": "g5.xlarge", "group": "fast"},
+            {"instance_type": "g4dn.xlarge", "group": "slow"},
+        ],
+        "rows_of_ranks": [7000, 3260],
+        "balanced": 0.93,
+        "share_of_ideal": 0.6,
+        "lost": {"imbalance": 0.03, "communication": 0.02, "data": 0.005, "checkpoints": 0.005, "rest": 0.01},
+        **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "f1_positive", "f1_negative"), 0.5),
+    },
+    predictions=[("A \x1b[31mfine lamp", "positive", 0.9)],
+    dollars_an_hour=2.1,
+    seconds={"cdk deploy": 30.0, "cdk destroy": 20.0},
+)
+
+
+def told() -> dict[str, str]:
+    return dict(rows(RESULT, slowed={1: 2.0}, output=Path("out")))
+
+
+def test_each_node_is_told_with_what_it_computed_and_that_it_plays_a_slower_one() -> None:
+    assert told()["  node 1, g5.xlarge (fast)"] == "7,000 texts"
+    assert told()["  node 2, g4dn.xlarge (slow)"] == "3,260 texts; this machine plays it 2 times slower"
+
+
+def test_the_speed_is_told_with_what_it_is_of_and_where_the_rest_went() -> None:
+    assert told()["  speed"] == "93.0% of what the nodes together could do at their speeds meanwhile"
+    assert told()["  the rest of it"] == (
+        "3.0% one waited for the other, 2.0% adding up gradients, 0.5% choosing texts, 0.5% checkpoints, "
+        "1.0% what else a step takes"
+    )
+    assert told()["  for comparison"] == "60.0% of what they do at their best, in short bursts"
+
+
+def test_texts_are_shown_without_what_a_terminal_would_obey() -> None:
+    assert not any("\x1b" in cell for row in rows(RESULT, slowed={}, output=Path("out")) for cell in row)

@@ -1,0 +1,216 @@
+"""A deployment by the commands that a person types: looked at, extended, fetched from, destroyed."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws import cdk
+from bootstrap.cli.main import main
+from bootstrap.removal.inventory import inventory, left_over
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from infra import topology
+from tests.person import make_repository_whose_cluster_installs_nothing
+
+pytestmark = pytest.mark.end_to_end
+
+NAME = "mine"
+RUN = f"{NAME}.20260102T030405-0a1b"
+
+
+@dataclass(frozen=True)
+class Said:
+    stdout: str
+    stderr: str
+
+
+def shoal(*arguments: str | Path, status: int = 0) -> Said:
+    """The command, by its own code in this process: most of a process of its own would be imports."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        Path(os.devnull).open() as nobody,
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        patch.setattr(sys, "stdin", nobody)
+        returned = main(list(map(os.fspath, arguments)))
+    assert returned == status, out.getvalue() + err.getvalue()
+    return Said(out.getvalue(), err.getvalue())
+
+
+def told(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(shoal(*arguments, "--json", status=status).stdout)
+    return said
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+    """The account before the deployment `mine` of the demo's topology was made."""
+    folder = tmp_path_factory.mktemp("aws")
+    with EmbeddedAws(folder) as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        run = {"environment": aws.environment, "assembly": folder / "assembly", "log": folder / "cdk.log"}
+        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=run["log"])
+        found = inventory()
+        # What an earlier deployment of the name left moves no end of this one.
+        boto3.client("ssm").put_parameter(Name=topology.extension_parameter(NAME), Value="50", Type="String")
+        context = ["-c", "topology=demo", "-c", f"deployment={NAME}", "-c", "owner=ada"]
+        repository = make_repository_whose_cluster_installs_nothing(folder / "repository")
+        cdk.run(["deploy", *context, "--require-approval", "never"], root=repository, **run)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def data(before: dict[str, set[str]]) -> str:
+    """Its data bucket, with a model."""
+    bucket = str(told("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
+    boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt", Body=b"weights")
+    return bucket
+
+
+@pytest.mark.parametrize("verb", [("status",), ("costs",), ("logs",), ("destroy", "--yes")])
+def test_a_verb_about_one_deployment_wants_its_name(verb: tuple[str, ...]) -> None:
+    assert "which deployment?" in shoal(*verb, status=2).stderr
+
+
+def test_what_cannot_name_a_deployment_is_wrong_use() -> None:
+    assert "cannot name a deployment" in shoal("status", "a--b", status=2).stderr
+
+
+def test_status_tells_what_there_is_and_what_it_costs(before: dict[str, set[str]]) -> None:
+    now = told("status", "--deployment", NAME)
+    assert (now["state"], now["owner"], now["topology"]) == ("CREATE_COMPLETE", "ada", "demo")
+    assert now["cluster"]["state"] == "WAITING"
+    assert [(group["size"], group["running"]) for group in now["groups"]] == [(1, 0), (1, 0)]
+    assert 0 < now["dollars_an_hour"] < now["dollars_an_hour_at_most"]
+    created, ends = (datetime.fromisoformat(now[key]) for key in ("created", "ends"))
+    assert ends - created == timedelta(hours=12)
+
+
+def test_an_extension_moves_the_end_and_another_one_moves_it_further(before: dict[str, set[str]]) -> None:
+    first = told("extend", NAME, "--hours", "1.5")
+    second = told("extend", NAME, "--hours", "2")
+    assert second["before"] == first["after"]
+    moved = datetime.fromisoformat(second["after"]) - datetime.fromisoformat(first["before"])
+    assert moved == timedelta(hours=3.5)
+    assert second["at_most_dollars"] == pytest.approx(2 * told("status", NAME)["dollars_an_hour_at_most"])
+    foreseen = told("extend", NAME, "--hours", "1", "--dry-run")
+    assert not foreseen["extended"]
+    assert told("status", NAME)["ends"] == second["after"]
+
+
+def broken() -> list[str]:
+    """Both of the guard's parameters, with values that nobody can read."""
+    values = {topology.extension_parameter(NAME): "many", topology.guard_parameter(NAME): '{"spent": "much"}'}
+    for parameter, value in values.items():
+        boto3.client("ssm").put_parameter(Name=parameter, Value=value, Type="String", Overwrite=True)
+    return list(values)
+
+
+def test_a_broken_parameter_of_the_guard_is_named_and_stops_no_verb(before: dict[str, set[str]]) -> None:
+    extension, account = broken()
+    now = told("status", NAME)
+    assert datetime.fromisoformat(now["ends"]) - datetime.fromisoformat(now["created"]) == timedelta(hours=12)
+    assert now["spent"] is None
+    assert now["broken"] == [
+        f"the parameter {account} has 'much' for an amount of dollars: it holds '{{\"spent\": \"much\"}}'; the guard "
+        "counts anew from the deployment's creation in its next round",
+        f"the parameter {extension} is not a number of hours from 0 to 100000: it holds 'many'; no hours count as "
+        f"added. To write it anew: shoal extend {NAME} --hours H",
+    ]
+    assert "it holds 'many'" in shoal("status", NAME).stdout
+    assert told("costs", NAME)["broken"] == now["broken"]
+    foreseen = shoal("destroy", NAME, "--dry-run").stderr
+    assert all(f"note: the parameter {each} " in foreseen for each in (extension, account))
+    extended = told("extend", NAME, "--hours", "2")
+    assert extended["broken"] == now["broken"]
+    after = told("status", NAME)
+    assert datetime.fromisoformat(after["ends"]) - datetime.fromisoformat(now["ends"]) == timedelta(hours=2)
+    assert len(after["broken"]) == 1
+
+
+def test_more_hours_than_the_guard_accepts_are_refused(before: dict[str, set[str]]) -> None:
+    parameter = topology.extension_parameter(NAME)
+    boto3.client("ssm").put_parameter(Name=parameter, Value="99999", Type="String", Overwrite=True)
+    assert "99999 hours were added to 'mine' before" in shoal("extend", NAME, "--hours", "2", status=1).stderr
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "721", "nan", "inf"])
+def test_an_absurd_extension_is_wrong_use(hours: str) -> None:
+    assert "must be above 0 and at most 720" in shoal("extend", NAME, f"--hours={hours}", status=2).stderr
+
+
+def test_costs_tell_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
+    said = told("costs", NAME)
+    assert said["estimate"] == pytest.approx(said["hours"] * told("status", NAME)["dollars_an_hour_at_most"])
+    assert said["billed"] is None
+    assert "Cost Explorer does not answer" in said["why_not_billed"]
+
+
+def test_logs_tell_of_steps_that_failed_and_of_nodes_that_did_not_boot(data: str) -> None:
+    cluster = told("status", NAME)["cluster"]["identifier"]
+    emr, s3 = boto3.client("emr"), boto3.client("s3")
+    step = {
+        "Name": "breaks",
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["bash", "-c", "echo no disk >&2; exit 3"]},
+    }
+    (identifier,) = emr.add_job_flow_steps(JobFlowId=cluster, Steps=[step])["StepIds"]
+    while emr.describe_step(ClusterId=cluster, StepId=identifier)["Step"]["Status"]["State"] in ("PENDING", "RUNNING"):
+        pass
+    report = json.dumps({"state": "failed", "log": "one\nno route to the share"})
+    s3.put_object(Bucket=data, Key="nodes/i-1.json", Body=report.encode())
+    said = {each["who"]: each for each in told("logs", NAME, "--tail", "1")["said"]}
+    assert said[f"step {identifier} (breaks)"]["state"].startswith("FAILED")
+    assert said["node i-1"] == {"who": "node i-1", "state": "failed", "lines": ["no route to the share"]}
+    alone = told("logs", NAME, "--node", "i-1")["said"]
+    assert [each["who"] for each in alone] == ["node i-1"]
+    assert "has not reported; those that have: i-1" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
+
+
+def test_a_deployment_elsewhere_is_pointed_at(before: dict[str, set[str]]) -> None:
+    said = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
+    assert "no deployment 'mine' in eu-west-1, but one in us-east-1: add --region us-east-1" in said
+
+
+def test_without_a_terminal_nothing_is_destroyed_unasked(data: str) -> None:
+    assert "look with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
+    foreseen = shoal("destroy", NAME, "--dry-run")
+    assert f"models that would be lost: {RUN}" in foreseen.stderr
+    assert "EMR cluster" in foreseen.stderr
+    assert data in foreseen.stdout
+    assert told("status", NAME)["state"] == "CREATE_COMPLETE"
+
+
+def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_cleans(
+    before: dict[str, set[str]], data: str, tmp_path: Path
+) -> None:
+    cloudformation = boto3.client("cloudformation")
+    stack = topology.stack_name(NAME)
+    (cleaner,) = (
+        each["PhysicalResourceId"]
+        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+        for each in page["StackResourceSummaries"]
+        if each["ResourceType"] == "AWS::Lambda::Function" and each["LogicalResourceId"].startswith("Cleanup")
+    )
+    boto3.client("lambda").delete_function(FunctionName=cleaner)
+    broken()
+    done = told("destroy", NAME, "--yes", "--fetch", tmp_path)
+    assert (done["destroyed"], done["stack"], done["models_lost"]) == (True, "deleted", [RUN])
+    assert (tmp_path / RUN / "model.pt").read_bytes() == b"weights"
+    assert left_over(before, inventory()) == {}
+    again = shoal("destroy", NAME, "--yes")
+    assert again.stdout == "there is nothing of 'mine' to destroy\n"
+    assert "no deployment 'mine'" in shoal("status", NAME, status=1).stderr

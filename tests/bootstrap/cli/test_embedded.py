@@ -1,0 +1,80 @@
+"""`shoal embedded`: a command run against an emulator of its own, and what is said when that ends."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bootstrap.cli.main import main
+from tests.bootstrap.cli.test_cli import ACCOUNT, shoal
+from tests.processes import MARK, left_behind
+
+
+def emulator(mark: Path, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        ["shoal", "embedded", *arguments],
+        env={**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:9", MARK: os.fspath(mark)},  # of one that has ended
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
+def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_its_status_on(tmp_path: Path) -> None:
+    code = (
+        "import boto3, sys, time\n"
+        "s3 = boto3.client('s3')\n"
+        "s3.create_bucket(Bucket='ours')\n"
+        "try:\n    print(*sys.argv[1:], flush=True); time.sleep(300)\n"
+        "except KeyboardInterrupt:\n    print(s3.list_buckets()['Buckets'][-1]['Name']); sys.exit(7)"
+    )
+    running = emulator(tmp_path, "--", sys.executable, "-c", code, "--port", "--", "s3://ours")
+    assert running.stdout is not None
+    assert running.stdout.readline() == "--port -- s3://ours\n"
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+    said, told = running.communicate(timeout=60)
+    assert (running.returncode, said) == (7, "ours\n"), told
+    assert left_behind(os.fspath(tmp_path)) == []
+
+
+def test_a_command_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embedded", "--", "no-such-command"]) == 1
+    assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
+
+
+def test_an_emulator_that_ends_by_itself_says_so(tmp_path: Path) -> None:
+    running = emulator(tmp_path)
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith("ready"):
+            break
+    server = next(
+        each for each in psutil.Process(running.pid).children(recursive=True) if "embedded.server" in each.cmdline()
+    )
+    server.send_signal(signal.SIGKILL)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "has ended by itself" in told
+    assert "Traceback" not in told
+    assert left_behind(os.fspath(tmp_path)) == []
+
+
+def test_an_emulator_that_is_not_there_is_said_for_files_and_plans_too(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}
+    for reading in (
+        ("preprocess", "--local", "--input", "s3://reviews/", "--output", tmp_path / "out"),
+        ("predict", "--model", "s3://models/one"),
+        ("dataset", "info", "s3://data/dataset.h5"),
+    ):
+        read = shoal(*reading, **places)
+        assert read.returncode == 1
+        assert "start `shoal embedded`" in " ".join(read.stderr.split())
+    assert "start `shoal embedded`" in " ".join(shoal("plan", "starter", **places).stdout.split())

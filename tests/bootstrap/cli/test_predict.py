@@ -1,0 +1,445 @@
+"""`shoal predict` as a person types it: what it reads, what it answers, and how the answers compare."""
+
+import gc
+import gzip
+import json
+import os
+import shlex
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bootstrap.cli.main import main
+from bootstrap.cli.predict import _as_they_come, _bytes_to_come
+from bootstrap.prediction.texts import held_out
+from corpus.rules import in_test_set
+from corpus.settings import Settings
+from corpus.text import digest, words
+from trainer import models
+from trainer.predict import save_model
+
+WORDS = {"good": 1.0, "bad": -1.0, "fair": 0.002, "dull": -0.002}
+"""What a model knows, and how much each word says; the odds of a text are e to the power of 100 times their mean."""
+SETTINGS = {
+    "embedding": 1,
+    "hidden": 1,
+    "layers": 1,
+    "pooling": "mean+words",
+    "dropout": 0.0,
+    "embedding_dropout": 0.0,
+    "words": 2 + len(WORDS),
+    "outputs": 1,
+}
+FIVE = [("good lamp", 5), ("bad lamp", 1), ("fair lamp", 2), ("good", 4), ("dull", 4)]
+"""Texts with ratings. With a threshold of one half the model is wrong about the third and the last."""
+ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
+
+
+def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) -> None:
+    """Write a model that learnt from ratings of this scale."""
+    classifier = models.build("lstm", SETTINGS)
+    state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
+    state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
+    state["head.0.weight"][0, 1], state["head.0.weight"][1, 1] = 10.0, -10.0
+    state["head.1.weight"][0, 0], state["head.1.weight"][0, 1] = 10.0, -10.0
+    save_model(
+        folder / "model.pt",
+        name="lstm",
+        settings=SETTINGS,
+        state=state,
+        vocabulary=list(WORDS),
+        row_length=8,
+        loss={"kind": "bce", "scale": list(scale), "positive_weight": 1.0},
+        stopwords=frozenset({"the"}),
+        about=about,
+    )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    save(folder)
+    return folder
+
+
+@pytest.fixture
+def told(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """The answers, and what is said of them together, of a command with --json in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        assert main(["predict", "--model", str(model), *arguments, "--json"]) == 0
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], json.loads(said.err.splitlines()[-1])
+
+    return run
+
+
+def json_lines(records: list[tuple[str, int]]) -> bytes:
+    return b"".join(json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in records)
+
+
+def as_json(path: Path) -> list[str]:
+    (path / "a.json").write_bytes(json_lines(FIVE))
+    return ["a.json"]
+
+
+def as_gzip(path: Path) -> list[str]:
+    (path / "a.json.gz").write_bytes(gzip.compress(json_lines(FIVE)))
+    return ["a.json.gz"]
+
+
+def as_csv(path: Path) -> list[str]:
+    lines = [f'"{text}",{rating}' for text, rating in FIVE]
+    (path / "a.csv").write_text("\n".join(["said,stars", *lines]))
+    return ["a.csv", "--text-field", "said"]
+
+
+def as_labels(path: Path) -> list[str]:
+    (path / "a.csv").write_text("".join(f"{'pos' if rating > 3 else 'neg'},{text}\n" for text, rating in FIVE))
+    return ["a.csv"]
+
+
+def as_parquet(path: Path) -> list[str]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    texts, ratings = zip(*FIVE, strict=True)
+    parquet.write_table(pa.table({"text": texts, "rating": ratings}), path / "a.parquet")
+    return ["a.parquet"]
+
+
+def as_folder(path: Path) -> list[str]:
+    (path / "many").mkdir()
+    (path / "many" / "1.json").write_bytes(json_lines(FIVE[:2]))
+    (path / "many" / "2.json.gz").write_bytes(gzip.compress(json_lines(FIVE[2:])))
+    return ["many"]
+
+
+def as_fasttext(path: Path) -> list[str]:
+    (path / "a.txt").write_text("".join(f"__label__{1 + (rating > 3)} {text}\n" for text, rating in FIVE))
+    return ["a.txt"]
+
+
+WAYS = (as_json, as_gzip, as_csv, as_labels, as_parquet, as_folder, as_fasttext)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_whatever_preprocessing_reads_is_answered_in_order_and_scored(
+    way: Callable[[Path], list[str]], told: Callable[..., Any], tmp_path: Path
+) -> None:
+    answers, together = told(*way(tmp_path))
+    assert [each["label"] for each in answers] == ANSWERS
+    assert [each["text"] for each in answers] == [text for text, _ in FIVE]
+    assert (together["records"], together["malformed"], together["unknown"]) == (5, 0, 0)
+    scores = together["scores"]
+    assert scores.pop("confusion") == {
+        "true_positive": 2,
+        "false_positive": 1,
+        "false_negative": 1,
+        "true_negative": 1,
+    }
+    assert scores == pytest.approx(
+        {"accuracy": 3 / 5, "balanced_accuracy": 7 / 12, "f1_positive": 2 / 3, "f1_negative": 1 / 2, "majority": 3 / 5}
+    )
+
+
+@pytest.mark.parametrize(("threshold", "positive"), [("0", 5), ("0.52", 3), ("0.56", 2), ("1", 0)])
+def test_a_text_is_positive_above_the_threshold(
+    threshold: str, positive: int, told: Callable[..., Any], tmp_path: Path
+) -> None:
+    answers, together = told(*as_json(tmp_path), "--threshold", threshold)
+    assert sum(each["label"] == "positive" for each in answers) == positive
+    confusion = together["scores"]["confusion"]
+    assert confusion["true_positive"] + confusion["false_positive"] == positive
+
+
+def test_files_without_ratings_are_answered_and_it_is_said_why_there_are_no_scores(
+    told: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text('{"text": "good lamp"}\n{"text": "bad lamp"}\n')
+    answers, together = told("a.json")
+    assert [each["label"] for each in answers] == ["positive", "negative"]
+    assert together["scores"] is None
+    assert "which field of" in together["not_scored"]
+    assert "--rating-field" in together["not_scored"]
+
+
+def test_labels_that_nobody_explained_are_no_scores(told: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"text": "good", "label": "glad"}\n{"text": "bad", "label": "sad"}\n')
+    _, together = told("a.json")
+    assert together["scores"] is None
+    assert "--positive-label" in together["not_scored"]
+    _, together = told("a.json", "--positive-label", "glad")
+    assert together["scores"]["accuracy"] == 1.0
+
+
+def test_each_line_of_plain_text_is_a_text(told: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfgood lamp\r\n\nbad, sad\nfair"))
+    answers, together = told("a.txt.gz")
+    assert [each["text"] for each in answers] == ["good lamp", "", "bad, sad", "fair"]
+    assert [each["label"] for each in answers] == ["positive", "unknown", "negative", "positive"]
+    assert (together["scores"], together["not_scored"], together["unknown"]) == (None, None, 1)
+
+
+def test_malformed_records_have_no_line_and_are_counted(told: Callable[..., Any], tmp_path: Path) -> None:
+    records = json_lines(FIVE).splitlines()
+    (tmp_path / "a.json").write_bytes(b"\n".join([records[0], b"{", *records[1:], b'{"reviewText": "x"}', b""]))
+    answers, together = told("a.json")
+    assert [each["label"] for each in answers] == ANSWERS
+    assert (together["records"], together["malformed"]) == (7, 2)
+    assert [(each["reason"], each["line"]) for each in together["malformed_lines"]] == [
+        ("not_json", 2),
+        ("no_rating", 7),
+    ]
+
+
+def test_what_cannot_be_read_is_left_out_where_that_is_asked_for(
+    told: Callable[..., Any], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = as_folder(tmp_path)
+    (tmp_path / "many" / "3.json.gz").write_bytes(gzip.compress(json_lines(FIVE))[:15])
+    (tmp_path / "many" / "4.csv").write_text('"fair lamp",2\n"good",4\n')
+    assert main(["predict", "--model", str(model), *files]) == 1
+    assert "leave out by --exclude" in capsys.readouterr().err
+    answers, together = told(*files, "--exclude", "3.json.gz", "*.csv")
+    assert [each["label"] for each in answers] == ANSWERS
+    assert together["records"] == 5
+
+
+def test_texts_without_a_known_word_are_not_scored(told: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(json_lines([*FIVE, ("the", 1)]))
+    answers, together = told("a.json")
+    assert answers[-1]["label"] == "unknown"
+    assert together["unknown"] == 1
+    assert sum(together["scores"]["confusion"].values()) == 5
+
+
+def test_ratings_count_as_positive_as_in_training_unless_that_is_said(told: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(json_lines([("good", 3), ("bad", 2)]))
+    assert told("a.json")[1]["scores"]["confusion"]["false_positive"] == 1
+    assert told("a.json", "--positive-from", "3")[1]["scores"]["confusion"]["true_positive"] == 1
+
+
+HALVES = {"rating_steps": 2, "rating_fraction": True}
+
+
+@pytest.mark.parametrize(
+    ("scale", "about", "ratings", "options"),
+    [
+        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), []),
+        ((1, 10, 7), HALVES, ("3.5/5", "3/5", "2.5", "5/5"), []),
+        ((1, 10, 7), HALVES, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
+        ((1, 10, 7), HALVES, ("5", "4.5", "1", "4.5"), ["--positive-from", "4.5"]),
+        ((1, 10, 7), {}, ("3.5", "3", "0.5", "5"), ["--half-stars"]),
+        ((1, 5, 4), {"rating_steps": 1, "rating_fraction": False}, ("4", "3.5", "1", "5"), ["--half-stars"]),
+    ],
+)
+def test_ratings_are_read_as_the_model_learnt_them(
+    scale: tuple[int, int, int],
+    about: dict[str, Any],
+    ratings: tuple[str, ...],
+    options: list[str],
+    told: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    save(tmp_path, scale, **about)
+    texts = ("good lamp", "good lamp", "bad lamp", "bad lamp")
+    rows = [{"text": text, "rating": rating} for text, rating in zip(texts, ratings, strict=True)]
+    (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, together = told("a.json", "--model", str(tmp_path), *options)
+    assert together["malformed"] == 0
+    confusion = together["scores"]["confusion"]
+    third = int("--positive-from" in options)
+    assert confusion == {
+        "true_positive": 1 + third,
+        "false_positive": 1 - third,
+        "false_negative": 1,
+        "true_negative": 1,
+    }
+
+
+@pytest.fixture
+def said(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            status = main(["predict", "--model", str(model), *arguments])
+        except SystemExit as end:
+            status = int(str(end.code))
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_a_person_sees_a_line_a_text_and_a_table_beside_them(said: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(json_lines([("good\nlamp\tit\x1b[31m", 5), *FIVE[1:]]) + b"{\n")
+    status, out, err = said("a.json")
+    assert status == 0
+    assert [len(line.split("\t")) for line in out.splitlines()] == [3] * 5
+    assert out.startswith("positive\t1.0000\tgood lamp it [31m\n")
+    assert "accuracy               60.0% (always the majority: 60.0%)" in err
+    assert "the files say  called positive  called negative" in err
+    assert "malformed, without an answer: 1 of 6 records" in err
+    assert max(len(line) for line in err.splitlines() if str(tmp_path) not in line) <= 80
+
+
+def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
+    noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
+    status, out, err = said("a.json.gz")
+    assert status == 1
+    assert out.startswith("positive\t")
+    read = len(out.splitlines())
+    assert f"a.json.gz (lines that can be read: {read}; bytes of them: " in err
+    assert ") is damaged, and nobody knows what is lost; download it again" in err
+
+
+def test_a_damaged_archive_of_plain_text_says_what_could_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
+    noise = b"".join(b"good %x\n" % (n * 7919 % 10007) for n in range(5000))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(noise)[:-2000])
+    status, out, err = said("a.txt.gz")
+    read = out.splitlines()
+    size = sum(len(line.rpartition("\t")[2]) + 1 for line in read)
+    assert (status, bool(read)) == (1, True)
+    assert f"a.txt.gz (lines that can be read: {len(read):,}; bytes of them: {size:,}) is damaged, and nobody" in err
+
+
+def test_parquet_that_is_damaged_in_its_middle_is_answered_about_the_rest(
+    said: Callable[..., Any], tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": [f"good lamp {n}" for n in range(6_000)], "rating": [5] * 6_000})
+    parquet.write_table(table, path, row_group_size=2_000, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    start = parquet.read_metadata(path).row_group(1).column(0).data_page_offset
+    content[start : start + 16] = b"\xff" * 16
+    path.write_bytes(content)
+    status, out, err = said("a.parquet")
+    assert (status, len(out.splitlines())) == (1, 4_000)
+    assert "good lamp 5999" in out
+    assert "a.parquet (lines that can be read: 4,000; bytes of them: " in err
+
+
+def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
+    said: Callable[..., Any], model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_bytes(json_lines([("good lamp" if n > 6 else "bad lamp", n) for n in range(1, 11)]))
+    status, out, err = said("a.json")
+    assert (status, out) == (1, "")
+    assert "5 of the first 10 ratings are none from 1 to 5" in err
+    again = shlex.split(err.rpartition("type:")[2])
+    assert again == shlex.split(f"shoal predict --model {model} a.json --rating-range 1 10 --positive-from 7")
+    status, out, err = said(*again[4:])
+    assert (status, len(out.splitlines())) == (0, 10)
+    assert "accuracy               100.0%" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["absent.json"], 1, "absent.json: no such file"),
+        (["--text-field", "x"], 2, "--text-field goes with files"),
+        (["--exclude", "x"], 2, "--exclude goes with files"),
+        (["a.json", "--threshold", "nan"], 2, "nan is no probability from 0 to 1"),
+        (["a.json", "--threshold", "50%"], 2, "50% is no probability"),
+        (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
+        (["a.json", "--positive-from", "9"], 2, "leaves one class within 1 to 5"),
+        (["two.csv"], 1, "only '1' was seen; say which by --rating-field 1"),
+        (["broken.json"], 1, "40 of 40 records"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    said: Callable[..., Any], tmp_path: Path, arguments: list[str], status: int, sentence: str
+) -> None:
+    as_json(tmp_path)
+    (tmp_path / "two.csv").write_text("1,a title,good lamp\n1,another,bad lamp\n")
+    (tmp_path / "broken.json").write_text('{"overall": 4, "text": 5}\n' * 40)
+    found = said(*arguments)
+    assert found[0] == status
+    assert sentence in found[2]
+
+
+def test_only_texts_that_no_model_has_learnt_from_are_shown_by_the_demo(tmp_path: Path) -> None:
+    texts = [f"lamp number word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(400)]
+    for half in (0, 1):
+        (tmp_path / f"{half}.json").write_bytes(json_lines([(text, 5) for text in texts[half::2] * 2 + ["the of"]]))
+    shown = list(held_out([str(tmp_path / "0.json"), str(tmp_path / "1.json")], Settings()))
+    tested = [text for text in texts[0::2] + texts[1::2] if in_test_set(digest(words(text)), 0.1)]
+    assert shown == tested
+    assert 10 < len(shown) < 100
+
+
+def test_each_line_of_standard_input_is_a_text_whatever_it_looks_like(
+    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'good\r\n\n{"text": "bad"}')))
+    status, out, err = said()
+    assert (status, err) == (0, "")
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["positive", "unknown", "negative"]
+
+
+def test_what_waits_in_a_pipe_is_taken_at_once_and_a_line_alone_as_soon_as_it_is_there() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as program:
+        pieces = _as_they_come(file)
+        program.write(b"a line\n")
+        assert next(pieces) == b"a line\n"
+        many = b"good lamp\n" * 50_000
+        assert program.write(many) == len(many)  # without waiting for a reader
+        assert next(pieces) == many
+        program.close()
+        assert list(pieces) == []
+
+
+def test_only_a_file_tells_beforehand_how_much_will_come(tmp_path: Path) -> None:
+    (tmp_path / "texts").write_text("good lamp\n")
+    reading, writing = os.pipe()
+    with (tmp_path / "texts").open("rb") as file, os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
+        assert [_bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
+
+
+def test_a_megabyte_of_standard_input_is_answered_as_each_line_alone(
+    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
+    given = "".join(f"{text}\n" for text in texts)
+    assert len(given) > 1 << 20
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given.encode())))
+    status, out, err = said()
+    assert (status, err) == (0, "")
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert [line[2] for line in lines] == texts
+    assert [line[0] for line in lines[:4]] == ["positive", "negative", "negative", "positive"]
+    assert {tuple(line[:2]) for line in lines[::4]} == {tuple(lines[0][:2])}
+
+
+def test_nothing_of_a_text_ends_its_line_or_commands_the_terminal(
+    said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
+    text = "good" + "".join(chr(letter) for letter in letters if letter != ord("\n")) + "l\u00e4mp\u00a0\u200d"
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{text}\n".encode())))
+    _, out, _ = said()
+    assert out.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
+
+
+def test_garbage_is_collected_again_once_the_model_is_there(said: Callable[..., Any], tmp_path: Path) -> None:
+    as_json(tmp_path)
+    assert said("a.json")[0] == 0
+    assert gc.isenabled()
+    assert said("a.json", "--model", str(tmp_path / "absent"))[0] == 1
+    assert gc.isenabled()

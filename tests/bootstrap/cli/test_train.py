@@ -1,0 +1,162 @@
+"""What a person reads at the end of a training."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.cli.main import main
+from bootstrap.cli.train import rows
+from bootstrap.interrupt import ENDING_SIGNALS
+
+QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
+SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
+HEAD = "data  forward  backward  all-reduce  wait  rest"
+
+
+def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
+    return {
+        "rows_seen": 1_000_000,
+        "seconds": 100.0,
+        "samples_per_second": 10_000.0,
+        "rows_of_ranks": [100] * len(ranks),
+        "rows_claimed": [0] * len(ranks),
+        "stopped": False,
+        "share_of_ideal": 0.7,
+        "balanced": 0.8,
+        "lost": {"imbalance": 0.1, "communication": 0.04, "data": 0.02, "checkpoints": 0.01, "rest": 0.03},
+        "times": {"loading": 2.0, "training": 98.0, "checkpoints": 2.0},
+        "wall": 102.0,
+        "profile": ranks,
+        **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "f1_positive", "f1_negative"), 0.5),
+        **more,
+    }
+
+
+def node(group: str, gpus: int, market: str = "on-demand") -> dict[str, Any]:
+    return {"group": group, "gpus": gpus, "market": market, "instance_type": "g5.xlarge", "zone": "a"}
+
+
+def told(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return rows(result, Path("out"))
+
+
+def test_the_time_of_a_rank_adds_up_and_its_wait_is_told_apart() -> None:
+    found = dict(told(summary([QUICK, SLOW])))
+    assert found["time of the steps"] == HEAD
+    assert found["  rank 0"].split() == ["2.0%", "20.0%", "30.0%", "4.0%", "40.0%", "4.0%"]
+    assert found["  rank 1"].split() == ["2.0%", "36.0%", "54.0%", "4.0%", "0.0%", "4.0%"]
+
+
+def test_figures_stand_below_their_heads() -> None:
+    found = dict(told(summary([QUICK, SLOW])))
+    assert [found["  rank 0"].index(share) for share in ("2.0%", "20.0%", "30.0%", "4.0%", "40.0%")] == [
+        HEAD.index(head) for head in ("data", "forward", "backward", "all-reduce", "wait")
+    ]
+
+
+def test_both_figures_of_speed_are_told_with_what_they_are_of_and_what_was_lost() -> None:
+    found = dict(told(summary([QUICK, SLOW])))
+    assert found["balanced"] == (
+        "80.0% of the sum of the ranks' speeds in the run; lost: 10.0% imbalance, 4.0% communication, 2.0% data, "
+        "1.0% checkpoints, 3.0% rest"
+    )
+    assert found["share of ideal"] == "70.0% of the sum of their speeds in bursts before and after"
+
+
+def test_rows_that_ranks_claimed_are_told_apart() -> None:
+    assert dict(told(summary([QUICK, SLOW])))["rows of each rank"] == "100 + 100"
+    found = dict(told(summary([QUICK, SLOW], rows_claimed=[20, 5])))
+    assert found["rows of each rank"] == "100 + 100, of them 25 claimed as ranks came free"
+
+
+def test_the_times_of_the_sitting_are_told() -> None:
+    assert dict(told(summary([QUICK])))["time"] == "102.0 s: 2.0 loading, 98.0 training, 2.0 checkpoints"
+
+
+def test_of_a_run_that_was_stopped_the_time_is_told_and_how_to_go_on() -> None:
+    found = dict(told(summary([QUICK, SLOW], stopped=True)))
+    assert {"balanced", "share of ideal", "time of the steps", "  rank 1"} < found.keys()
+    assert found["stopped"] == "with a checkpoint; go on by the same command with --resume"
+    assert "accuracy" not in found
+
+
+def test_a_rank_that_was_slowed_has_its_sleep_told() -> None:
+    found = dict(told(summary([QUICK, {**SLOW, "slowed": 100.0}])))
+    assert found["time of the steps"] == HEAD.replace("backward", "backward  slowed")
+    assert found["  rank 1"].split()[3] == "50.0%"
+
+
+def test_many_ranks_are_told_by_their_node_groups() -> None:
+    found = told(summary([QUICK] * 8 + [SLOW] * 4, nodes=[node("fast", 8), node("small", 4)]))
+    profile = [(name, line.split()) for name, line in found if name.startswith("  ")]
+    assert profile == [
+        ("  fast", ["2.0%", "20.0%", "30.0%", "4.0%", "40.0%", "4.0%"]),
+        ("  small", ["2.0%", "36.0%", "54.0%", "4.0%", "0.0%", "4.0%"]),
+    ]
+
+
+def test_many_ranks_on_one_machine_have_one_line() -> None:
+    assert [name for name, _ in told(summary([QUICK] * 9)) if name.startswith("  ")] == ["  9 ranks"]
+
+
+def test_a_finished_run_that_is_gone_on_with_has_no_speed_to_tell() -> None:
+    found = dict(told(summary([{}, {}], lost=None, share_of_ideal=None, balanced=None)))
+    assert not {"time of the steps", "share of ideal", "balanced"} & set(found)
+
+
+def test_the_cost_is_told_as_an_upper_bound_where_nodes_are_spot() -> None:
+    found = dict(told(summary([QUICK], nodes=[node("a", 1)], cost=0.416)))
+    assert found["cost of the nodes"] == "$0.42, on demand"
+    found = dict(told(summary([QUICK], nodes=[node("a", 1, "spot")], cost=0.416, stopped=True)))
+    assert found["cost of the nodes"] == "$0.42, at most: spot nodes at their price on demand"
+
+
+def test_here_nothing_costs_and_elsewhere_it_may_be_unknown() -> None:
+    assert "cost of the nodes" not in dict(told(summary([QUICK])))
+    assert "cost of the nodes" not in dict(told(summary([QUICK], nodes=[node("a", 1)], cost=None)))
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """The command sets handlers for the whole process."""
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [
+        (summary([QUICK]), 0),
+        (summary([QUICK], stopped=True, stopped_by="SIGINT"), 130),
+        (summary([QUICK], stopped=True, stopped_by="SIGTERM"), 143),
+        (summary([QUICK], stopped=True), 130),
+    ],
+)
+@pytest.mark.parametrize("where", ["here", "on a deployment"])
+def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
+    result: dict[str, Any], status: int, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bootstrap.training.local.train_here", lambda *_, **__: result)
+    monkeypatch.setattr("bootstrap.training.remote.train_on", lambda *_, **__: result)
+    monkeypatch.setattr("bootstrap.aws.deployment.find_deployment", lambda *_: None)
+    place = ["--local", "--data", "d.h5"] if where == "here" else ["--deployment", "mine", "--region", "us-east-1"]
+    assert main(["train", *place, "--output", "out", "--json"]) == status
+    assert json.loads(capsys.readouterr().out) == result
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_run_that_was_finished_before_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.pt").write_text("")
+    (tmp_path / "summary.json").write_text('{"stopped": false}')
+    asked = ["train", "--local", "--data", "d.h5", "--output", str(tmp_path)]
+    assert main([*asked, "--resume"]) == 0
+    assert "finished  before: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
+    assert main([*asked, "--resume", "--force"]) == 2
+    assert "--resume goes on with a run, and --force begins one anew" in capsys.readouterr().err

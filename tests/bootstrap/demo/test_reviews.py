@@ -1,0 +1,60 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bootstrap.demo.reviews import TURNS, write_reviews
+from corpus.text import load_stopwords, words
+from tests import oracle
+
+TEXTS = 2_000
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    path = tmp_path_factory.mktemp("generated") / "reviews.json"
+    written = write_reviews(path, texts=TEXTS, seed=3)
+    content = path.read_bytes()
+    assert written.lines == content.count(b"\n")
+    return content.splitlines()
+
+
+def test_the_same_seed_writes_the_same_reviews(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_reviews(tmp_path / name, texts=50, seed=1)
+    write_reviews(tmp_path / "c", texts=50, seed=2)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != (tmp_path / "c").read_bytes()
+
+
+def test_what_is_said_to_be_written_is_what_the_contract_counts(tmp_path: Path) -> None:
+    written = write_reviews(tmp_path / "reviews.json", texts=500)
+    _, _, counts = oracle.dataset([(tmp_path / "reviews.json").read_bytes()], set())
+    assert {name: counts[name] for name in vars(written)} == vars(written)
+
+
+def test_every_reason_for_a_malformed_line_occurs(lines: list[bytes]) -> None:
+    reasons = {found for line in lines if isinstance(found := oracle.review(line), str)}
+    assert reasons == {"not_json", "not_an_object", "no_text", "text_not_a_string", "no_rating", "bad_rating"}
+
+
+def test_the_words_that_turn_a_clause_round_are_kept() -> None:
+    assert not load_stopwords() & set(TURNS)
+
+
+def test_no_single_word_tells_the_sentiment(lines: list[bytes]) -> None:
+    labels: dict[str, bool] = {}
+    for line in lines:
+        if oracle.review(line) not in ("not_json", "not_an_object") and not isinstance(oracle.review(line), str):
+            review = json.loads(line)
+            labels[review["reviewText"]] = review["overall"] >= 4
+    holding = {True: Counter(), False: Counter()}
+    for text, label in labels.items():
+        holding[label].update(set(words(text)))
+    size = Counter(labels.values())
+    accuracies = [
+        max(right, len(labels) - right) / len(labels)
+        for word in holding[True] | holding[False]
+        for right in [holding[True][word] + size[False] - holding[False][word]]
+    ]
+    assert max(accuracies) < 0.68

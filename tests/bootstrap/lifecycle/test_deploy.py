@@ -1,0 +1,246 @@
+"""`shoal deploy` as its user meets it, with the real CDK command against the embedded AWS."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.aws.stacks import next_move
+from bootstrap.lifecycle.deploy import ResourceChange, compare
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import CreateFails
+from tests.person import Person
+
+TRAINING = """
+description: Two kinds of GPU
+training:
+  - {name: fast, instance_type: g5.xlarge, count: 1}
+  - {name: slow, instance_type: g4dn.xlarge, count: 1}
+"""
+PREPROCESSING = """
+description: One node
+preprocessing:
+  primary: {instance_type: m5.xlarge}
+"""
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws:
+        made = Person(aws, tmp_path_factory.mktemp("repository"))
+        made.writes("pair", TRAINING)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def deployed(person: Person) -> Person:
+    said, told = person.types("deploy", "pair", "--yes", "--owner", "ada")
+    assert "preparing the account for the CDK" in told
+    assert "everything at work" in told
+    assert "complete" in said
+    assert "shoal train --deployment pair" in said
+    return person
+
+
+@pytest.mark.end_to_end
+def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> None:
+    resources, created = deployed.resources("pair"), deployed.stack("pair")["CreationTime"]
+    done = json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--yes", "--json")[0])
+    assert (done["changed"], done["generation"]) == (False, 1)
+    assert deployed.resources("pair") == resources
+    assert deployed.stack("pair")["CreationTime"] == created
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_a_topology_of_ones_own_is_given_by_its_file(deployed: Person) -> None:
+    (deployed.repository / "own").mkdir()
+    (deployed.repository / "own" / "pair.yaml").write_text(TRAINING)
+    foreseen = json.loads(
+        deployed.types("deploy", "own/pair.yaml", "--owner", "ada", "--dry-run", "--json")[0],
+    )
+    assert (foreseen["plan"]["deployment"], foreseen["changes"]) == ("pair", [])
+    assert json.loads(deployed.types("status", "own/pair.yaml", "--json")[0])["deployment"] == "pair"
+
+
+@pytest.mark.end_to_end
+def test_a_bucket_of_ones_own_is_not_given_at_the_price_of_the_data_there_are(deployed: Person) -> None:
+    (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
+    s3 = deployed.client("s3")
+    s3.put_object(Bucket=bucket, Key="runs/a/model.pt", Body=b"weights")
+    s3.create_bucket(Bucket="given-instead")
+    deployed.writes("pair", f"{TRAINING}data: {{bucket: given-instead}}\n")
+    try:
+        for option in ("--yes", "--dry-run"):
+            told = deployed.types("deploy", "pair", "--owner", "ada", option, status=1)[1]
+            assert f"s3://{bucket} would be deleted with all datasets and models in it" in " ".join(told.split())
+        assert s3.get_object(Bucket=bucket, Key="runs/a/model.pt")["Body"].read() == b"weights"
+    finally:
+        deployed.writes("pair", TRAINING)
+        s3.delete_object(Bucket=bucket, Key="runs/a/model.pt")
+        s3.delete_bucket(Bucket="given-instead")
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> None:
+    resources = deployed.resources("pair")
+    deployed.writes("pair", TRAINING.replace("g5.xlarge, count: 1", "g5.xlarge, count: 3"))
+    changes = json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--dry-run", "--json")[0])["changes"]
+    groups = [each for each in changes if each["type"] == "AWS::AutoScaling::AutoScalingGroup"]
+    assert [each["action"] for each in groups] == ["change"]
+    assert {each["action"] for each in changes} == {"change"}
+    assert deployed.group_sizes() == [1, 1]
+    assert json.loads(deployed.types("deploy", "pair", "--owner", "ada", "--yes", "--json")[0])["changed"] is True
+    assert deployed.group_sizes() == [1, 3]
+    assert deployed.resources("pair") == resources
+
+
+@pytest.mark.end_to_end
+def test_nodes_of_a_training_are_not_deployed_over(deployed: Person) -> None:
+    autoscaling = deployed.client("autoscaling")
+    name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
+    autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
+    try:
+        told = deployed.types("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
+        assert f"GPU nodes of 'pair' are up ({name}), so somebody may be training" in told
+    finally:
+        autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
+
+
+@pytest.mark.end_to_end
+def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
+    told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
+    assert "the deployment 'pair' belongs to ada (topology pair); choose another name by --deployment NAME" in told
+    refused = subprocess.run(
+        ["cdk", "deploy", "-c", "topology=pair", "-c", "owner=bob", "--require-approval", "never"],
+        cwd=deployed.repository,
+        env=deployed.environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "the deployment 'pair' belongs to ada" in refused.stdout + refused.stderr
+    assert deployed.stack("pair")["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert json.loads(deployed.types("plan", "pair", "--owner", "ada", "--json")[0])["plans"][0]["refused"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_another(deployed: Person) -> None:
+    others = deployed.resources("pair")
+    fault = CreateFails(resource_type="AWS::AutoScaling::AutoScalingGroup", reason="No more groups.", times=1)
+    with deployed.aws.faults.during(fault):
+        told = deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
+    assert "the deployment 'other' failed at Training" in told
+    assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in told
+    assert "What was made has been deleted again; mend the cause and deploy again" in told
+
+    running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
+    deadline = time.monotonic() + 120
+    while _status(deployed, "other") != "CREATE_IN_PROGRESS":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    assert "CloudFormation goes on with Shoal-other" in told
+    assert "shoal deploy pair --deployment other" in told
+
+    deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
+    assert deployed.stack("other")["StackStatus"] == "CREATE_COMPLETE"
+    assert deployed.resources("pair") == others
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_an_interrupt_in_the_moment_of_creation_says_what_came_of_it(deployed: Person) -> None:
+    running = deployed.starts("deploy", "pair", "--deployment", "moment", "--owner", "ada", "--yes")
+    deadline = time.monotonic() + 120
+    while _status(deployed, "moment") is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
+    assert ("CloudFormation goes on" in told, "nothing was created" in told) == (begun, not begun)
+    deployed.types("destroy", "moment", "--yes")
+
+
+def _status(person: Person, deployment: str) -> str | None:
+    stacks = person.client("cloudformation").describe_stacks()["Stacks"]
+    return next((each["StackStatus"] for each in stacks if each["StackName"] == f"Shoal-{deployment}"), None)
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else(deployed: Person) -> None:
+    deployed.writes("cluster", PREPROCESSING)
+    command = ("deploy", "cluster", "--owner", "ada", "--yes", "--json")
+    first = json.loads(deployed.types(*command)[0])
+    before = deployed.resources("cluster")
+    deployed.client("emr").terminate_job_flows(JobFlowIds=[first["outputs"]["ClusterId"]])
+    second = json.loads(deployed.types(*command)[0])
+    third = json.loads(deployed.types(*command)[0])
+    assert (first["generation"], second["generation"], third["generation"]) == (1, 2, 2)
+    assert second["outputs"]["ClusterId"] != first["outputs"]["ClusterId"]
+    assert third["changed"] is False
+    after = deployed.resources("cluster")
+    assert set(before.items()) - set(after.items()) == {
+        (name, each) for name, each in before.items() if each == first["outputs"]["ClusterId"]
+    }
+
+
+@pytest.mark.end_to_end
+def test_without_a_terminal_nothing_is_deployed_unless_it_was_agreed_to(person: Person) -> None:
+    told = person.types("deploy", "pair", status=2)[1]
+    assert "there is no terminal to ask on; look with --dry-run, then deploy with --yes" in told
+
+
+@pytest.mark.parametrize(
+    ("status", "move"),
+    [
+        (None, "deploy"),
+        ("REVIEW_IN_PROGRESS", "deploy"),
+        ("CREATE_COMPLETE", "deploy"),
+        ("UPDATE_ROLLBACK_COMPLETE", "deploy"),
+        ("CREATE_IN_PROGRESS", "wait"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "wait"),
+        ("DELETE_IN_PROGRESS", "wait"),
+        ("ROLLBACK_COMPLETE", "delete"),
+        ("DELETE_FAILED", "delete"),
+        ("UPDATE_ROLLBACK_FAILED", "roll back"),
+    ],
+)
+def test_what_a_stack_needs_before_it_can_be_deployed(status: str | None, move: str) -> None:
+    assert next_move(status) == move
+
+
+RESOURCES = st.dictionaries(
+    st.sampled_from("ABCDE"), st.fixed_dictionaries({"Type": st.just("T"), "Properties": st.integers(0, 2)})
+)
+
+
+@given(RESOURCES, RESOURCES)
+def test_templates_differ_in_what_only_one_has_and_in_what_they_describe_otherwise(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    found = {each.logical_id: each.action for each in compare({"Resources": before}, {"Resources": after})}
+    assert {name for name, action in found.items() if action == "create"} == after.keys() - before.keys()
+    assert {name for name, action in found.items() if action == "delete"} == before.keys() - after.keys()
+    assert compare({"Resources": before}, {"Resources": before}) == []
+
+
+def test_a_change_names_the_resource_and_its_type() -> None:
+    before = {"Resources": {"A": {"Type": "AWS::S3::Bucket"}}}
+    after = {"Resources": {"A": {"Type": "AWS::S3::Bucket", "Properties": {}}}}
+    assert compare(before, after) == [ResourceChange(action="change", logical_id="A", type="AWS::S3::Bucket")]

@@ -1,0 +1,186 @@
+"""Results of training runs copied out of a data bucket, against the embedded AWS."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws import names, objects
+from bootstrap.aws.objects import Place
+from bootstrap.cli.main import main
+from bootstrap.errors import ShoalError
+from bootstrap.lifecycle.fetch import fetch_runs, models
+from bootstrap.progress import Bars
+from embedded.aws import EmbeddedAws
+
+BUCKET = "data"
+ATTACKED = "attacked"
+ONE, TWO, GOOD = (f"{name}.20260102T030405-0a1b" for name in ("one", "two", "good"))
+# Names that Shoal gives to nothing, though they stay below the folder.
+FOREIGN = (
+    "runs/jobs/merge.py",
+    f"runs/{GOOD}/train.py",
+    f"runs/{GOOD}/tensorboard/events",
+    f"runs/{GOOD}/node-x.log",
+    f"runs/{GOOD}/model.pt/x",
+    f"runs/{GOOD}/MODEL.PT",
+    f"runs/{GOOD}.git/model.pt",
+)
+HOSTILE = (
+    "runs/../escape",
+    f"runs/{GOOD}/../../escape",
+    f"runs/{GOOD}//escape",
+    "runs//etc/escape",
+    f"runs/{GOOD}/.bashrc",
+    "runs/.ssh/authorized_keys",
+    f"runs/{GOOD}/a\\b",
+    f"runs/{GOOD}/\x1b[31mred",
+    f"runs/{GOOD}/{'x' * 300}",
+    f"runs/{GOOD}/link/escape",
+    f"runs/{GOOD}/file/escape",
+    f"runs/{GOOD}/folder",
+)
+RESULTS = ("model.pt", "record.jsonl", "summary.json", "node-0.log")
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def s3(aws: EmbeddedAws) -> Any:
+    client = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    client.create_bucket(Bucket=BUCKET)
+    for name in (*RESULTS, "checkpoints/last.pt"):
+        client.put_object(Bucket=BUCKET, Key=f"runs/{ONE}/{name}", Body=name.encode())
+    client.put_object(Bucket=BUCKET, Key=f"runs/{TWO}/record.jsonl", Body=b"{}")
+    client.put_object(Bucket=BUCKET, Key="datasets/x/dataset.h5", Body=b"x")
+    client.create_bucket(Bucket="empty")
+    client.create_bucket(Bucket=ATTACKED)
+    for key in (*HOSTILE, *FOREIGN, f"runs/{GOOD}/model.pt", f"runs/{GOOD}/summary.json"):
+        client.put_object(Bucket=ATTACKED, Key=key, Body=b"taken over")
+    client.put_object(Bucket=ATTACKED, Key=f"runs/{GOOD}/", Body=b"")
+    return client
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_results_of_all_runs_come_in_a_folder_each_without_checkpoints(s3: Any, tmp_path: Path) -> None:
+    with Bars() as bars:
+        done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
+    assert files(tmp_path) == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
+    assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
+    assert (done.runs, done.copied, done.present) == ([ONE, TWO], 5, 0)
+
+
+def test_what_is_there_is_left_and_what_differs_comes_again(s3: Any, tmp_path: Path) -> None:
+    with Bars() as bars:
+        fetch_runs(s3, BUCKET, tmp_path, bars=bars)
+        (tmp_path / ONE / "model.pt").write_bytes(b"half")
+        os.utime(tmp_path / ONE / "summary.json", (1, 1))
+        done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
+    assert (done.copied, done.present) == (2, 3)
+    assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
+
+
+def test_one_run_comes_alone(s3: Any, tmp_path: Path) -> None:
+    with Bars() as bars:
+        fetch_runs(s3, BUCKET, tmp_path, bars=bars, run=TWO)
+    assert files(tmp_path) == {f"{TWO}/record.jsonl"}
+
+
+def test_a_run_that_is_not_there_is_said_with_those_that_are(s3: Any, tmp_path: Path) -> None:
+    with (
+        Bars() as bars,
+        pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; there are: one\.\S+, two\."),
+    ):
+        fetch_runs(s3, BUCKET, tmp_path, bars=bars, run="three")
+
+
+def test_a_bucket_without_runs_gives_nothing(s3: Any, tmp_path: Path) -> None:
+    with Bars() as bars:
+        assert fetch_runs(s3, "empty", tmp_path, bars=bars).runs == []
+
+
+def test_only_runs_with_a_model_count_as_models(s3: Any) -> None:
+    assert models(s3, BUCKET) == [ONE]
+
+
+def prepared(output: Path) -> Path:
+    """The folder of a run with a link that leads out of it, a file, and a folder."""
+    run = output / GOOD
+    (run / "folder").mkdir(parents=True)
+    (run / "file").write_text("mine")
+    (output.parent / "elsewhere").mkdir()
+    (run / "link").symlink_to(output.parent / "elsewhere")
+    return run
+
+
+def outside(output: Path) -> set[str]:
+    return {path for path in files(output.parent) if not path.startswith(f"{output.name}/")}
+
+
+def test_keys_that_lead_out_are_named_and_the_rest_is_fetched(s3: Any, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    prepared(output)
+    with Bars() as bars:
+        done = fetch_runs(s3, ATTACKED, output, bars=bars)
+    assert len(done.refused) == len(HOSTILE) + len(FOREIGN)
+    assert all(sentence.isprintable() for sentence in done.refused)
+    assert outside(output) == set()
+    assert files(output) == {f"{GOOD}/model.pt", f"{GOOD}/summary.json", f"{GOOD}/file"}
+    assert (output / GOOD / "file").read_text() == "mine"
+    assert (done.runs, done.copied) == ([GOOD], 2)
+
+
+def test_a_training_keeps_to_its_output_too(s3: Any, tmp_path: Path) -> None:
+    output = prepared(tmp_path / "output")
+    came, refused = objects.download(s3, Place(ATTACKED, f"runs/{GOOD}/"), output, check=names.result)
+    assert {path.name for path in came} == {"model.pt", "summary.json"}
+    assert len(refused) == sum(key.startswith(f"runs/{GOOD}/") for key in (*HOSTILE, *FOREIGN))
+    assert outside(tmp_path / "output") == set()
+
+
+def test_a_name_that_came_as_a_file_is_no_folder_afterwards(s3: Any, tmp_path: Path) -> None:
+    for key in ("twice/a", "twice/a/b"):
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"x")
+    came, refused = objects.download(s3, Place(BUCKET, "twice/"), tmp_path, check=str)
+    assert came == [tmp_path / "a"]
+    assert refused == [f"a/b: {tmp_path}/a is there, and is no folder"]
+
+
+def test_a_file_of_the_users_is_not_replaced_by_one_that_no_run_writes(s3: Any, tmp_path: Path) -> None:
+    mine = [tmp_path / "jobs" / "merge.py", tmp_path / GOOD / "train.py"]
+    for path in mine:
+        path.parent.mkdir()
+        path.write_text("mine")
+    with Bars() as bars:
+        refused = fetch_runs(s3, ATTACKED, tmp_path, bars=bars).refused
+    assert [path.read_text() for path in mine] == ["mine", "mine"]
+    assert any(sentence.startswith("'jobs' cannot name a training run: it must be ") for sentence in refused)
+    assert any(sentence.startswith("'train.py' cannot name a file of a training run: ") for sentence in refused)
+
+
+def test_what_is_refused_is_said_and_the_exit_status_is_1(
+    s3: Any, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in aws.environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
+    told = capsys.readouterr()
+    assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in told.out
+    assert "objects of s3://attacked/runs/ can be no file below" in told.err
+    assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0

@@ -1,0 +1,138 @@
+"""`shoal plan` as its user meets it; nobody is asked but the embedded AWS."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bootstrap.aws import cdk
+from bootstrap.cli import plan as verb
+from bootstrap.lifecycle.plan import guard_sentences
+from infra import topology
+from infra.rules import Finding
+
+ROOT = Path(__file__).parents[3]
+NODE = {"instance_type": "g5.xlarge", "count": 1}
+
+
+def shoal(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+    said = subprocess.run(
+        [sys.executable, "-m", "bootstrap.cli.main", "plan", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "AWS_ENDPOINT_URL": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert said.returncode == status, said.stdout + said.stderr
+    return said
+
+
+def of(**fields: Any) -> topology.Topology:
+    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
+
+
+def test_without_a_name_every_topology_has_its_line_with_price_and_gpus() -> None:
+    lines = shoal().stdout.splitlines()
+    names = topology.names(ROOT / "topologies")
+    assert [line.split()[0] for line in lines[2:]] == names
+    assert "retired" in next(line for line in lines if line.startswith("reference-1g3 "))
+    listed = {row["topology"]: row for row in json.loads(shoal("--json").stdout)["topologies"]}
+    assert listed["demo"]["gpus"] == 2
+    assert listed["reference-1p2"]["retired"] == ["p2.xlarge"]
+    assert listed["demo"]["hourly"] == pytest.approx(2.095, abs=0.001)
+
+
+def test_a_topology_of_ones_own_is_planned_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
+    own, demo = json.loads(shoal(str(tmp_path / "own.yaml"), "demo", "--offline", "--json").stdout)["plans"]
+    assert (own["topology"], own["deployment"], own["hourly"]) == ("own", "own", demo["hourly"])
+
+
+def test_a_plan_has_the_bill_by_part_the_price_of_the_hours_and_what_the_guard_will_do() -> None:
+    made = json.loads(shoal("demo", "--offline", "--hours", "3", "--json").stdout)["plans"][0]
+    assert {row["part"] for row in made["bill"]} == {"preprocessing", "training", "network"}
+    assert made["hourly"] == pytest.approx(sum(row["hourly"] for row in made["bill"]))
+    assert made["price"] == pytest.approx(3 * made["hourly"])
+    assert (made["asked"], made["refused"]) == ("not asked", False)
+    said = shoal("demo", "--offline", "--hours", "3").stdout
+    for part in ("core m5.xlarge", "3 h of everything at work: $6.2", "The guard:", "S3, what is kept: $0.023"):
+        assert part in said
+
+
+def test_what_would_be_refused_on_aws_ends_with_status_1_and_names_todays_equivalent() -> None:
+    said = shoal("starter", "reference-1p2", "--offline", status=1).stdout
+    assert "error: training 1 (p2-xlarge): AWS retired p2.xlarge (2024) and starts none" in said
+    assert "take g4dn.xlarge, today's equivalent." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("demo", "--hours", "0"), "--hours is 0, but must be a number above 0"),
+        (("demo", "--hours", "nan"), "--hours is nan, but must be a number above 0"),
+        (("--hours", "3"), "--hours goes with topologies; name them"),
+        (("demo", "starter", "--deployment", "x"), "--deployment goes with one topology; name it"),
+    ],
+)
+def test_wrong_use_is_said_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+    assert shoal(*arguments, status=2).stderr == f"shoal: {sentence}\n"
+
+
+def test_an_unknown_topology_is_said_with_the_nearest_one() -> None:
+    assert "did you mean starter" in shoal("startre", status=1).stderr
+
+
+def test_the_guard_is_described_with_the_topologys_own_figures() -> None:
+    guard = {"max_hours": 5, "idle_minutes": 10, "budget": 20, "mail": "me@example.org"}
+    hourly = 1.006 + 150 * 0.08 / 730 + 0.03
+    assert guard_sentences(of(training=[NODE], guard=guard, data={"keep": True}), deployment="mine") == [
+        "10 minutes without work end the GPU nodes; $0.03 an hour is left.",
+        "5 hours after the first deployment it deletes the stack; the data bucket stays, and is paid for by what is in "
+        f"it. Those hours cost at most ${5 * hourly:.2f}, beside what is paid by use; `shoal extend mine --hours H` "
+        "adds more.",
+        f"When $20.00 are spent it does so too: after {20 / hourly:.1f} h of everything at work.",
+        "Before it deletes anything it warns me@example.org; confirm the mail that AWS sends there first.",
+    ]
+
+
+def test_a_retired_type_is_no_reason_to_refuse_on_this_machine_but_what_is_asked_there_is() -> None:
+    from bootstrap.lifecycle.plan import DeploymentPlan
+
+    def made(*, emulated: bool, asked: list[Finding]) -> DeploymentPlan:
+        retired = Finding(level="error", rule="RetiredType", sentence="...")
+        wanted = of(training=[NODE])
+        return DeploymentPlan(
+            topology=wanted,
+            hours=1,
+            bill=[],
+            by_use=[],
+            offline=[retired],
+            online=asked,
+            asked="",
+            emulated=emulated,
+        )
+
+    quota = Finding(level="error", rule="QuotaTooLow", sentence="...")
+    assert len(made(emulated=False, asked=[quota]).refused) == 2
+    assert made(emulated=True, asked=[quota]).refused == [quota]
+    assert made(emulated=True, asked=[]).refused == []
+
+
+def test_a_topology_that_cannot_be_read_keeps_no_other_from_being_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.yaml").write_text("description: x\ntraining: [{instance_type: g5.xlarge, count: 1}]\n")
+    (tmp_path / "bad.yaml").write_text("description: x\ntraining: [{instance_type: g5.xlarge, count: none}]\n")
+    monkeypatch.setattr(cdk, "TOPOLOGIES", tmp_path)
+    args = argparse.Namespace(topologies=[], hours=None, offline=False, deployment=None, owner=None, json=False)
+    assert verb.run(args) == 1
+    said = capsys.readouterr().out
+    assert "good" in said
+    assert "bad.yaml, line 2: training 1, count is 'none', but must be" in said

@@ -1,0 +1,408 @@
+"""What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.lifecycle import preflight
+from bootstrap.lifecycle.rules.quotas import needs, quota_of
+from embedded.aws import REGION, EmbeddedAws
+from embedded.faults.kinds import Denied, NotOffered, Quota, StaysPending
+from infra import topology
+
+GPU = {"name": "fast", "instance_type": "g5.xlarge", "count": 2}
+PRIMARY = {"instance_type": "m5.xlarge"}
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
+        yield running
+
+
+@pytest.fixture
+def asking(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
+    for name, value in aws.environment.items():
+        monkeypatch.setenv(name, value)
+    return preflight.session(REGION)
+
+
+@pytest.fixture
+def ec2(asking: boto3.Session) -> Any:
+    return asking.client("ec2")
+
+
+def of(**fields: Any) -> topology.Topology:
+    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
+
+
+def findings(asking: boto3.Session, wanted: topology.Topology, owner: str = "ada") -> list[tuple[str, str, str]]:
+    _, found = preflight.online(wanted, asking, deployment="mine", owner=owner)
+    return [(each.level, each.rule, each.sentence) for each in found if each.rule != "NotPrepared"]
+
+
+def test_nothing_stands_in_the_way_of_what_can_start(asking: boto3.Session) -> None:
+    wanted = of(
+        preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 2}},
+        training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1, "market": "spot"}],
+        share="efs",
+    )
+    asked, found = preflight.online(wanted, asking, deployment="mine", owner="ada")
+    assert asked == "account 000000000000, us-east-1"
+    assert [(each.level, each.rule) for each in found] == [("warning", "NotPrepared")]
+    assert "`shoal deploy` does that first" in found[0].sentence
+
+
+def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_for_more(
+    aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    wanted = of(training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1}], share="efs")
+    with aws.faults.during(Quota(code="L-DB2E81BA", value=8)):
+        found = findings(asking, wanted)
+    assert found == [
+        (
+            "error",
+            "QuotaTooLow",
+            "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 8, and this topology needs 12; ask for "
+            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-DB2E81BA "
+            "--desired-value 12 --region us-east-1",
+        )
+    ]
+
+
+def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
+    aws: EmbeddedAws, asking: boto3.Session, ec2: Any
+) -> None:
+    def start(deployment: str) -> str:
+        tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]
+        started = ec2.run_instances(
+            ImageId="ami-12345678",
+            InstanceType="g5.xlarge",
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+        )
+        return str(started["Instances"][0]["InstanceId"])
+
+    instances = [start("mine"), start("theirs")]
+    with aws.faults.during(Quota(code="L-DB2E81BA", value=11)):
+        found = findings(asking, of(training=[GPU], share="efs"))
+    ec2.terminate_instances(InstanceIds=instances)
+    assert [sentence.partition(";")[0] for _, _, sentence in found] == [
+        "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 11, of which 4 are in use, and this "
+        "topology needs 8"
+    ]
+
+
+def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
+    with aws.faults.during(StaysPending(), Quota(code="L-DB2E81BA", value=11)):
+        started = ec2.run_instances(ImageId="ami-12345678", InstanceType="g5.xlarge", MinCount=1, MaxCount=1)
+        found = findings(asking, of(training=[GPU], share="efs"))
+        ec2.terminate_instances(InstanceIds=[started["Instances"][0]["InstanceId"]])
+    assert "is 11, of which 4 are in use" in found[0][2]
+
+
+def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warning(
+    aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
+    wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
+    with aws.faults.during(Quota(code="L-34B43A08", value=23)):
+        found = findings(asking, wanted)
+    assert found == [
+        (
+            "warning",
+            "QuotaKeepsFromScaling",
+            "vCPU quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' of us-east-1 is 23, and with "
+            "all nodes that managed scaling may add this topology needs 24; EMR will add fewer, unless you ask for "
+            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 "
+            "--desired-value 24 --region us-east-1",
+        )
+    ]
+    with aws.faults.during(Quota(code="L-34B43A08", value=3)):
+        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "QuotaTooLow")]
+    with aws.faults.during(Quota(code="L-34B43A08", value=24)):
+        assert findings(asking, wanted) == []
+
+
+@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
+def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core: int, task: int, more: int) -> None:
+    kinds = {"core": {"instance_type": "m5.2xlarge", "count": core}}
+    if task:
+        kinds["task"] = {"instance_type": "m5.xlarge", "count": task}
+    wanted = of(preprocessing={"primary": PRIMARY, **kinds, "scaling": {"maximum": core + task + more}})
+    (vcpus,) = needs(wanted, scaled=True).values()
+    assert vcpus == sum(needs(wanted).values()) + more * (4 if task else 8)
+
+
+def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(Quota(code="L-3819A6DF", value=0)):
+        assert findings(asking, of(training=[GPU], share="efs")) == []
+        found = findings(asking, of(training=[{**GPU, "market": "spot"}], share="efs"))
+    assert [rule for _, rule, _ in found] == ["QuotaTooLow"]
+
+
+def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(NotOffered(instance_type="g5.xlarge", zone="us-east-1a")):
+        pinned = findings(asking, of(training=[GPU], zone="us-east-1a", share="efs"))
+        free = findings(asking, of(training=[GPU], share="efs"))
+    assert pinned == [
+        (
+            "error",
+            "TypeNotOffered",
+            "zone: us-east-1a does not offer g5.xlarge; write `zone: us-east-1b`, which offers all.",
+        )
+    ]
+    assert free == [
+        (
+            "warning",
+            "FirstZoneLacksType",
+            "zone: us-east-1a, the first, does not offer g5.xlarge; write `zone: us-east-1b`, which does.",
+        )
+    ]
+
+
+@pytest.mark.parametrize("part", ["primary", "core", "task"])
+def test_a_first_zone_without_a_type_of_emrs_is_refused_for_emr_goes_nowhere_else(
+    part: str, aws: EmbeddedAws, asking: boto3.Session
+) -> None:
+    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 1}, "task": {**PRIMARY, "count": 1}}
+    cluster[part] = {**cluster[part], "instance_type": "m7i.xlarge"}
+    wanted = {"preprocessing": cluster, "training": [GPU], "share": "efs"}
+    with aws.faults.during(NotOffered(instance_type="m7i.xlarge", zone="us-east-1a")):
+        free, elsewhere = findings(asking, of(**wanted)), findings(asking, of(zone="us-east-1b", **wanted))
+    assert free == [
+        (
+            "error",
+            "TypeNotOffered",
+            "zone: us-east-1a, where EMR would run, does not offer m7i.xlarge; write `zone: us-east-1b`, which offers "
+            "all.",
+        )
+    ]
+    assert elsewhere == []
+
+
+def test_a_later_zone_without_a_type_of_emrs_is_nobodys_concern(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="us-east-1b")):
+        assert findings(asking, of(preprocessing={"primary": PRIMARY}, training=[GPU], share="efs")) == []
+
+
+def test_zones_are_those_that_cloudformation_will_name(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    elsewhere = preflight.session("eu-west-1")  # whose default subnets no other test needs
+    wanted = of(region="eu-west-1", preprocessing={"primary": PRIMARY})
+    ec2 = elsewhere.client("ec2")
+
+    def after_deleting(*letters: str) -> list[tuple[str, str, str]]:
+        zones = [f"eu-west-1{letter}" for letter in letters]
+        subnets = ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]
+        for subnet in subnets:
+            if subnet["AvailabilityZone"] in zones:
+                ec2.delete_subnet(SubnetId=subnet["SubnetId"])
+        with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="eu-west-1b")):
+            return findings(elsewhere, wanted)
+
+    assert after_deleting() == []
+    few = after_deleting("a")
+    assert [(level, rule) for level, rule, _ in few] == [("error", "TooFewZones"), ("error", "TypeNotOffered")]
+    assert "CloudFormation names only eu-west-1b and eu-west-1c" in few[0][2]
+    assert few[1][2].startswith("zone: eu-west-1b, where EMR would run, does not offer m5.xlarge")
+    assert (
+        after_deleting("b", "c") == []
+    )  # without any default subnet all zones are named, and EMR's is the first again
+
+
+def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    faults = [NotOffered(instance_type="g5.xlarge", zone=f"us-east-1{zone}") for zone in "ab"]
+    wanted = of(training=[GPU, {"instance_type": "g6.xlarge", "count": 1}], share="efs")
+    with aws.faults.during(*faults, NotOffered(instance_type="g6.xlarge", zone="us-east-1c")):
+        found = findings(asking, wanted)
+    assert [rule for _, rule, _ in found] == ["TypeNotOffered"]
+    assert "no zone of us-east-1 offers all of them; take other types, or another region." in found[0][2]
+
+
+def test_a_user_who_may_not_start_instances_is_told(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(Denied(service="ec2", operation="RunInstances")):
+        found = findings(asking, of(training=[GPU], share="efs"))
+    assert found == [
+        (
+            "error",
+            "MayNotStart",
+            "g5.xlarge (fast): your credentials may not start it (ec2:RunInstances); ask your account's administrator "
+            "for that permission.",
+        )
+    ]
+
+
+def test_what_may_not_be_asked_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    with aws.faults.during(Denied(service="servicequotas")):
+        found = findings(asking, of(training=[GPU], share="efs"))
+    assert [(level, rule) for level, rule, _ in found] == [("warning", "QuotaTooLow")]
+    assert found[0][2].startswith("Whether the vCPU quotas suffice could not be checked: ")
+
+
+def test_a_release_that_the_region_does_not_have_is_refused(asking: boto3.Session) -> None:
+    found = findings(asking, of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY}))
+    assert [(level, rule) for level, rule, _ in found] == [("error", "NoSuchRelease")]
+    assert found[0][2].startswith("preprocessing, release: us-east-1 has no emr-7.99.0; write emr-7.")
+
+
+def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
+    s3 = asking.client("s3")
+    s3.create_bucket(Bucket="here")
+    s3.create_bucket(Bucket="elsewhere", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+
+    def said(bucket: str) -> list[str]:
+        return [
+            sentence for _, _, sentence in findings(asking, of(training=[GPU], share="efs", data={"bucket": bucket}))
+        ]
+
+    assert said("here") == []
+    assert said("nowhere") == [
+        "data, bucket: there is no bucket 'nowhere'; make it: aws s3 mb s3://nowhere --region us-east-1"
+    ]
+    assert said("elsewhere") == [
+        "data, bucket: 'elsewhere' is in eu-west-1, and the deployment in us-east-1; every byte would be paid for "
+        "twice, so write `region: eu-west-1`, or a bucket of us-east-1."
+    ]
+
+
+def test_an_existing_network_must_lead_to_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    wanted = of(
+        preprocessing={"primary": PRIMARY},
+        training=[GPU],
+        share="efs",
+        zone="us-east-1b",
+        network={"vpc": vpc, "subnet": subnet},
+    )
+    found = findings(asking, wanted)
+    assert [rule for _, rule, _ in found] == ["NoWayOut"] * 4 + ["NotForEmr"]
+    assert "do not reach S3" in found[0][2]
+    assert f"aws ec2 create-vpc-endpoint --region us-east-1 --vpc-id {vpc}" in found[0][2]
+    assert "--tags Key=for-use-with-amazon-emr-managed-policies,Value=true" in found[4][2]
+
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+    ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.s3", RouteTableIds=[table])
+    for service in ("ssm", "ssmmessages", "ec2messages"):
+        name = f"com.amazonaws.us-east-1.{service}"
+        ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name, VpcEndpointType="Interface", SubnetIds=[subnet])
+    ec2.create_tags(Resources=[subnet], Tags=[{"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"}])
+    assert findings(asking, wanted) == []
+
+
+def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> None:
+    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+    ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId="nat-0123456789abcdef0")
+    wanted = of(training=[GPU], share="efs", zone="us-east-1b", network={"vpc": vpc, "subnet": subnet})
+    assert findings(asking, wanted) == []
+
+
+def test_a_subnet_must_be_there_and_where_the_topology_says(asking: boto3.Session, ec2: Any) -> None:
+    def said(**fields: Any) -> list[str]:
+        found = findings(asking, of(training=[GPU], share="efs", **fields))
+        return [sentence for _, rule, sentence in found if rule == "NoSuchSubnet"]
+
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
+    assert said(zone="us-east-1c", network={"vpc": vpc, "subnet": "subnet-0badbadbad"}) == [
+        "network, subnet: there is no subnet-0badbadbad in us-east-1 for your credentials; write one that `aws ec2 "
+        "describe-subnets` lists."
+    ]
+    assert said(zone="us-east-1c", network={"vpc": "vpc-0badbad1", "subnet": subnet}) == [
+        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write that.",
+        f"zone: {subnet} is in us-east-1b, not in us-east-1c; write that.",
+    ]
+
+
+def test_another_owners_name_is_taken_and_ones_own_is_not(asking: boto3.Session) -> None:
+    cloudformation = asking.client("cloudformation")
+    cloudformation.create_stack(
+        StackName="Shoal-mine",
+        TemplateBody='{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}',
+        Tags=[{"Key": topology.TAG_OWNER, "Value": "ada"}, {"Key": topology.TAG_TOPOLOGY, "Value": "mine"}],
+    )
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
+    wanted = of(training=[GPU], share="efs")
+    try:
+        assert findings(asking, wanted) == []
+        assert findings(asking, wanted, owner="bob") == [
+            (
+                "error",
+                "NameTaken",
+                "the deployment 'mine' belongs to ada (topology mine); choose another name by --deployment NAME, or "
+                "destroy that one first: shoal destroy mine",
+            )
+        ]
+    finally:
+        cloudformation.delete_stack(StackName="Shoal-mine")
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
+
+
+def test_what_an_earlier_guard_left_is_told(asking: boto3.Session) -> None:
+    ssm, name = asking.client("ssm"), topology.extension_parameter("mine")
+    ssm.put_parameter(Name=name, Value="5", Type="String")
+    found = findings(asking, of(training=[GPU], share="efs"))
+    ssm.delete_parameter(Name=name)
+    assert [(level, rule) for level, rule, _ in found] == [("warning", "OldAccount")]
+    assert name in found[0][2]
+
+
+def test_without_credentials_or_network_nothing_is_asked(
+    asking: boto3.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = of(training=[GPU], share="efs")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    asked, found = preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada")
+    assert asked.startswith("could not be asked (Could not connect")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    assert preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada") == (
+        "not asked, for there are no credentials",
+        [],
+    )
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("name", "spot", "code"),
+    [
+        ("m5.xlarge", False, "L-1216C47A"),
+        ("r7g.xlarge", True, "L-34B43A08"),
+        ("im4gn.xlarge", False, "L-1216C47A"),
+        ("g4dn.xlarge", False, "L-DB2E81BA"),
+        ("gr6.4xlarge", False, "L-DB2E81BA"),
+        ("vt1.3xlarge", True, "L-3819A6DF"),
+        ("p3.2xlarge", False, "L-417A185B"),
+        ("p5.48xlarge", False, "L-417A185B"),
+        ("p4d.24xlarge", True, "L-7212CCBC"),
+        ("p5en.48xlarge", True, "L-C4BD4855"),
+        ("p6-b200.48xlarge", False, "L-417A185B"),
+        ("inf2.xlarge", False, None),
+        ("trn1.2xlarge", False, None),
+        ("x1.16xlarge", False, None),
+    ],
+)
+def test_a_type_counts_against_its_familys_quota(name: str, spot: bool, code: str | None) -> None:
+    quota = quota_of(name, spot=spot)
+    assert (quota.code if quota else None) == code
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.booleans())
+def test_the_vcpus_needed_are_those_of_all_nodes_at_once(workers: int, nodes: int, spot: bool) -> None:
+    market = "spot" if spot else "on-demand"
+    wanted = of(
+        preprocessing={"primary": PRIMARY, "core": {"instance_type": "m5.2xlarge", "count": workers}},
+        training=[{"instance_type": "g5.xlarge", "count": nodes, "market": market}],
+    )
+    found = {quota.code: vcpus for quota, vcpus in needs(wanted).items()}
+    assert found == {"L-1216C47A": 4 + 8 * workers, "L-3819A6DF" if spot else "L-DB2E81BA": 4 * nodes}

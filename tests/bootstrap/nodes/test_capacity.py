@@ -1,0 +1,163 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bootstrap.nodes.capacity import (
+    SPOT_SECONDS,
+    Asked,
+    GiveUp,
+    Move,
+    Refusal,
+    TakeOnDemand,
+    Wait,
+    next_action,
+    refusal,
+)
+
+NO_ON_DEMAND = (
+    "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested (us-east-1a). Our "
+    "system will be working on provisioning additional capacity. You can currently get g5.xlarge capacity by not "
+    "specifying an Availability Zone in your request or choosing us-east-1b. Launching EC2 instance failed."
+)
+NO_SPOT = (
+    "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request "
+    "configuration. Please adjust your request and try again. Launching EC2 instance failed."
+)
+QUOTA = (
+    "You have requested more vCPU capacity than your current vCPU limit of 4 allows for the instance bucket that the "
+    "specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an "
+    "adjustment to this limit. Launching EC2 instance failed."
+)
+NOT_OFFERED = (
+    "Could not launch Spot Instances. InvalidFleetConfiguration - Your requested instance type (g5.xlarge) is not "
+    "supported in your requested Availability Zone (us-east-1e). Launching EC2 instance failed."
+)
+FULL = Asked(name="full", instance_type="g4dn.xlarge", size=2, there=2, spot=False)
+FAST = Asked(name="fast", instance_type="g5.xlarge", size=3, there=1, spot=False)
+SPOT = replace(FAST, name="cheap", spot=True)
+
+
+def act(*groups: Asked, seconds: float = 1, tried: tuple[str, ...] = ("us-east-1a",), zones_left: bool = True):
+    return next_action(groups, seconds=seconds, tried=tried, zones_left=zones_left)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (NO_ON_DEMAND, Refusal.NO_CAPACITY),
+        (NO_SPOT, Refusal.NO_SPOT),
+        ("There is no Spot capacity available that matches your request. Launching EC2 ...", Refusal.NO_SPOT),
+        ("InsufficientInstanceCapacity: Insufficient capacity.", Refusal.NO_CAPACITY),
+        (QUOTA, Refusal.QUOTA),
+        ("Max spot instance count exceeded. Launching EC2 instance failed.", Refusal.QUOTA),
+        ("Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance ...", Refusal.QUOTA),
+        ("VcpuLimitExceeded", Refusal.QUOTA),
+        (NOT_OFFERED, Refusal.NOT_OFFERED),
+        ("The image id '[ami-0]' does not exist. Launching EC2 instance failed.", Refusal.OTHER),
+        ("", Refusal.OTHER),
+    ],
+)
+def test_what_aws_says_is_understood(said: str, kind: Refusal) -> None:
+    assert refusal(said) is kind
+
+
+def test_nothing_is_done_while_nodes_start() -> None:
+    assert act(FULL, FAST, SPOT) == Wait()
+
+
+def test_a_failure_that_was_made_up_for_is_passed_over() -> None:
+    assert act(replace(FULL, refusals=(NO_ON_DEMAND,))) == Wait()
+
+
+def test_an_unknown_failure_is_waited_for() -> None:
+    assert act(replace(FAST, refusals=("Internal error on launch",))) == Wait()
+
+
+def test_without_spot_capacity_a_group_is_taken_on_demand() -> None:
+    assert act(FULL, replace(SPOT, refusals=(NO_SPOT,))) == TakeOnDemand(("cheap",))
+
+
+def test_a_spot_group_without_capacity_is_taken_on_demand_before_it_moves() -> None:
+    assert act(FULL, replace(SPOT, refusals=(NO_ON_DEMAND,))) == TakeOnDemand(("cheap",))
+    assert act(replace(SPOT, refusals=(NO_ON_DEMAND,)), zones_left=False) == TakeOnDemand(("cheap",))
+
+
+def test_a_late_refusal_of_the_spot_market_does_not_move_what_was_taken_on_demand() -> None:
+    assert act(replace(SPOT, spot=False, refusals=(NO_SPOT,))) == TakeOnDemand(("cheap",))
+
+
+def test_a_spot_group_that_stays_short_is_taken_on_demand() -> None:
+    assert act(FULL, SPOT, seconds=SPOT_SECONDS) == TakeOnDemand(("cheap",))
+    assert act(FULL, SPOT, seconds=SPOT_SECONDS - 1) == Wait()
+
+
+def test_without_on_demand_capacity_all_move() -> None:
+    assert act(replace(SPOT, refusals=(NO_SPOT,)), replace(FAST, refusals=(NO_ON_DEMAND,))) == Move("fast")
+
+
+def test_a_type_that_the_zone_does_not_have_is_not_asked_for_on_demand_there() -> None:
+    assert act(replace(SPOT, refusals=(NOT_OFFERED,))) == Move("cheap")
+
+
+def test_a_quota_is_not_run_from() -> None:
+    assert act(replace(FAST, refusals=(NO_ON_DEMAND,)), replace(SPOT, refusals=(NO_SPOT, QUOTA))) == GiveUp(
+        "AWS refuses the account more g5.xlarge for 'cheap', and says: \"You have requested more vCPU capacity than "
+        "your current vCPU limit of 4 allows for the instance bucket that the specified instance type belongs to. "
+        'Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."; '
+        "ask for a higher quota in Service Quotas, or take fewer or smaller nodes in the topology"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tried", "where", "advice"),
+    [
+        (("us-east-1a",), "in us-east-1a now", "take another zone, another instance type or another region"),
+        (
+            ("us-east-1b", "us-east-1c", "us-east-1a"),
+            "in us-east-1b, us-east-1c and us-east-1a now",
+            "take another inst",
+        ),
+    ],
+)
+def test_after_the_last_zone_it_is_over(tried: tuple[str, ...], where: str, advice: str) -> None:
+    said = act(replace(FAST, refusals=(NO_ON_DEMAND,)), tried=tried, zones_left=False)
+    assert isinstance(said, GiveUp)
+    assert said.sentence.startswith(f"AWS has no g5.xlarge for 'fast' {where}, and says: \"We currently do not have")
+    assert f'choosing us-east-1b."; try again later, or {advice}' in said.sentence
+
+
+GROUPS = st.lists(
+    st.builds(
+        Asked,
+        name=st.sampled_from(["one", "two"]),
+        instance_type=st.just("g5.xlarge"),
+        size=st.integers(1, 4),
+        there=st.integers(0, 4),
+        spot=st.booleans(),
+        refusals=st.lists(st.sampled_from([NO_ON_DEMAND, NO_SPOT, QUOTA, NOT_OFFERED, "?"])).map(tuple),
+    ),
+    min_size=1,
+)
+
+
+@given(GROUPS, st.floats(0, 2 * SPOT_SECONDS), st.booleans())
+def test_every_action_has_its_reason(groups: list[Asked], seconds: float, zones_left: bool) -> None:
+    action = next_action(groups, seconds=seconds, tried=["us-east-1a"], zones_left=zones_left)
+    short = [group for group in groups if group.short]
+    quota = any(refusal(said) is Refusal.QUOTA for group in short for said in group.refusals)
+    match action:
+        case Wait():
+            assert not quota
+        case TakeOnDemand(names):
+            assert names
+            assert all(any(group.name == name and (group.spot or group.refusals) for group in short) for name in names)
+        case Move(name):
+            assert zones_left
+            assert not quota
+            assert any(group.name == name and group.refusals for group in short)
+        case GiveUp(_):
+            assert quota or not zones_left
+    if not short:
+        assert action == Wait()

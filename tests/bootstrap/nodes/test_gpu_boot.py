@@ -1,0 +1,145 @@
+"""What the first boot of a GPU node does that no played node has: GPUs that must compute, and disks of its own."""
+
+import json
+import re
+import shlex
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.bash import Bash
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"
+DISKS = "dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_AWS"
+
+
+@pytest.fixture
+def bash(tmp_path: Path) -> Bash:
+    return Bash(tmp_path)
+
+
+def boots(bash: Bash, devices: str, **environment: str) -> dict[str, str]:
+    """What a node reports whose check of its GPUs ends so."""
+    python = bash.root / "opt" / "pytorch" / "bin" / "python"
+    python.write_text(
+        f'#!/bin/bash\ncase "$*" in *json*) exec {shlex.quote(sys.executable)} "$@" ;; *devices*) {devices} ;; esac\n'
+    )
+    python.chmod(0o755)
+    bash.add("ec2-metadata", "echo instance-id: i-0123456789abcdef0")
+    bash.add("flock")
+    bash.add("setsid")
+    real = bash.folder / "boot.sh"
+    real.write_text(SCRIPT.read_text().replace("root=${NODE_ROOT:-}", f"root={shlex.quote(str(bash.root))}"))
+    variables = dict.fromkeys(("DATA_BUCKET", "SHARE_ID", "CODE_URL", "WHEELS_URL"), "data")
+    bash.run(str(real), SHARE_KIND="none", **{"NODE_ROOT": "", "GPUS": "8", **variables, **environment})
+    reported: dict[str, str] = json.loads((bash.folder / "report").read_text())
+    return reported
+
+
+def test_a_node_whose_gpus_do_not_compute_has_failed(bash: Bash) -> None:
+    said = boots(bash, devices='echo "PyTorch finds 0 of $3" >&2; exit 1')
+    assert (said["state"], said["log"].splitlines()[-1]) == ("failed", "PyTorch finds 0 of 8")
+    assert bash.ended.returncode == 1
+
+
+def test_a_node_whose_gpus_compute_is_ready_and_names_its_python(bash: Bash) -> None:
+    said = boots(bash, devices="exit 0")
+    assert (said["state"], said["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
+
+
+def test_a_played_node_is_not_asked_for_gpus(bash: Bash) -> None:
+    assert boots(bash, devices="exit 1", NODE_ROOT=str(bash.root))["state"] == "ready"
+
+
+def own_disks(bash: Bash) -> None:
+    (function,) = re.findall(r"^own_disks\(\) \{.*?^\}", SCRIPT.read_text(), re.DOTALL | re.MULTILINE)
+    bash.run("-c", f'set -euo pipefail\nroot=$NODE_ROOT\n{function}\nown_disks || echo "not used"')
+    assert bash.ended.returncode == 0, bash.ended.stderr
+
+
+def disk(bash: Bash, name: str, *, kind: str = "disk", blank: bool = True) -> str:
+    """A disk of the node, under the names that AWS's image gives it."""
+    device = bash.root / "dev" / name
+    device.parent.mkdir(parents=True, exist_ok=True)
+    device.write_text(f"{kind}\n{'' if blank else 'xfs'}")
+    for ending in ("", "_1"):
+        link = bash.root / f"{DISKS}-{name}{ending}"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(device)
+    bash.add("lsblk", 'head -n 1 "${@: -1}"')
+    bash.add("blkid", '[ -n "$(tail -n +2 "${@: -1}")" ] || exit 2')
+    bash.add("mkfs.xfs")
+    bash.add("mdadm")
+    return str(device)
+
+
+def made(bash: Bash) -> list[str]:
+    return [word for word in bash.told() if word in ("mkfs.xfs", "mdadm", "mount")]
+
+
+def test_a_node_without_disks_of_its_own_has_no_local_folder(bash: Bash) -> None:
+    own_disks(bash)
+    assert not (bash.root / "mnt" / "local").exists()
+    assert made(bash) == []
+
+
+def test_what_the_image_has_mounted_is_taken(bash: Bash) -> None:
+    disk(bash, "nvme1n1")
+    bash.add("mountpoint", '[ "${@: -1}" = "$NODE_ROOT/opt/dlami/nvme" ]')
+    own_disks(bash)
+    assert (bash.root / "mnt" / "local").resolve() == bash.root / "opt" / "dlami" / "nvme" / "shoal"
+    assert made(bash) == []
+
+
+def test_one_blank_disk_is_formatted_and_mounted(bash: Bash) -> None:
+    device = disk(bash, "nvme1n1")
+    own_disks(bash)
+    told = bash.told()
+    assert made(bash) == ["mkfs.xfs", "mount"]
+    assert told[told.index("mkfs.xfs") :][2] == device
+    assert told[told.index("mount") :][1:5] == ["-o", "noatime", device, str(bash.root / "mnt" / "local")]
+
+
+def test_several_blank_disks_become_one(bash: Bash) -> None:
+    devices = [disk(bash, f"nvme{number}n1") for number in (1, 2)]
+    own_disks(bash)
+    told = bash.told()
+    assert made(bash) == ["mdadm", "mkfs.xfs", "mount"]
+    assert told[told.index("--run") + 1 :][:2] == devices
+    assert "--raid-devices=2" in told
+
+
+@pytest.mark.parametrize("what", [{"blank": False}, {"kind": "part"}, {"kind": "disk\npart"}])
+def test_a_disk_that_is_not_blank_is_left_alone(bash: Bash, what: dict[str, object]) -> None:
+    disk(bash, "nvme1n1", **what)  # type: ignore[arg-type]
+    own_disks(bash)
+    assert made(bash) == []
+
+
+def test_a_disk_that_cannot_be_looked_at_is_not_taken_for_blank(bash: Bash) -> None:
+    device = Path(disk(bash, "nvme1n1"))
+    device.unlink()
+    device.mkdir()  # nobody can read it, not even root
+    bash.add("lsblk", "echo disk")
+    bash.add("blkid", "exit 2")  # it says so of a blank disk and of one that it cannot read
+    own_disks(bash)
+    assert made(bash) == []
+
+
+def test_a_disk_that_cannot_be_mounted_is_not_used(bash: Bash) -> None:
+    disk(bash, "nvme1n1")
+    bash.add("mount", "exit 32")
+    own_disks(bash)
+    assert bash.ended.stdout == "not used\n"
+    assert not (bash.root / "mnt" / "local").exists()
+
+
+def test_there_are_wheels_for_every_python_that_the_image_may_have() -> None:
+    (versions,) = re.findall(r"^GPU_PYTHONS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"3.11", "3.12", "3.13", "3.14"} <= set(versions.split())
+    held = zipfile.ZipFile(ROOT / "build" / "wheels" / "gpu.zip").namelist()
+    for version in versions.split():
+        assert any(name.startswith("h5py-") and f"-cp{version.replace('.', '')}-" in name for name in held), version

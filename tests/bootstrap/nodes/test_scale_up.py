@@ -1,0 +1,226 @@
+"""Node groups raised on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws.account import Account
+from bootstrap.aws.deployment import Deployment
+from bootstrap.cli.status import _described as described
+from bootstrap.errors import ShoalError
+from bootstrap.lifecycle import status
+from bootstrap.nodes import scale_up
+from bootstrap.nodes.fleet import Node
+from bootstrap.progress import Bars
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
+from infra import topology
+from tests.bootstrap.test_shell import NODE
+from tests.fleet import BUCKET, Fleet, report
+
+
+class Stages(Bars):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        self.said.append(name)
+        super().stage(name, total, unit)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        boto3.Session().client("s3").create_bucket(Bucket=BUCKET)
+        yield running
+
+
+@pytest.fixture
+def bars() -> Stages:
+    return Stages()
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale_up, "_PAUSE_SECONDS", 0.1)
+
+
+@pytest.fixture
+def fleet(aws: EmbeddedAws) -> Iterator[Callable[..., Fleet]]:
+    made: list[Fleet] = []
+
+    def make(*arguments: Any, **more: Any) -> Fleet:
+        made.append(Fleet(*arguments, **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for name in each.desired():
+            each.scaling.delete_auto_scaling_group(AutoScalingGroupName=f"{each.name}-{name}", ForceDelete=True)
+
+
+def seen(nodes: list[Node]) -> list[tuple[str, str, str]]:
+    return [(node.group, node.zone, node.market) for node in nodes]
+
+
+def test_all_nodes_are_ready_inside_and_none_is_left_outside(fleet, bars) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 2, market="spot")
+    with scale_up.scaled_up(both.deployment, bars) as nodes:
+        assert both.desired() == {"fast": 1, "slow": 2}
+        assert seen(nodes) == [
+            ("fast", "us-east-1a", "on-demand"),
+            ("slow", "us-east-1a", "spot"),
+            ("slow", "us-east-1a", "spot"),
+        ]
+    assert both.desired() == {"fast": 0, "slow": 0}
+    assert bars.said == ["start nodes"]
+
+
+def test_what_the_spot_market_lacks_is_taken_on_demand_and_the_next_time_of_spot_again(fleet, bars, aws) -> None:
+    cheap = fleet().add("cheap", "g5.xlarge", 2, market="spot")
+    with aws.faults.during(NoCapacity(market="spot")):
+        assert seen(cheap.raised(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
+    assert bars.said[1:] == [
+        "start nodes: cheap on demand ($1.006 an hour each), as the spot market of us-east-1a has none"
+    ]
+    assert seen(cheap.raised(bars)) == [("cheap", "us-east-1a", "spot")] * 2
+
+
+def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
+    with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge")):
+        there = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "spot")]
+        assert seen(both.raised(bars)) == there
+    assert bars.said[1:] == ["start nodes in us-east-1b, as us-east-1a has none for fast"]
+    assert seen(both.raised(bars)) == there  # what has capacity is not left
+
+
+def test_a_zone_without_the_type_is_left_before_anything_is_paid_for_on_demand(fleet, bars, aws) -> None:
+    cheap = fleet().add("cheap", "g5.xlarge", 1, market="spot")
+    with aws.faults.during(NotOffered(zone="us-east-1a", instance_type="g5.xlarge")):
+        assert seen(cheap.raised(bars)) == [("cheap", "us-east-1b", "spot")]
+
+
+def test_without_capacity_anywhere_it_ends_with_what_was_tried_and_nothing_up(fleet, bars, aws) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
+    sentence = (
+        r"no g4dn.xlarge for 'slow' in us-east-1a, us-east-1b and us-east-1c now, and says: \"We currently do not"
+    )
+    with (
+        aws.faults.during(NoCapacity(instance_type="g4dn.xlarge")),
+        pytest.raises(ShoalError, match=sentence),
+        scale_up.scaled_up(both.deployment, bars),
+    ):
+        pass
+    assert both.desired() == {"fast": 0, "slow": 0}
+
+
+@pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
+def test_a_pinned_zone_or_a_network_of_ones_own_is_not_left(fleet, bars, aws, network) -> None:
+    only = fleet(**network).add("fast", "g5.xlarge", 1)
+    assert [node.zone for node in only.raised(bars)] == ["us-east-1c"]
+    with (
+        aws.faults.during(NoCapacity(zone="us-east-1c")),
+        pytest.raises(ShoalError, match=r"in us-east-1c now, .* or take another zone, another instance type"),
+        scale_up.scaled_up(only.deployment, bars),
+    ):
+        pass
+
+
+def test_nodes_that_started_with_the_deployment_stay(fleet, bars) -> None:
+    both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
+    first = both.raised(bars)
+    assert both.desired() == {"fast": 1, "slow": 0}
+    second = both.raised(bars)
+    assert (first[0], first[1].group) == (second[0], second[1].group)
+
+
+def test_a_node_that_never_reports_ends_it(fleet, bars, aws, monkeypatch) -> None:
+    monkeypatch.setattr(scale_up, "READY_SECONDS", 2)
+    silent = fleet().add("fast", "g5.xlarge", 1)
+    sentence = (
+        r"0 of 1 are ready; (.*; )?(i-\w+ \(fast\) never reported; what it printed: aws ec2 get-console-output|AWS)"
+    )
+    with (
+        aws.faults.during(SilentBoot()),
+        pytest.raises(ShoalError, match=sentence),
+        scale_up.scaled_up(silent.deployment, bars),
+    ):
+        pass
+    assert silent.desired() == {"fast": 0}
+
+
+def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, monkeypatch) -> None:
+    one = fleet().add("fast", "g5.xlarge", 1)
+    ready, gone = scale_up.is_ready, []
+
+    def fail_first(s3, deployment, node) -> bool:
+        if not gone:
+            gone.append(node.instance_id)
+            one.ec2.terminate_instances(InstanceIds=gone)
+        return node.instance_id not in gone and ready(s3, deployment, node)
+
+    monkeypatch.setattr(scale_up, "is_ready", fail_first)
+    (node,) = one.raised(bars)
+    assert node.instance_id not in gone
+
+
+def test_a_failed_boot_is_said_with_the_last_line_of_its_log(fleet, bars) -> None:
+    broken = fleet().add("fast", "g5.xlarge", 1, boot=report(state="failed", log="one\nno space left"))
+    with (
+        pytest.raises(ShoalError, match=r"\(fast\) failed to boot: no space left; all of it: s3://fleet-data/nodes/i-"),
+        scale_up.scaled_up(broken.deployment, bars),
+    ):
+        pass
+    assert broken.desired() == {"fast": 0}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"state": "failed", "log": "no wheel", "python": "3.15.0"},
+            r", which has Python 3.15.0, failed to boot: no w",
+        ),
+        ({"state": "failed", "log": "red: \x1b[31m"}, r"failed to boot: red: \?\[31m; all of it"),
+        ({"state": "ready", "log": ["no text"]}, "its report cannot be read"),
+        (["ready"], "its report cannot be read"),
+        (b'{"state": "\xff', "its report cannot be read"),
+        (b"[" * 200_000, "its report cannot be read"),
+        (b'{"state": "' + bytes(2 << 20), "its report cannot be read"),
+        ({}, "its log is empty"),
+    ],
+)
+def test_what_a_node_reports_is_taken_for_no_more_than_text(said, told) -> None:
+    class Bucket:
+        class exceptions:  # noqa: N801
+            NoSuchKey = KeyError
+
+        def get_object(self, **_: str) -> dict[str, io.BytesIO]:
+            return {"Body": io.BytesIO(said if isinstance(said, bytes) else json.dumps(said).encode())}
+
+    deployment = Deployment(name="x", topology="x", session=boto3.Session(), outputs={topology.OUTPUT_DATA_BUCKET: "x"})
+    with pytest.raises(ShoalError, match=told) as raised:
+        scale_up.is_ready(Bucket(), deployment, NODE)
+    assert str(raised.value).isprintable()
+
+
+def test_how_many_nodes_are_ready_is_not_told_where_a_report_may_not_be_read(fleet, bars, aws) -> None:
+    one = fleet().add("fast", "g5.xlarge", 1)
+    with scale_up.scaled_up(one.deployment, bars):
+        (told,) = status._groups(Account(), one.name, BUCKET)
+        with aws.faults.during(Denied(service="s3", operation="GetObject")):
+            (untold,) = status._groups(Account(), one.name, BUCKET)
+    assert (told.running, told.ready) == (1, 1)
+    assert (untold.running, untold.ready) == (1, None)
+    assert described(told).endswith("1 running, 1 ready")
+    assert "how many are ready cannot be told" in described(untold)

@@ -1,0 +1,75 @@
+"""What bootstrap/preprocessing/emr/install.sh leaves on a node, with small programs in the place of the real ones."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "bootstrap" / "preprocessing" / "emr" / "install.sh"
+# Makes a virtual environment, whose `python` shows what it is told, and works until the file $AWAITED is there.
+PYTHON = r"""
+[ "$2" = venv ] || exit 0
+home=${!#}
+mkdir -p "$home/bin"
+cat >"$home/bin/python" <<'RUN'
+#!/bin/bash
+env
+for moment in $(seq ${MOMENTS:-0}); do [ -e "$AWAITED" ] || sleep 0.05; done
+RUN
+chmod +x "$home/bin/python"
+"""
+
+
+class Node:
+    """A node that says no region; `fetching` is the environment of the AWS CLI while it was installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self._folder, commands = folder / "node", folder, folder / "commands"
+        commands.mkdir()
+        for name, body in {"aws": f"env >>{folder}/aws", "python3.11": PYTHON}.items():
+            (commands / name).write_text(f"#!/bin/bash\n{body}\n")
+            (commands / name).chmod(0o755)
+        environment = {"PATH": f"{commands}:{os.environ['PATH']}", "NODE_ROOT": str(self.root)}
+        command = ["bash", SCRIPT, "s3://cdk/code.zip", "s3://cdk/wheels.zip", "eu-west-1"]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        self.fetching = _variables((folder / "aws").read_text())
+
+    def python(self, **environment: str) -> Mapping[str, str]:
+        """Run Shoal's Python; the environment that it found."""
+        command = [self.root / "usr" / "local" / "bin" / "shoal-python"]
+        environment |= {"PATH": os.environ["PATH"]}
+        process = subprocess.Popen(
+            command, cwd=self._folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        said, _ = process.communicate(timeout=120)  # whoever keeps it beyond its end holds no file of it
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        assert process.returncode == 0
+        return _variables(said)
+
+
+def _variables(text: str) -> Mapping[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_whatever_calls_aws_is_told_the_region(node: Node) -> None:
+    for told in (node.fetching, node.python()):
+        assert (told.get("AWS_REGION"), told.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
+
+
+def test_work_outside_of_yarn_tells_emr_that_the_cluster_is_busy(node: Node) -> None:
+    busy = node.root / "emr" / "metricscollector" / "isbusy"
+    busy.parent.mkdir(parents=True)
+    node.python(CONTAINER_ID="container_1", MOMENTS="10", AWAITED=str(busy))
+    assert not busy.exists()
+    node.python(MOMENTS="1000", AWAITED=str(busy))
+    assert busy.exists()

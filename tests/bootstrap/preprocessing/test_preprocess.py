@@ -1,0 +1,317 @@
+"""Preprocessing on a cluster of the embedded AWS: followed again, gone on with, cancelled, and done over a bad S3."""
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.retry import Abandoned
+from bootstrap.demo.reviews import write_reviews
+from bootstrap.preprocessing.cluster import EmrCluster
+from bootstrap.preprocessing.preprocess import preprocess
+from bootstrap.progress import Bars
+from corpus.errors import DataError
+from corpus.reading.sources import Inputs
+from corpus.settings import Settings
+from corpus.text import load_stopwords
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
+from infra import topology
+from jobs.merge import Merged
+from jobs.pipeline import preprocess as preprocess_here
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+RAW, DATA, LOG = "raw", "data", "log"
+STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
+PYTHON = f"""\
+cat > $NODE_ROOT/usr/local/bin/shoal-python <<'RUN'
+#!/bin/bash
+PYTHONPATH={ROOT} exec {sys.executable} "$@"
+RUN
+chmod +x $NODE_ROOT/usr/local/bin/shoal-python
+"""
+CODE = """
+import sys
+from bootstrap.preprocess import preprocess
+from bootstrap.progress import Bars
+from corpus.settings import Settings
+from corpus.reading.sources import Inputs
+from bootstrap.deployment import Deployment
+import boto3, json
+there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))
+with Bars() as bars:
+    preprocess(there, Inputs(files=(sys.argv[2],)), settings=Settings(), max_malformed=0.2, bars=bars, say=print)
+"""
+
+
+class There:
+    """A deployment with a cluster, and what has come of it."""
+
+    def __init__(self, aws: EmbeddedAws) -> None:
+        self.aws = aws
+        self.s3, self.emr = boto3.client("s3"), boto3.client("emr")
+        for bucket in (RAW, DATA, LOG, "boot"):
+            self.s3.create_bucket(Bucket=bucket)
+        self.s3.put_object(Bucket="boot", Key="python.sh", Body=PYTHON.encode())
+        self.cluster: str = self.emr.run_job_flow(
+            Name="mine",
+            ReleaseLabel="emr-7.13.0",
+            LogUri=f"s3://{LOG}/emr/",
+            ServiceRole="service",
+            JobFlowRole="node",
+            Instances={
+                "InstanceGroups": [{"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1}],
+                "KeepJobFlowAliveWhenNoSteps": True,
+            },
+            BootstrapActions=[{"Name": "python", "ScriptBootstrapAction": {"Path": "s3://boot/python.sh"}}],
+        )["JobFlowId"]
+        outputs = {
+            topology.OUTPUT_RAW_BUCKET: RAW,
+            topology.OUTPUT_DATA_BUCKET: DATA,
+            topology.OUTPUT_LOG_BUCKET: LOG,
+            topology.OUTPUT_CLUSTER_ID: self.cluster,
+        }
+        self.deployment = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
+
+    def preprocess(self, path: Path, *, bars: Bars | None = None, **settings: Any) -> Merged:
+        limit = settings.pop("max_malformed", 0.2)
+        allow_damaged = settings.pop("allow_damaged", False)
+        self.said: list[str] = []
+        with bars or Bars() as shown:
+            return preprocess(
+                self.deployment,
+                Inputs(files=(str(path),)),
+                settings=Settings(**settings),
+                max_malformed=limit,
+                allow_damaged=allow_damaged,
+                bars=shown,
+                say=self.said.append,
+            )
+
+    def begin(self, path: Path) -> "subprocess.Popen[str]":
+        """The same in a process of its own."""
+        command = [sys.executable, "-c", CODE, json.dumps(self.deployment.outputs), str(path)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+
+    def begun_and_killed(self, path: Path) -> None:
+        """The same in a process of its own, which is killed once it has submitted its steps."""
+        before = len(self.steps())
+        running = self.begin(path)
+        deadline = time.monotonic() + 60
+        while len(self.steps()) == before:
+            assert running.poll() is None, running.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        running.kill()
+        running.communicate()
+
+    def steps(self) -> dict[str, str]:
+        """The states of the steps so far by their ids, the oldest first."""
+        return {step["Id"]: step["Status"]["State"] for step in self._steps()}
+
+    def names(self) -> list[str]:
+        return [step["Name"].partition(": ")[2] for step in self._steps()]
+
+    def _steps(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.emr.list_steps(ClusterId=self.cluster)["Steps"]
+        return found
+
+    def work(self) -> list[str]:
+        return [found["Key"] for found in self.s3.list_objects_v2(Bucket=DATA, Prefix="work/").get("Contents", ())]
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        yield There(aws)
+
+
+@pytest.fixture
+def reviews(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Others for each test, so that no test goes on with what another left."""
+    path = tmp_path / f"{request.node.name}.json"
+    write_reviews(path, texts=1_500, seed=len(request.node.name))
+    return path
+
+
+class Impatient(Bars):
+    """Ctrl-C in a stage."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__()
+        self._wanted, self._now = stage, ""
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._now = name
+
+    def tick(self) -> None:
+        if self._now == self._wanted:
+            raise KeyboardInterrupt
+
+
+def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(there, reviews, tmp_path) -> None:
+    before = len(there.steps())
+    made = there.preprocess(reviews)
+    assert there.names()[before:] == STEPS
+    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
+    assert (made.digest, made.counts) == (here.digest, here.counts)
+    assert made.dataset == f"s3://{DATA}/datasets/{made.digest}/dataset.h5"
+    assert there.work() == []
+
+
+def test_the_same_command_follows_steps_that_still_go_on(there, reviews) -> None:
+    there.begun_and_killed(reviews)
+    submitted = list(there.steps())
+    assert there.preprocess(reviews).counts["lines"]
+    assert list(there.steps()) == submitted
+    assert "following run " in there.said[0]
+    # What another command that follows too would still read.
+    assert [key.rpartition("/")[2] for key in there.work()] == ["followed", "merged.json"]
+
+
+def test_of_two_commands_that_begin_at_once_one_submits_and_both_tell_the_result(there, reviews) -> None:
+    before = len(there.steps())
+    both = [there.begin(reviews) for _ in range(2)]
+    said = [running.communicate(timeout=300) for running in both]
+    assert [running.returncode for running in both] == [0, 0], said
+    assert there.names()[before:] == STEPS
+    assert sum("following run " in out for out, _ in said) == 1
+
+
+def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a_while_only(
+    there, reviews, monkeypatch
+) -> None:
+    kept = there.work()
+    reviews.write_bytes(b"no review\n" + reviews.read_bytes())
+    with pytest.raises(DataError, match="lines are malformed"):
+        there.preprocess(reviews, max_malformed=0)
+    folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
+    there.s3.put_object(Bucket=DATA, Key=f"{folder}/claim", Body=b"another")
+    before = len(there.steps())
+    monkeypatch.setattr("bootstrap.preprocessing.preprocess._CLAIM_SECONDS", 0.1)
+    assert there.preprocess(reviews).counts["lines"]
+    assert "another command is about to begin run " in there.said[0]
+    assert there.names()[before:] == STEPS[2:]
+    assert there.work() == kept
+
+
+def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there, reviews) -> None:
+    before = len(there.steps())
+    packed = reviews.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(reviews.read_bytes())[:-2_000])
+    with pytest.raises(DataError, match=r"\.json\.gz \(lines .*--allow-damaged; what is finished stays for a day, and"):
+        there.preprocess(packed)
+    assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
+    assert there.work()
+    made = there.preprocess(packed, allow_damaged=True)
+    assert there.names()[before + 5 :] == STEPS[2:]
+    assert made.counts["damaged_files"] == 1
+    assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
+
+
+def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, monkeypatch) -> None:
+    reviews.write_bytes(b"no review\n" + reviews.read_bytes())
+    with pytest.raises(DataError, match="lines are malformed"):
+        there.preprocess(reviews, max_malformed=0)
+    before = len(there.steps())
+    monkeypatch.setattr("bootstrap.preprocessing.work._COUNTS_FOR", timedelta(0))
+    assert there.preprocess(reviews).counts["lines"]
+    assert there.names()[before:] == STEPS
+
+
+def test_work_of_which_a_part_was_lost_is_not_gone_on_with(there, reviews) -> None:
+    class Losing(Bars):
+        def stage(self, name: str, total: int, unit: str | None = None) -> None:
+            super().stage(name, total, unit)
+            if name == "encode":
+                lost = next(key for key in there.work() if "/distinct/part-" in key)
+                there.s3.delete_object(Bucket=DATA, Key=lost)
+
+    before = len(there.steps())
+    kept = there.work()
+    with pytest.raises(DataError, match=r"was lost.* run the preprocessing again"):
+        there.preprocess(reviews, bars=Losing())
+    assert there.work() == kept
+    assert there.preprocess(reviews).counts["lines"]
+    assert there.names()[before:] == [*STEPS, *STEPS]
+
+
+def test_other_settings_are_other_work(there, reviews) -> None:
+    with pytest.raises(DataError):
+        there.preprocess(reviews, max_malformed=0)
+    before = len(there.steps())
+    there.preprocess(reviews, row_length=50)
+    assert there.names()[before:] == STEPS
+
+
+def test_a_file_of_stopwords_reaches_the_tasks(there, reviews, tmp_path) -> None:
+    (tmp_path / "words.txt").write_text("\n".join(sorted(load_stopwords())))
+    made = there.preprocess(reviews, stopwords=str(tmp_path / "words.txt"))
+    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
+    assert made.digest == here.digest
+
+
+def test_ctrl_c_cancels_what_is_left_and_leaves_nothing(there, reviews) -> None:
+    kept = there.work()
+    before = len(there.steps())
+    with pytest.raises(KeyboardInterrupt):
+        there.preprocess(reviews, bars=Impatient("count words"))
+    states = list(there.steps().values())[before:]
+    assert states[0] == "COMPLETED"
+    assert set(states[1:5]) == {"CANCELLED"}
+    assert there.work() == kept
+
+
+def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypatch) -> None:
+    def pressed_again(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    cancel = EmrCluster._cancel
+    monkeypatch.setattr(EmrCluster, "_cancel", pressed_again)
+    kept = there.work()
+    with pytest.raises(Abandoned):
+        there.preprocess(reviews, bars=Impatient("deduplicate"))
+    assert "goes on; the same command follows it again" in there.said[-1]
+    assert there.work() != kept
+    cancel(EmrCluster(there.deployment), list(there.steps()), "0123456789ab")
+
+
+def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) -> None:
+    there.begun_and_killed(reviews)
+    submitted = list(there.steps())
+    with pytest.raises(KeyboardInterrupt):
+        there.preprocess(reviews, bars=Impatient("deduplicate"))
+    following, leaving = there.said
+    assert "finished so far: nothing" in following
+    assert "goes on; the same command follows it again" in leaving
+    assert there.preprocess(reviews).counts["lines"]
+    assert list(there.steps()) == submitted
+
+
+def test_an_unruly_cluster_on_a_bad_s3_makes_the_same_dataset(there, reviews, tmp_path) -> None:
+    here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
+    faults = (
+        Unruly(killed=0.3, doubled=0.3, within=1.0),
+        Throttled(service="s3", share=0.1),
+        Cut(share=0.3, least=1 << 12),
+        Broken(operation="PutObject", share=0.1),
+    )
+    with there.aws.faults.during(*faults):
+        made = there.preprocess(reviews)
+    assert (made.digest, made.counts) == (here.digest, here.counts)

@@ -1,0 +1,288 @@
+"""What is left of a deployment is found and deleted, kind by kind; its neighbour's, named alike, stays."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.account import Account
+from bootstrap.removal.inventory import inventory, left_over
+from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNTOLD, Thing, find_things, sweep
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Denied, Throttled
+from infra import topology
+from tests.bootstrap.removal.plants import PLANTS, Planter, bucket, oddly_named
+
+
+@pytest.fixture(scope="module", autouse=True)
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
+        for name, value in embedded.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        yield embedded
+
+
+def test_what_is_left_of_every_kind_is_deleted_and_the_neighbours_stays() -> None:
+    nothing = inventory()
+    neighbour = Planter("a-b")
+    for plant in PLANTS.values():
+        plant(neighbour)
+    before = inventory()
+    mine = Planter("a")
+    for plant in PLANTS.values():
+        plant(mine)
+    planted = left_over(before, inventory())
+    assert planted.keys() >= PLANTS.keys()
+    foreseen = find_things("a", Account())
+    assert {thing.kind for thing in foreseen} >= PLANTS.keys()
+    found = sweep("a", Account(), stuck_seconds=20)
+    assert [(each.kind, each.why) for each in found if each.outcome != DELETED] == []
+    assert left_over(before, inventory()) == {}
+    assert left_over(inventory(), before) == {}
+    sweep("a-b", Account(), stuck_seconds=20)
+    assert left_over(nothing, inventory()) == {}
+
+
+def test_a_bucket_whose_data_are_kept_stays_and_an_empty_one_goes() -> None:
+    s3 = boto3.client("s3")
+    kept = [{"Key": topology.TAG_DEPLOYMENT, "Value": "keeper"}, {"Key": topology.TAG_KEEP, "Value": "true"}]
+    for name in ("shoal-keeper-full", "shoal-keeper-empty"):
+        s3.create_bucket(Bucket=name)
+        s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
+    s3.put_object(Bucket="shoal-keeper-full", Key="runs/one/model.pt", Body=b"x")
+    outcomes = {thing.identifier: (thing.outcome, thing.costs) for thing in sweep("keeper", Account())}
+    assert outcomes == {"shoal-keeper-full": (KEPT, False), "shoal-keeper-empty": (DELETED, False)}
+    assert s3.list_objects_v2(Bucket="shoal-keeper-full")["KeyCount"] == 1
+
+
+def kept_and_empty(name: str) -> Any:
+    """S3, and in it a bucket of the deployment `late` whose data are kept, and that has none."""
+    s3 = boto3.client("s3")
+    kept = [{"Key": topology.TAG_DEPLOYMENT, "Value": "late"}, {"Key": topology.TAG_KEEP, "Value": "true"}]
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": kept})
+    return s3
+
+
+def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
+    s3, account, filled = kept_and_empty("shoal-late"), Account(), []
+
+    def fill_once(**_: Any) -> None:
+        if not filled:
+            filled.append(s3.put_object(Bucket="shoal-late", Key="model.pt", Body=b"x"))
+
+    account.session.events.register("before-call.s3.DeleteBucket", fill_once)
+    (bucket,) = sweep("late", account, stuck_seconds=0)
+    assert (bucket.outcome, bucket.costs) == (KEPT, False)
+    assert "aws s3 rb --force s3://shoal-late" in bucket.why
+    s3.delete_object(Bucket="shoal-late", Key="model.pt")
+    assert [thing.outcome for thing in sweep("late", Account())] == [DELETED]
+
+
+def test_a_bucket_whose_tags_nobody_may_read_any_more_is_not_deleted(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3, faults = kept_and_empty("shoal-dark"), []
+
+    def find_then_lose_sight(deployment: str, account: Account) -> list[Thing]:
+        found = find_things(deployment, account)
+        faults.append(aws.faults.add(Denied(service="s3", operation="GetBucketTagging")))
+        return found
+
+    monkeypatch.setattr("bootstrap.removal.sweep.find_things", find_then_lose_sight)
+    (bucket,) = sweep("late", Account(), stuck_seconds=0)
+    aws.faults.lift(*faults)
+    assert bucket.outcome == UNTOLD
+    assert "whether its data are to be kept cannot be read" in bucket.why
+    s3.delete_bucket(Bucket="shoal-dark")
+
+
+def test_a_foreign_rule_that_names_a_group_is_taken_away_and_the_foreign_group_stays() -> None:
+    planter, ec2 = Planter("tied"), boto3.client("ec2")
+    foreign = ec2.create_security_group(GroupName="theirs", Description="x")["GroupId"]
+    for source in ({"UserIdGroupPairs": [{"GroupId": planter.group()}]}, {"IpRanges": [{"CidrIp": "10.1.0.0/16"}]}):
+        ec2.authorize_security_group_ingress(
+            GroupId=foreign, IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2, **source}]
+        )
+    assert {thing.outcome for thing in sweep("tied", Account(), stuck_seconds=20)} == {DELETED}
+    (group,) = ec2.describe_security_groups(GroupIds=[foreign])["SecurityGroups"]
+    assert [rule["IpRanges"] for rule in group["IpPermissions"] if rule["IpRanges"]] == [[{"CidrIp": "10.1.0.0/16"}]]
+    assert not any(rule["UserIdGroupPairs"] for rule in group["IpPermissions"])
+    ec2.delete_security_group(GroupId=foreign)
+
+
+def test_what_cannot_be_deleted_is_left_with_awss_reason() -> None:
+    planter, ec2 = Planter("blocked"), boto3.client("ec2")
+    group = planter.group()
+    instance = ec2.run_instances(
+        ImageId="ami-1", MinCount=1, MaxCount=1, SubnetId=planter.subnet(), SecurityGroupIds=[group]
+    )["Instances"][0]["InstanceId"]
+    found = {thing.kind: thing for thing in sweep("blocked", Account(), stuck_seconds=1)}
+    assert found["security group"].outcome == LEFT
+    assert f"dependent object: {instance}" in found["security group"].why
+    assert not found["security group"].costs
+    ec2.terminate_instances(InstanceIds=[instance])
+    assert {thing.outcome for thing in sweep("blocked", Account(), stuck_seconds=20)} == {DELETED}
+
+
+def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="shoal-held", ObjectLockEnabledForBucket=True)
+    s3.put_bucket_tagging(Bucket="shoal-held", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "held"}]})
+    s3.put_object(Bucket="shoal-held", Key="key", Body=b"x")
+    s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "ON"})
+    (bucket,) = sweep("held", Account(), stuck_seconds=0)
+    assert (bucket.outcome, bucket.costs) == (LEFT, True)
+    assert "s3://shoal-held/key could not be deleted: Access Denied because object protected" in bucket.why
+    s3.put_object_legal_hold(Bucket="shoal-held", Key="key", LegalHold={"Status": "OFF"})
+    assert [thing.outcome for thing in sweep("held", Account())] == [DELETED]
+
+
+def test_names_that_xml_cannot_carry_keep_no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    s3 = oddly_named("shoal-odd", monkeypatch)
+    s3.put_bucket_tagging(Bucket="shoal-odd", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "odd"}]})
+    (bucket,) = sweep("odd", Account(), stuck_seconds=0)
+    assert (bucket.outcome, bucket.why) == (DELETED, "")
+
+
+def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> None:
+    ec2 = boto3.client("ec2")
+    theirs, ours = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"], Planter("host").vpc()
+    made = {}
+    for vpc in (theirs, ours):
+        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+        made[vpc] = {
+            ("subnet", subnet),
+            ("security group", ec2.create_security_group(GroupName="x", Description="x", VpcId=vpc)["GroupId"]),
+            (
+                "network interface",
+                ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"],
+            ),
+            (
+                "nat gateway",
+                ec2.create_nat_gateway(SubnetId=subnet, ConnectivityType="private")["NatGateway"]["NatGatewayId"],
+            ),
+            (
+                "vpc endpoint",
+                ec2.create_vpc_endpoint(
+                    VpcId=vpc,
+                    ServiceName="com.amazonaws.us-east-1.ssm",
+                    VpcEndpointType="Interface",
+                    SubnetIds=[subnet],
+                )["VpcEndpoint"]["VpcEndpointId"],
+            ),
+        }
+    assert {thing.key for thing in find_things("host", Account())} == {*made[ours], ("vpc", ours)}
+    found = sweep("host", Account(), stuck_seconds=20)
+    assert [(thing.key, thing.why) for thing in found if thing.outcome != DELETED] == []
+    there = inventory()
+    assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
+
+
+def test_what_has_no_region_may_be_the_deployments_of_another_one() -> None:
+    planter = Planter("twin")
+    planter.role()
+    abroad = boto3.client("cloudformation", region_name="eu-west-1")
+    template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+    abroad.create_stack(StackName=topology.stack_name("twin"), TemplateBody=template)
+    assert sweep("twin", Account()) == []
+    abroad.delete_stack(StackName=topology.stack_name("twin"))
+    abroad.get_waiter("stack_delete_complete").wait(StackName=topology.stack_name("twin"), WaiterConfig={"Delay": 1})
+    assert [(thing.kind, thing.outcome) for thing in sweep("twin", Account())] == [("iam role", DELETED)]
+
+
+class Restricted(Account):
+    """Credentials that may not do some operations; the emulator enforces no policies."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self._refused = refused
+
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Any]:
+        if operation in self._refused:
+            raise ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "not you"}}, operation)
+        yield from super().pages(service, operation, **parameters)
+
+
+def test_a_kind_that_may_not_be_listed_is_not_taken_for_gone() -> None:
+    (unseen,) = sweep("nobody", Restricted("describe_volumes"))
+    assert (unseen.kind, unseen.outcome) == ("volume", UNTOLD)
+    assert "cannot be listed (not you)" in unseen.why
+
+
+class Tagging(Account):
+    """An account of which nothing tells but the tagging service, and that of one thing of every deployment."""
+
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Any]:
+        if (service, parameters.keys()) == ("resourcegroupstaggingapi", {"TagFilters"}):
+            yield {"ResourceTagMappingList": [{"ResourceARN": f"arn:aws:any:{self.region}:000000000000:{operation}"}]}
+
+
+@pytest.fixture(scope="module")
+def tagging() -> Tagging:
+    """One for all tests: making clients takes longer than their answers."""
+    return Tagging()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_things(
+    name: str, tagging: Tagging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_account: Account) -> Iterator[Any]:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
+
+    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", everywhere=False)
+    monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {name: kind})
+    unlisted, named = find_things("nobody", tagging)
+    assert (unlisted.kind, unlisted.outcome) == (name, UNTOLD)
+    assert (named.kind, named.identifier) == (name, "get_resources")
+
+
+def test_a_topic_that_was_found_by_its_arn_alone_is_deleted_by_it(
+    aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    topic = Planter("by-arn").topic()
+    with aws.faults.during(Throttled(service="sns", operation="ListTopics", times=1)):
+        unlisted, named = sweep("by-arn", Account(), stuck_seconds=0)
+    assert (unlisted.kind, unlisted.outcome) == ("sns topic", UNTOLD)
+    assert (named.identifier, named.outcome) == (topic, DELETED)
+    assert find_things("by-arn", Account()) == []
+
+
+def test_without_the_tagging_service_the_services_own_lists_do() -> None:
+    planter = Planter("untold")
+    planter.subnet()
+    bucket(planter)
+    said, *found = sorted(
+        sweep("untold", Restricted("get_resources"), stuck_seconds=20), key=lambda it: it.kind != "other"
+    )
+    assert "cannot be asked (not you)" in said.why
+    assert said.outcome == UNTOLD
+    assert sorted((thing.kind, thing.outcome) for thing in found) == [
+        (kind, DELETED) for kind in ("s3 bucket", "subnet", "vpc")
+    ]
+
+
+def test_what_costs_money_and_is_not_ours_to_delete_is_a_failure() -> None:
+    kms = boto3.client("kms")
+    key = kms.create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "keyed"}])["KeyMetadata"]["KeyId"]
+    command = [Path(sys.executable).with_name("shoal"), "destroy", "keyed", "--yes"]
+    done = subprocess.run(list(map(os.fspath, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert key in done.stdout
+    assert "1 thing that costs money is still there" in done.stdout
+
+
+def test_every_kind_but_keys_and_stacks_can_be_deleted() -> None:
+    assert {name for name, kind in KINDS.items() if kind.delete is None} == {"cloudformation stack", "kms key"}

@@ -1,0 +1,294 @@
+"""Stacks in every state end, and what they leave ends with them."""
+
+import argparse
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from bootstrap.aws.account import Account
+from bootstrap.cli import destroy as destroy_verb
+from bootstrap.cli import fetch as fetch_verb
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.removal import teardown
+from bootstrap.removal.inventory import inventory, left_over
+from bootstrap.removal.sweep import DELETED
+from embedded.aws import EmbeddedAws
+from infra import topology
+from tests import slow
+
+RUN = "keeping.20260102T030405-0a1b"
+VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
+GROUP = {"Type": "AWS::EC2::SecurityGroup", "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}}}
+RESOURCES: dict[str, Any] = {
+    "Vpc": VPC,
+    "Group": GROUP,
+    "Bucket": {"Type": "AWS::S3::Bucket"},
+    "Files": {"Type": "AWS::EFS::FileSystem"},
+}
+BROKEN = {
+    "Type": "AWS::EC2::FlowLog",
+    "Properties": {"Nonsense": "x", "ResourceId": {"Ref": "Vpc"}},
+    "DependsOn": "Bucket",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
+        for name, value in embedded.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left(aws: None) -> Iterator[None]:
+    before = inventory()
+    yield
+    assert left_over(before, inventory()) == {}
+
+
+class Terminal(io.StringIO):
+    """Somebody who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Made:
+    """A stack of these resources, tagged as a deployment's is."""
+
+    def __init__(self, deployment: str, resources: dict[str, Any] = RESOURCES, **more: Any) -> None:
+        self.deployment, self.name = deployment, topology.stack_name(deployment)
+        self.cloudformation: Any = boto3.client("cloudformation")
+        self.cloudformation.create_stack(
+            StackName=self.name,
+            TemplateBody=json.dumps({"Resources": resources}),
+            Tags=[{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}],
+            **more,
+        )
+
+    def settled(self) -> str:
+        until = time.monotonic() + 60
+        while self.status().endswith("_IN_PROGRESS"):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        return self.status()
+
+    def status(self) -> str:
+        return str(self.cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackStatus"])
+
+    def physical(self, logical: str) -> str:
+        found = self.cloudformation.describe_stack_resource(StackName=self.name, LogicalResourceId=logical)
+        return str(found["StackResourceDetail"]["PhysicalResourceId"])
+
+    def fill(self) -> None:
+        boto3.client("s3").put_object(Bucket=self.physical("Bucket"), Key="key", Body=b"x")
+
+
+def command(*arguments: str) -> int:
+    """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
+    parser = argparse.ArgumentParser()
+    verbs = parser.add_subparsers(dest="verb")
+    for verb in (destroy_verb, fetch_verb):
+        verb.add(verbs).set_defaults(run=verb.run)
+    args = parser.parse_args(arguments)
+    return int(args.run(args))
+
+
+def destroy(deployment: str) -> tuple[teardown.Destroyed, list[str]]:
+    said: list[str] = []
+    with Bars() as bars:
+        return teardown.destroy(deployment, Account(), bars=bars, say=said.append, stuck_seconds=20), said
+
+
+def test_a_whole_stack_goes() -> None:
+    assert Made("whole").settled() == "CREATE_COMPLETE"
+    torn, said = destroy("whole")
+    assert (torn.stack, torn.things, said) == ("deleted", [], [])
+    assert not torn.costs
+
+
+def test_there_may_be_nothing_to_destroy() -> None:
+    torn, _ = destroy("never-was")
+    assert (torn.stack, torn.things, torn.costs) == ("was not there", [], False)
+
+
+@pytest.mark.parametrize(("on_failure", "state"), [("DO_NOTHING", "CREATE_FAILED"), ("ROLLBACK", "ROLLBACK_COMPLETE")])
+def test_a_stack_that_failed_to_be_made_goes(on_failure: str, state: str) -> None:
+    made = Made(f"half-{on_failure[:2].lower()}", {**RESOURCES, "Broken": BROKEN}, OnFailure=on_failure)
+    assert made.settled() == state
+    assert destroy(made.deployment)[0].stack == "deleted"
+
+
+def test_a_stack_that_is_still_being_made_goes() -> None:
+    cluster = {
+        "Type": "AWS::EMR::Cluster",
+        "Properties": {
+            "Name": "x",
+            "ReleaseLabel": "emr-7.13.0",
+            "JobFlowRole": "n",
+            "ServiceRole": "s",
+            "Instances": {"MasterInstanceGroup": {"InstanceCount": 1, "InstanceType": "m5.xlarge"}},
+        },
+    }
+    made = Made("being-made", {**RESOURCES, "Cluster": cluster})
+    assert made.status() in ("CREATE_IN_PROGRESS", "CREATE_COMPLETE")
+    assert destroy("being-made")[0].costs is False
+
+
+def test_a_change_set_that_was_never_executed_goes() -> None:
+    cloudformation = boto3.client("cloudformation")
+    cloudformation.create_change_set(
+        StackName=topology.stack_name("reviewed"),
+        ChangeSetName="first",
+        ChangeSetType="CREATE",
+        TemplateBody=json.dumps({"Resources": RESOURCES}),
+    )
+    assert destroy("reviewed")[0].stack == "deleted"
+
+
+def test_ctrl_c_says_that_aws_goes_on_and_the_next_destroy_joins_it() -> None:
+    made = Made("going", {**RESOURCES, **slow.resources(12, to="Delete")}, Capabilities=["CAPABILITY_IAM"])
+    assert made.settled() == "CREATE_COMPLETE"
+    command = [Path(sys.executable).with_name("shoal"), "destroy", "going", "--yes"]
+    running = subprocess.Popen(list(map(os.fspath, command)), stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while made.status() != "DELETE_IN_PROGRESS":
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "AWS goes on deleting what it has begun to. To see it through: shoal destroy going --yes" in said
+    assert made.status() == "DELETE_IN_PROGRESS"
+    torn, _ = destroy("going")
+    assert (torn.stack, torn.costs) == ("deleted", False)
+
+
+def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Made("asked", {"Vpc": VPC})
+    made.settled()
+    for answer, status in (("\n", 1), ("y\n", 0)):
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+        assert made.status() == "CREATE_COMPLETE"
+        assert command("destroy", "asked") == status
+    assert "Destroy it? [y/N]" in capsys.readouterr().err
+
+
+def test_a_deployment_of_another_region_is_pointed_at_and_not_called_gone() -> None:
+    Made("far", {"Vpc": VPC}).settled()
+    with pytest.raises(ShoalError, match="but one in us-east-1: add --region us-east-1"):
+        command("destroy", "far", "--yes", "--region", "eu-west-1")
+    assert command("destroy", "far", "--yes") == 0
+
+
+def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = {
+        "Type": "AWS::S3::Bucket",
+        "DeletionPolicy": "Retain",
+        "Properties": {"Tags": [{"Key": topology.TAG_KEEP, "Value": "true"}]},
+    }
+    made = Made("keeping", {"Vpc": VPC, "Bucket": kept})
+    made.settled()
+    s3, bucket = boto3.client("s3"), made.physical("Bucket")
+    s3.put_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt", Body=b"weights")
+    for _ in range(2):
+        assert command("destroy", "keeping", "--yes", "--json") == 0
+        said = json.loads(capsys.readouterr().out)
+        assert [(each["bucket"], each["objects"], each["bytes"]) for each in said["stays"]] == [(bucket, 1, 7)]
+        assert 0 < said["stays"][0]["monthly"] < 0.01
+        assert said["models_lost"] == []
+    assert command("fetch", "keeping", "--output", str(tmp_path)) == 0
+    assert (tmp_path / RUN / "model.pt").read_bytes() == b"weights"
+    s3.delete_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt")
+    assert command("destroy", "keeping", "--yes") == 0
+
+
+def test_what_blocks_a_deletion_is_cleared_and_said() -> None:
+    made = Made("blocked")
+    made.settled()
+    made.fill()
+    ec2 = boto3.client("ec2")
+    foreign = ec2.create_security_group(GroupName="foreign", Description="x")["GroupId"]
+    ec2.authorize_security_group_ingress(
+        GroupId=foreign,
+        IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made.physical("Group")}]}],
+    )
+    made.cloudformation.delete_stack(StackName=made.name)
+    assert made.settled() == "DELETE_FAILED"
+    torn, said = destroy("blocked")
+    assert torn.stack == "deleted"
+    assert any(line.startswith("Bucket (AWS::S3::Bucket) could not be deleted: ") for line in said)
+    assert any(line.startswith("Group (AWS::EC2::SecurityGroup) could not be deleted: ") for line in said)
+    ec2.delete_security_group(GroupId=foreign)
+
+
+def test_a_filled_bucket_is_cleared_also_when_the_deletion_begins_here() -> None:
+    made = Made("filled")
+    made.settled()
+    made.fill()
+    assert destroy("filled")[0].stack == "deleted"
+
+
+def test_what_a_deletion_by_hand_left_is_found() -> None:
+    made = Made("by-hand")
+    made.settled()
+    made.fill()
+    bucket = made.physical("Bucket")
+    made.cloudformation.delete_stack(StackName=made.name)
+    assert made.settled() == "DELETE_FAILED"
+    made.cloudformation.delete_stack(StackName=made.name, RetainResources=["Bucket"])
+    boto3.client("cloudformation").get_waiter("stack_delete_complete").wait(
+        StackName=made.name, WaiterConfig={"Delay": 1}
+    )
+    torn, _ = destroy("by-hand")
+    assert torn.stack == "was not there"
+    assert [(each.kind, each.identifier, each.outcome) for each in torn.things] == [("s3 bucket", bucket, DELETED)]
+
+
+def test_resources_that_were_deleted_by_hand_do_not_stop_the_rest() -> None:
+    made = Made("holes")
+    made.settled()
+    boto3.client("efs").delete_file_system(FileSystemId=made.physical("Files"))
+    boto3.client("s3").delete_bucket(Bucket=made.physical("Bucket"))
+    assert destroy("holes")[0].stack == "deleted"
+
+
+def test_a_custom_resource_whose_function_is_gone_is_given_up() -> None:
+    made = Made("orphan", {**RESOURCES, **slow.resources(0)}, Capabilities=["CAPABILITY_IAM"])
+    assert made.settled() == "CREATE_COMPLETE"
+    boto3.client("lambda").delete_function(FunctionName=made.physical("Function"))
+    assert destroy("orphan")[0].stack == "deleted"
+
+
+def test_a_protected_stack_is_left_with_the_way_to_free_it() -> None:
+    made = Made("protected", {"Vpc": VPC}, EnableTerminationProtection=True)
+    made.settled()
+    with pytest.raises(ShoalError, match=r"is protected against deletion; .*--no-enable-termination-protection"):
+        destroy("protected")
+    made.cloudformation.update_termination_protection(StackName=made.name, EnableTerminationProtection=False)
+    assert destroy("protected")[0].stack == "deleted"
+
+
+def test_an_update_is_waited_for() -> None:
+    made = Made("updated", {"Vpc": VPC})
+    made.settled()
+    template = json.dumps({"Resources": {**RESOURCES, **slow.resources(4)}})
+    made.cloudformation.update_stack(StackName=made.name, TemplateBody=template, Capabilities=["CAPABILITY_IAM"])
+    assert made.status() == "UPDATE_IN_PROGRESS"
+    assert destroy("updated")[0].stack == "deleted"

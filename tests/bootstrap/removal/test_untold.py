@@ -1,0 +1,328 @@
+"""What AWS does not tell is never taken for nothing: a refusal is named, and what can be seen is still deleted."""
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from bootstrap.aws.account import Account
+from bootstrap.aws.ownership import Claim
+from bootstrap.cli import destroy as destroy_verb
+from bootstrap.cli import fetch as fetch_verb
+from bootstrap.errors import ShoalError
+from bootstrap.nodes import boot_report
+from bootstrap.removal.kinds import KINDS
+from bootstrap.removal.sweep import DELETED, LEFT, UNTOLD, Thing, find_things, sweep
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import Denied, Throttled
+from infra import topology
+from tests.bootstrap.removal.plants import PERMISSION, PLANTS, Planter
+
+SIGNED = {"emr": "elasticmapreduce", "efs": "elasticfilesystem", "resourcegroupstaggingapi": "tagging"}
+"""What IAM calls a service that botocore calls otherwise."""
+ASKED = {
+    "autoscaling": ["DescribeAutoScalingGroups"],
+    "budgets": ["DescribeBudgets"],
+    "cloudformation": ["ListStackResources", "ListStacks"],
+    "cloudwatch": ["DescribeAlarms", "ListDashboards", "ListTagsForResource"],
+    "dynamodb": ["ListTables"],
+    "ec2": [
+        "DescribeAddresses",
+        "DescribeFlowLogs",
+        "DescribeInstances",
+        "DescribeInternetGateways",
+        "DescribeKeyPairs",
+        "DescribeLaunchTemplates",
+        "DescribeNatGateways",
+        "DescribeNetworkAcls",
+        "DescribeNetworkInterfaces",
+        "DescribePlacementGroups",
+        "DescribeRegions",
+        "DescribeRouteTables",
+        "DescribeSecurityGroups",
+        "DescribeSubnets",
+        "DescribeVolumes",
+        "DescribeVpcEndpoints",
+        "DescribeVpcs",
+    ],
+    "efs": ["DescribeAccessPoints", "DescribeFileSystems", "DescribeMountTargets"],
+    "emr": ["DescribeCluster", "ListClusters", "ListSecurityConfigurations"],
+    "events": ["ListRules", "ListTagsForResource"],
+    "iam": ["ListInstanceProfiles", "ListPolicies", "ListPolicyTags", "ListRoleTags", "ListRoles"],
+    "kms": ["DescribeKey", "ListKeys"],
+    "lambda": ["ListFunctions", "ListLayers", "ListTags"],
+    "logs": ["DescribeLogGroups", "ListTagsForResource"],
+    "resourcegroupstaggingapi": ["GetResources"],
+    "s3": ["GetBucketTagging", "ListBuckets", "ListObjectVersions"],
+    "scheduler": ["ListScheduleGroups", "ListSchedules", "ListTagsForResource"],
+    "secretsmanager": ["ListSecrets"],
+    "sns": ["ListSubscriptions", "ListTagsForResource", "ListTopics"],
+    "sqs": ["ListQueueTags", "ListQueues"],
+    "ssm": ["DescribeParameters", "ListDocuments", "ListTagsForResource"],
+    "sts": ["GetCallerIdentity"],
+}
+"""Every operation by which it is told what exists, and whose it is."""
+OPERATIONS = [f"{service} {operation}" for service, operations in ASKED.items() for operation in operations]
+_OF_THINGS = re.compile(
+    r".*Tag|.*(DescribeCluster|DescribeKey|Regions|Versions|StackResources|Targets|AccessPoints|GetResources|Identity)$"
+)
+AT_ONCE = [
+    list(filter(None, each))
+    for each in zip_longest(*([f"{service} {name}" for name in names] for service, names in ASKED.items()))
+]
+"""Groups of them, of each service at most one."""
+LISTS = [operation for operation in OPERATIONS if not _OF_THINGS.match(operation)]
+"""Those that are asked whatever there is, of nothing that was found before."""
+TAGGING = Denied(service="tagging")
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as embedded, pytest.MonkeyPatch.context() as patch:
+        for name, value in embedded.environment.items():
+            patch.setenv(name, value)
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        yield embedded
+
+
+@pytest.fixture(scope="module")
+def account(aws: EmbeddedAws) -> Account:
+    """One for all tests: making clients takes longer than their answers."""
+    return Account()
+
+
+Keys = set[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def planted(account: Account) -> Keys:
+    """Everything of the deployment `planted`: a thing of each kind, a stack, and a bucket whose data are kept."""
+    planter, s3 = Planter("planted"), boto3.client("s3")
+    for plant in PLANTS.values():
+        plant(planter)
+    tags = [*planter.tags, {"Key": topology.TAG_KEEP, "Value": "true"}]
+    s3.create_bucket(Bucket="shoal-kept")
+    s3.put_bucket_tagging(Bucket="shoal-kept", Tagging={"TagSet": tags})
+    s3.put_object(Bucket="shoal-kept", Key="runs/one/model.pt", Body=b"x")
+    boto3.client("iam").create_policy(PolicyName="shoal-policy", PolicyDocument=PERMISSION, Tags=planter.tags)
+    boto3.client("ssm").put_parameter(Name="/of-shoal", Value="x", Type="String", Tags=planter.tags)
+    boto3.client("scheduler").create_schedule_group(Name="shoal-group", Tags=planter.tags)
+    boto3.client("kms").create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "planted"}])
+    template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+    boto3.client("cloudformation").create_stack(StackName=planter.stack, TemplateBody=json.dumps(template))
+    boto3.client("cloudformation").get_waiter("stack_create_complete").wait(
+        StackName=planter.stack, WaiterConfig={"Delay": 1}
+    )
+    found = find_things("planted", account)
+    assert [thing for thing in found if thing.outcome == UNTOLD] == []
+    return keys(found)
+
+
+@pytest.fixture(scope="module")
+def told_by_lists(planted: Keys, account: Account, aws: EmbeddedAws) -> Keys:
+    """What of it is found without the tagging service."""
+    with aws.faults.during(TAGGING):
+        return keys(find_things("planted", account))
+
+
+def keys(found: list[Thing]) -> Keys:
+    return {thing.key for thing in found if not thing.identifier.startswith("(")}
+
+
+def denied(operation: str) -> Denied:
+    service, _, operation = operation.partition(" ")
+    return Denied(service=SIGNED.get(service, service).replace("cloudwatch", "monitoring"), operation=operation)
+
+
+def test_these_are_all_operations_that_are_asked(planted: Keys) -> None:
+    watched, asked = Account(), set()
+    watched.session.events.register(
+        "before-call", lambda model, **_: asked.add(f"{model.service_model.service_name} {model.name}")
+    )
+    find_things("planted", watched)
+    assert asked - {"cloudformation DescribeStacks"} == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("operations", AT_ONCE, ids=len)
+def test_what_is_there_is_found_or_named_as_untold_whatever_is_denied(
+    operations: list[str], told_by_lists: Keys, account: Account, aws: EmbeddedAws
+) -> None:
+    with aws.faults.during(*map(denied, operations), TAGGING):
+        found = find_things("planted", account)
+    assert_found_or_untold(told_by_lists, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "and the tagging service"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_is_there_is_found_or_named_as_untold_whichever_one_is_denied(
+    operation: str, alone: bool, planted: Keys, told_by_lists: Keys, account: Account, aws: EmbeddedAws
+) -> None:
+    with aws.faults.during(denied(operation), *([] if alone else [TAGGING])):
+        found = find_things("planted", account)
+    assert_found_or_untold(planted if alone and "GetResources" not in operation else told_by_lists, found)
+
+
+def assert_found_or_untold(witnesses: Keys, found: list[Thing]) -> None:
+    unseen = {thing.kind for thing in found if thing.outcome == UNTOLD and thing.identifier == "(all)"}
+    missed = witnesses - keys(found)
+    assert {(kind, name) for kind, name in missed if kind not in unseen} == set()
+
+
+@pytest.mark.parametrize("operation", LISTS)
+def test_a_list_that_is_denied_is_no_zero(operation: str, account: Account, aws: EmbeddedAws) -> None:
+    with aws.faults.during(denied(operation)):
+        found = find_things("never-was", account)
+    assert {thing.outcome for thing in found} == {UNTOLD}
+    assert all("not" in thing.why for thing in found)
+
+
+def bucket_of(deployment: str, name: str, region: str = "us-east-1") -> None:
+    s3 = boto3.client("s3", region_name=region)
+    elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    s3.create_bucket(Bucket=name, **elsewhere)
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]})
+
+
+def destroy(deployment: str) -> int:
+    """`shoal destroy`'s exit status."""
+    parser = argparse.ArgumentParser()
+    destroy_verb.add(parser.add_subparsers(dest="verb"))
+    return destroy_verb.run(parser.parse_args(["destroy", deployment, "--yes"]))
+
+
+@pytest.fixture
+def table(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """What was said on standard output, with its lines' breaks as spaces."""
+    return lambda: " ".join(capsys.readouterr().out.split())
+
+
+def test_a_bucket_whose_tags_nobody_may_read_is_named_and_the_rest_goes(
+    aws: EmbeddedAws, table: Callable[[], str]
+) -> None:
+    bucket_of("hidden", "shoal-hidden-data")
+    Planter("hidden").subnet()
+    with aws.faults.during(denied("s3 GetBucketTagging"), TAGGING):
+        assert destroy("hidden") == 1
+    said = table()
+    assert "s3 bucket shoal-hidden-data yes cannot be told its tags cannot be read" in said
+    assert "(the tagging service) cannot be told" in said
+    assert "whether more is left cannot be told" in said
+    assert "subnet" in said
+    assert (
+        boto3.client("ec2").describe_subnets(Filters=[{"Name": "tag:shoal:deployment", "Values": ["hidden"]}])[
+            "Subnets"
+        ]
+        == []
+    )
+    assert destroy("hidden") == 0
+    assert destroy("hidden") == 0
+
+
+def test_a_kept_bucket_that_nobody_may_see_is_not_called_missing(account: Account, aws: EmbeddedAws) -> None:
+    parser = argparse.ArgumentParser()
+    fetch_verb.add(parser.add_subparsers(dest="verb"))
+    asked = parser.parse_args(["fetch", "never-was", "--output", "nowhere"])
+    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="data bucket cannot be told"):
+        fetch_verb.run(asked)
+    with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
+        fetch_verb.run(asked)
+
+
+def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
+    account: Account, aws: EmbeddedAws, table: Callable[[], str]
+) -> None:
+    bucket_of("listless", "shoal-listless")
+    with aws.faults.during(denied("s3 ListBuckets")):
+        assert destroy("listless") == 1
+        assert "it was deleted, and cannot be listed" in table()
+    assert find_things("listless", account) == []
+
+
+def test_a_stack_is_deleted_where_hardly_anything_may_be_looked_at(aws: EmbeddedAws, table: Callable[[], str]) -> None:
+    cloudformation, stack = boto3.client("cloudformation"), topology.stack_name("blind")
+    template = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}}}
+    cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template))
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    filled = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="Bucket")
+    boto3.client("s3").put_object(
+        Bucket=filled["StackResourceDetail"]["PhysicalResourceId"], Key="x", Body=b"in its way"
+    )
+    refused = ("s3 ListBuckets", "autoscaling *", "budgets *", "ssm *", "sns *", "elasticmapreduce *", "ec2 *")
+    with aws.faults.during(TAGGING, *map(denied, refused)):
+        assert destroy("blind") == 1
+    assert "'blind': the stack is deleted; whether more is left cannot be told" in table()
+    with pytest.raises(ClientError, match="does not exist"):
+        cloudformation.describe_stacks(StackName=stack)
+
+
+def test_a_service_that_cannot_be_reached_is_untold_and_the_rest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, planter = "sns topic", Planter("cut-off")
+    planter.topic()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
+    found = {thing.kind: thing for thing in sweep("cut-off", Account(), stuck_seconds=20)}
+    assert (found[topic].outcome, found["sqs queue"].outcome) == (DELETED, UNTOLD)
+    assert "Could not connect" in found["sqs queue"].why
+
+
+def test_a_refusal_to_delete_is_left_also_where_nobody_may_look_again(account: Account, aws: EmbeddedAws) -> None:
+    Planter("stubborn").topic()
+    with aws.faults.during(denied("sns DeleteTopic")):
+        (topic,) = sweep("stubborn", account, stuck_seconds=0)
+    assert topic.outcome == LEFT
+    assert "not authorized to perform: sns:DeleteTopic" in topic.why
+    assert [thing.outcome for thing in sweep("stubborn", account)] == [DELETED]
+
+
+def test_a_role_may_be_another_regions_where_nobody_can_look(account: Account, aws: EmbeddedAws) -> None:
+    Planter("roaming").role()
+    for refused in ("cloudformation DescribeStacks", "ec2 DescribeRegions"):
+        with aws.faults.during(denied(refused)):
+            (role,) = sweep("roaming", account, stuck_seconds=0)
+        assert (role.kind, role.outcome) == ("iam role", UNTOLD)
+        assert "may stand elsewhere, where nobody can look" in role.why
+    with aws.faults.during(Throttled(service="cloudformation", operation="DescribeStacks", times=1)):
+        (role,) = sweep("roaming", account, stuck_seconds=0)
+    assert role.outcome == UNTOLD
+    assert [thing.outcome for thing in sweep("roaming", account)] == [DELETED]
+
+
+def test_a_role_is_told_from_its_twin_of_another_region_by_the_record_of_its_stack(account: Account) -> None:
+    trust = {"Version": "2012-10-17", "Statement": []}
+    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
+    stack, tags, roles = topology.stack_name("double"), Planter("double").tags, {}
+    for region in ("us-east-1", "eu-west-1"):
+        cloudformation = boto3.client("cloudformation", region_name=region)
+        cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": {"R": role}}), Tags=tags)
+        cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+        made = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="R")
+        roles[region] = made["StackResourceDetail"]["PhysicalResourceId"]
+    assert [thing.key for thing in find_things("double", account)] == [("iam role", roles["us-east-1"])]
+
+
+def test_other_peoples_things_raise_no_alarm(account: Account, aws: EmbeddedAws) -> None:
+    bucket_of("mine", "shoal-mine-abroad", "eu-west-1")
+    boto3.client("s3").create_bucket(Bucket="shoal-of-somebody")
+    boto3.client("kms").create_key()
+    with aws.faults.during(denied("kms DescribeKey")):  # its policy may keep a key from everybody but its owner
+        assert find_things("mine", account) == []
+    assert boto3.client("s3", region_name="eu-west-1").head_bucket(Bucket="shoal-mine-abroad")
+    news = {"TopicArn": "arn:aws:sns:us-east-1:111111111111:shoal-news", "Owner": "000000000000"}
+    with aws.faults.during(denied("sns ListTagsForResource")):
+        assert not KINDS["sns subscription"].owned(Claim(account, "mine"), news)
+
+
+def test_a_report_that_may_not_be_read_is_none_that_has_not_come(account: Account, aws: EmbeddedAws) -> None:
+    boto3.client("s3").create_bucket(Bucket="reports")
+    assert boot_report.of_node(account, "reports", "i-1") == {}
+    assert boot_report.of_node(account, "never-was", "i-1") == {}
+    with aws.faults.during(Denied(service="s3", operation="GetObject")):
+        found = boot_report.of_node(account, "reports", "i-1")
+    assert found["state"] == boot_report.UNREADABLE
+    assert found["log"].startswith("its report cannot be read: ")

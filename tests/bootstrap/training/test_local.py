@@ -1,0 +1,237 @@
+"""What the launcher of a training makes of its ranks' output, when they failed or one was lost."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.training.local import failure, read_summary, train_here
+from corpus.dataset import Rows, write_dataset
+from corpus.errors import DataError
+from corpus.settings import Settings
+from trainer.config import Slowed, TrainConfig
+from trainer.errors import TrainingError
+from trainer.faults import Failure, Kind
+
+WHERE = "the logs are in out"
+BROKEN = Failure(
+    kind=Kind.CAUSE, time=50.0, what="rank 3 on i-2 failed by KeyError ('x')", where="at step 7", then="; go on"
+)
+LOST = Failure(
+    kind=Kind.CONSEQUENCE, time=49.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone); go on"
+)
+AGREED = Failure(kind=Kind.FINAL, time=51.0, what="x.h5 is no HDF5 file; make it anew")
+
+
+def output(*lines: Failure | str) -> str:
+    return "\n".join(line if isinstance(line, str) else line.line() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            output("Traceback", LOST, "more", BROKEN),
+            f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
+        ),
+        (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}"),
+        (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
+        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is no HDF5 file; make it anew"),
+        (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
+    ],
+    ids=["consequence first", "cause first", "nothing better", "would come again", "half a line"],
+)
+def test_the_first_failure_is_told(said: str, sentence: str) -> None:
+    found = failure(said, WHERE)
+    assert isinstance(found, TrainingError)
+    assert str(found) == sentence
+
+
+def test_of_ranks_that_were_started_again_the_last_failure_is_told() -> None:
+    again = Failure(kind=Kind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1)
+    assert str(failure(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
+
+
+def test_a_run_that_was_stopped_is_left_as_it_is_by_one_from_the_beginning(tmp_path: Path) -> None:
+    files = {
+        "checkpoints/step-000000001.pt": "a state",
+        "record.jsonl": '{"kind": "end", "stopped": true}\n',
+        "summary.json": '{"stopped": true}',
+        "train.log": "what it said",
+    }
+    (tmp_path / "checkpoints").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(TrainingError, match="of a run that has not ended; go on with --resume"), Bars() as bars:
+        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+
+
+def finished(folder: Path) -> dict[str, str]:
+    """The files of a run that came to its end."""
+    files = {"model.pt": "a model", "record.jsonl": "{}\n", "summary.json": '{"stopped": false}', "train.log": "said"}
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    return files
+
+
+def test_a_finished_model_is_left_as_it_is_without_force(tmp_path: Path) -> None:
+    files = finished(tmp_path)
+    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"), Bars() as bars:
+        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+
+
+def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    files = finished(tmp_path)
+    with Bars() as bars:
+        found = train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
+    assert found == {"stopped": False, "finished_before": True}
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+
+
+def test_output_without_a_failure_is_told_by_its_last_line() -> None:
+    found = failure("one\nImportError: no torch\n=====\n", WHERE)
+    assert isinstance(found, ShoalError)
+    assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
+
+
+SUMMARY: dict[str, Any] = {
+    "stopped": True,
+    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds"), 1),
+    "samples_per_second": 1.5,
+    "rows_of_ranks": [1],
+    "rows_claimed": [0],
+    "share_of_ideal": None,
+    "balanced": None,
+    "lost": None,
+    "times": {"training": 1.0},
+    "wall": 1.0,
+    "profile": [{"order": 0.1}],
+    **dict.fromkeys(("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")),
+}
+
+
+def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
+    assert read_summary(tmp_path) == SUMMARY
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", "is damaged"),
+        ("[" * 200_000, "is damaged"),
+        ("{", "is damaged"),
+        ("{}", "lacks a fit 'stopped'"),
+        *(
+            (json.dumps({**SUMMARY, name: value}), f"lacks a fit '{name}'")
+            for name, value in {
+                "rows": "1",
+                "rows_of_ranks": 1,
+                "lost": {},
+                "profile": [1],
+                "seconds": True,
+                "share_of_ideal": "all",
+                "balanced": "all",
+                "times": {"training": "1"},
+            }.items()
+        ),
+        (json.dumps({**SUMMARY, "stopped": False}), "lacks a fit 'accuracy'"),
+    ],
+)
+def test_a_summary_that_no_training_wrote_is_refused_with_its_file(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "summary.json").write_text(content)
+    with pytest.raises(ShoalError, match=rf"summary\.json is no summary of a training: it {reason}; find out"):
+        read_summary(tmp_path)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> TrainConfig:
+    """One whose run takes some seconds."""
+    generator = np.random.default_rng(0)
+    labels = (generator.random(2000) < 0.5).astype(np.uint8)
+    tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (2000, 10))).astype(np.uint16)
+    rows = Rows(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
+    write_dataset(
+        tmp_path / "dataset.h5",
+        train=rows,
+        test=rows,
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    return TrainConfig(
+        data=tmp_path / "dataset.h5",
+        output=tmp_path / "out",
+        epochs=4,
+        global_batch=64,
+        slow={0: Slowed(12.0), 1: Slowed(12.0)},
+        checkpoint_minutes=0.004,
+        record_every=1,
+        threads=1,
+    )
+
+
+class Screen(Bars):
+    """Kills the second rank once it is at work, with `kills` left."""
+
+    def __init__(self, kills: int) -> None:
+        super().__init__()
+        self.kills, self.stages = kills, []
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self.stages.append((name, total))
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if self.kills and done > 20 * 64:
+            self.kills -= 1
+            for child in psutil.Process().children(recursive=True):
+                if child.environ().get("RANK") == "1":
+                    child.kill()
+
+
+@pytest.mark.slow
+def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: TrainConfig) -> None:
+    with Screen(kills=1) as screen:
+        summary = train_here(config, ranks=2, bars=screen)
+    assert screen.kills == 0
+    assert (summary["stopped"], summary["rows_seen"]) == (False, 4 * 1900)
+    record = [json.loads(line) for line in (config.output / "record.jsonl").read_text().splitlines()]
+    starts = [line["from_step"] for line in record if line["kind"] == "start"]
+    assert len(starts) == 2
+    assert starts[1] > 0
+    note = next(line["text"] for line in record if line["kind"] == "note")
+    assert note.startswith("rank 1 was ended by signal 9 (SIGKILL) at step ")
+    assert note.endswith(f"; going on from step {starts[1]}")
+    assert len(set(screen.stages)) == 1
+
+
+@pytest.mark.slow
+def test_a_bad_dataset_is_told_before_anything_is_begun(config: TrainConfig) -> None:
+    config.data.write_text("hello")
+    with pytest.raises(DataError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
+        train_here(config, ranks=2, bars=bars)
+    assert not config.output.exists()
+
+
+def test_what_all_ranks_refuse_is_told_once_and_no_code_comes_from_the_folder_where_the_user_stands(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, ran = tmp_path / "downloaded", tmp_path / "ran"
+    folder.mkdir()
+    for name in ("trainer", "torch", "numpy"):
+        (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
+    monkeypatch.chdir(folder)
+    refused = replace(config, slow={3: Slowed(2.0)})
+    with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
+        train_here(refused, ranks=2, bars=bars)
+    assert (config.output / "train.log").read_text().count("trainer: ") == 1
+    assert not ran.exists(), ran.read_text()

@@ -1,0 +1,166 @@
+"""AWS gone while a training is watched: the emulator stopped or killed, and Ctrl-C pressed when something is said."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import psutil
+import pytest
+
+from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.nodes import fleet
+from bootstrap.progress import Bars
+from bootstrap.training import remote
+from embedded.aws import EmbeddedAws
+from tests.fleet import BUCKET, Fleet, report
+from trainer.config import TrainConfig
+
+DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
+SUMMARY = {
+    "stopped": True,
+    **dict.fromkeys(("rows", "rows_seen", "epochs", "world_size", "seconds", "samples_per_second"), 1),
+    "rows_of_ranks": [1],
+    "rows_claimed": [0],
+    "share_of_ideal": None,
+    "balanced": None,
+    "lost": None,
+    "times": {},
+    "wall": 1,
+    "profile": [{}],
+}
+# Ranks that train until they are asked to stop, which is said in the summary.
+RANKS = f"""\
+mkdir -p "$NODE_ROOT/opt/shoal" "$NODE_ROOT/usr/local/bin" "$NODE_ROOT/mnt/share"
+touch "$NODE_ROOT/opt/shoal/busy.lock"
+printf '%s' '{json.dumps(SUMMARY)}' >"$NODE_ROOT/summary.json"
+cat >"$NODE_ROOT/usr/local/bin/shoal-python" <<'RUN'
+#!/bin/bash
+trap 'cp "$NODE_ROOT/summary.json" "$(ls -d $NODE_ROOT/mnt/share/runs/*/)"; exit 0' TERM
+touch "$NODE_ROOT/training"
+while :; do sleep 0.1; done
+RUN
+chmod +x "$NODE_ROOT/usr/local/bin/shoal-python"
+"""
+
+
+class Person:
+    """Presses Ctrl-C when something is said."""
+
+    def __init__(self, aws: EmbeddedAws) -> None:
+        (server,) = psutil.Process(aws._keeper.pid).children()  # type: ignore[union-attr]
+        self.server, self.said = server, list[str]()
+        self.presses: list[str] = []
+        self.then = lambda: None
+        self.gone = False
+
+    def takes_aws_away(self, how: signal.Signals = signal.SIGSTOP) -> None:
+        self.server.send_signal(how)
+        self.gone = True
+
+    def hears(self, text: str) -> None:
+        self.said.append(text)
+        if not self.gone:  # a busy machine may be as slow
+            return
+        if self.presses and self.presses[0] in text:
+            self.presses.pop(0)
+            os.kill(os.getpid(), signal.SIGINT)
+        elif not self.presses:
+            self.then()
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path / "aws") as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        s3 = boto3.Session().client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        s3.put_object(Bucket=BUCKET, Key=DATASET.removeprefix(f"s3://{BUCKET}/"), Body=b"not read by anyone")
+        yield running
+
+
+@pytest.fixture
+def person(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
+    listening = Person(aws)
+    monkeypatch.setattr(retrying, "notice", 0.2)
+    monkeypatch.setattr(retrying, "pause", 0.1)
+    monkeypatch.setattr(retrying, "say", listening.hears)
+    monkeypatch.setattr(fleet, "note", listening.hears)
+    monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.1)
+    yield listening
+    if listening.server.is_running() and listening.server.status() == psutil.STATUS_STOPPED:
+        listening.server.resume()
+    retrying._hear()
+
+
+class Watching(Bars):
+    """Takes AWS away when the ranks train."""
+
+    def __init__(self, person: Person, folder: Path, how: signal.Signals) -> None:
+        super().__init__()
+        self._person, self._folder, self._how = person, folder, how
+
+    def tick(self) -> None:
+        if self._how and any(self._folder.glob("nodes/*/training")):
+            self._person.takes_aws_away(self._how)
+            self._how = None  # type: ignore[assignment]
+
+    def note(self, text: str) -> None:
+        self._person.hears(text)
+
+
+def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -> dict[str, object]:
+    one = Fleet().add("one", "g5.xlarge", 1, boot=f"{RANKS}\n{report(state='ready', log='')}")
+    config = TrainConfig(data=Path("dataset"), output=output)
+    with Watching(person, aws.folder, how) as bars:
+        return remote.train_on(one.deployment, config, dataset=DATASET, output=output, bars=bars)
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(aws, person, tmp_path, how) -> None:
+    person.presses = ["AWS has not answered since", "the ranks are asked to stop as soon as AWS answers"]
+    with pytest.raises(Abandoned):
+        train(aws, person, tmp_path / "output", how)
+    assert person.presses == []
+    assert "GPU nodes may still run, and cost money" in person.said[-1]
+    assert "the deployment's guard ends them when they have had no work for a while" in person.said[-1]
+    assert "--auto-scaling-group-name fleet-" in person.said[-1]
+
+
+def test_a_ctrl_c_while_aws_is_away_stops_the_ranks_when_it_is_back(aws, person, tmp_path) -> None:
+    person.presses = ["AWS has not answered since"]
+    person.then = lambda: threading.Timer(0, person.server.resume).start()
+    done = train(aws, person, tmp_path / "output", signal.SIGSTOP)
+    assert (done["stopped"], done["stopped_by"]) == (True, "SIGINT")
+    assert any(text.startswith("AWS answers again") for text in person.said)
+    groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    assert [group["DesiredCapacity"] for group in groups] == [0]
+
+
+def test_nodes_that_cannot_be_lowered_are_left_on_ctrl_c_with_the_command_to_type(aws, person) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    groups = fleet.groups(one.deployment)
+    person.takes_aws_away()
+    person.presses = ["AWS has not answered since"]
+    with pytest.raises(Abandoned):
+        fleet.scale_to_zero(one.deployment, groups)
+    assert f"--auto-scaling-group-name {groups[0].scaling_group}" in person.said[-1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_lowered(aws, person, monkeypatch) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
+    ask = fleet._ask_for_none
+
+    def pressed(*arguments: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        ask(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fleet, "_ask_for_none", pressed)
+    fleet.scale_to_zero(one.deployment, fleet.groups(one.deployment))
+    assert one.desired() == {"one": 0}

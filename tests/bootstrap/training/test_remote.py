@@ -1,0 +1,218 @@
+"""Training on nodes of the embedded AWS that share a folder or none: what is left of a stopped run, and where."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import boto3
+import numpy as np
+import psutil
+import pytest
+
+from bootstrap.aws import objects
+from bootstrap.aws.objects import Place
+from bootstrap.cli.train import rows as summary_rows
+from bootstrap.errors import ShoalError
+from bootstrap.progress import Bars
+from bootstrap.training.node_scripts import TrainingRun
+from bootstrap.training.remote import RemoteRecord, train_on
+from corpus.dataset import Rows, write_dataset
+from corpus.settings import Settings
+from embedded.aws import EmbeddedAws
+from tests.events import points
+from tests.fleet import BUCKET, Fleet
+from trainer.config import Slowed, TrainConfig
+from trainer.errors import TrainingError
+
+ROOT = Path(__file__).parents[3]
+DATASET = f"s3://{BUCKET}/datasets/{1:032x}/dataset.h5"
+
+
+class Impatient(Bars):
+    """Ctrl-C as soon as a step is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stage = ""
+
+    def stage(self, name: str, total: int, unit: str | None = None) -> None:
+        super().stage(name, total, unit)
+        self._stage = name
+
+    def at(self, done: int) -> None:
+        if self._stage == "train" and done:
+            self._stage = "stop"
+            raise KeyboardInterrupt
+
+
+class Murderer(Bars):
+    """Kills the second rank, which is on the second node, as soon as a checkpoint may be there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.killed: list[psutil.Process] = []
+
+    def at(self, done: int) -> None:
+        super().at(done)
+        if not self.killed and done > 40 * 256:
+            children = psutil.Process().children(recursive=True)
+            self.killed = [child for child in children if child.environ().get("RANK") == "1"]
+            for rank in self.killed:
+                rank.kill()
+
+
+def rows(count: int) -> Rows:
+    generator = np.random.default_rng(count)
+    labels = (generator.random(count) < 0.5).astype(np.uint8)
+    tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (count, 10))).astype(np.uint16)
+    return Rows(tokens, np.full(count, 10, np.uint16), labels, labels * 4 + 1)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    folder = tmp_path_factory.mktemp("aws")
+    write_dataset(
+        folder / "dataset.h5",
+        train=rows(2000),
+        test=rows(200),
+        vocabulary=[f"word{letter}" for letter in "abcdefghijklmnopqrst"],
+        settings=Settings(row_length=10, vocabulary_size=20),
+    )
+    with zipfile.ZipFile(folder / "code.zip", "w") as archive:
+        for package in ("corpus", "trainer"):
+            for path in (ROOT / package).rglob("*.py"):
+                archive.write(path, path.relative_to(ROOT))
+    with EmbeddedAws(folder) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        s3 = boto3.Session().client("s3")
+        s3.create_bucket(Bucket=BUCKET)
+        s3.upload_file(str(folder / "dataset.h5"), BUCKET, objects.parse(DATASET).key)
+        s3.upload_file(str(folder / "code.zip"), BUCKET, "code.zip")
+        s3.upload_file(str(ROOT / "build" / "wheels" / "gpu.zip"), BUCKET, "wheels.zip")
+        s3.upload_file(str(ROOT / "bootstrap" / "nodes" / "gpu" / "boot.sh"), BUCKET, "boot.sh")
+        yield running
+
+
+def boot(share: str | None) -> str:
+    variables = {
+        "DATA_BUCKET": BUCKET,
+        "SHARE_KIND": share or "none",
+        "CODE_URL": f"s3://{BUCKET}/code.zip",
+        "WHEELS_URL": f"s3://{BUCKET}/wheels.zip",
+    }
+    exports = [f"export {name}={value}" for name, value in variables.items()]
+    return "\n".join([*exports, f"aws s3 cp s3://{BUCKET}/boot.sh boot.sh", "exec bash boot.sh"])
+
+
+def checkpoints() -> list[str]:
+    found = boto3.Session().client("s3").list_objects_v2(Bucket=BUCKET, Prefix="runs/").get("Contents", [])
+    return [each["Key"] for each in found if "/checkpoints/" in each["Key"]]
+
+
+class View:
+    """Takes a record as it is fed."""
+
+    def __init__(self) -> None:
+        self.fed, self.offset = b"", 0
+
+    def feed(self, more: bytes) -> None:
+        self.fed += more
+        self.offset += len(more)
+
+    def begin_again(self) -> None:
+        self.fed, self.offset = b"", 0
+
+
+def test_a_record_is_followed_from_where_this_sitting_writes_it(aws) -> None:
+    name = "followed.20260102T030405-0a1b"
+    place = Place(BUCKET, f"runs/{name}/record.jsonl")
+    run = TrainingRun(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", lasting=False)
+    s3, view = boto3.Session().client("s3"), View()
+
+    def written(content: bytes) -> bytes:
+        s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
+        record.look()
+        return view.fed
+
+    s3.put_object(Bucket=place.bucket, Key=place.key, Body=b"the sitting before\n")
+    record = RemoteRecord(Fleet().deployment, run, view)
+    record.look()
+    assert view.fed == b""
+    assert written(b"the sitting before\nthis one\n") == b"the sitting before\nthis one\n"
+    record.look()
+    assert written(b"the sitting before\nthis one\nmore\n") == b"the sitting before\nthis one\nmore\n"
+    assert written(b"begun anew\n") == b"begun anew\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", ["nfs", None])
+def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_path: Path, share: str | None) -> None:
+    two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
+    slow = replace(
+        config, slow={0: Slowed(60.0), 1: Slowed(60.0)}, balance="off"
+    )  # so that it does not end before it is stopped
+
+    with Impatient() as bars:
+        stopped = train_on(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)
+    assert stopped["stopped"]
+    assert two.desired() == {"pair": 0}
+    assert checkpoints()
+
+    with Bars() as bars:
+        finished = train_on(two.deployment, replace(config, resume=True), dataset=DATASET, output=tmp_path, bars=bars)
+    assert finished["run"] == stopped["run"]
+    assert finished["world_size"] == 2
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    starts = [line for line in map(json.loads, (tmp_path / "record.jsonl").open()) if line["kind"] == "start"]
+    assert starts[0]["from_step"] == 0
+    assert starts[-1]["from_step"] > 0
+    steps = [step for step, _ in points(tmp_path / "tensorboard")["training/loss"]]
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (1, finished["steps"])
+    assert 0 < finished["cost"] < 1
+    assert checkpoints() == []
+    assert ("nodes", "2 g5.xlarge, on-demand, in us-east-1a") in summary_rows(finished, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, tmp_path: Path) -> None:
+    two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
+    slow = {0: Slowed(30.0), 1: Slowed(30.0)}
+    config = TrainConfig(
+        data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
+    )
+    with Murderer() as bars:
+        finished = train_on(two.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+    assert len(bars.killed) == 1
+    assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
+    record = [json.loads(line) for line in (tmp_path / "record.jsonl").open()]
+    starts = [line["from_step"] for line in record if line["kind"] == "start"]
+    assert len(starts) == 2
+    node = finished["nodes"][1]["instance_id"]
+    note = next(line["text"] for line in record if line["kind"] == "note")
+    assert note.startswith(f"rank 1 on {node} was ended by signal 9 (SIGKILL)")
+    assert note.endswith(f"; going on from step {starts[1]}")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_finished_model_is_not_replaced_and_no_node_is_raised_for_it(aws, tmp_path: Path, resume: bool) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    (tmp_path / "model.pt").write_bytes(b"finished")
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
+    with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
+        train_on(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+    activities = one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"]
+    assert activities == []
+
+
+def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
+    one = Fleet().add("one", "g5.xlarge", 1)
+    (tmp_path / "model.pt").write_bytes(b"finished")
+    config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
+    missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
+    with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
+        train_on(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)

@@ -1,0 +1,170 @@
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from bootstrap.training.run_view import RunView, parse_record
+from bootstrap.training.tensorboard import Board
+from tests.events import points
+
+
+class Screen:
+    """Takes what a view shows."""
+
+    def __init__(self) -> None:
+        self.shown: list[object] = []
+
+    def stage(self, name: str, total: int) -> None:
+        self.shown.append((name, total))
+
+    def begin_at(self, done: int) -> None:
+        self.shown.append(("from", done))
+
+    def at(self, done: int) -> None:
+        self.shown.append(done)
+
+    def pace(self, rate: float) -> None:
+        self.rate = rate
+
+    def say(self, **figures: str) -> None:
+        self.figures = figures
+
+    def note(self, text: str) -> None:
+        self.shown.append(text)
+
+    def tick(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        self.shown.append("left")
+
+
+class Interrupted(Screen):
+    """Ctrl-C at the first step that it is shown."""
+
+    def at(self, done: int) -> None:
+        if not self.shown.count(done):
+            super().at(done)
+            raise KeyboardInterrupt
+
+
+class NoBoard(Board):
+    """Writes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("nowhere"))
+
+    def take(self, line: object) -> None:
+        pass
+
+
+START = {
+    "kind": "start",
+    "time": 0.0,
+    "config": {},
+    "epochs": 2,
+    "world_size": 2,
+    "devices": ["CPU", "CPU"],
+    "rows": {"training": 160},
+    "digest": "1",
+    "steps": 10,
+    "global_batch": 32,
+    "from_step": 4,
+    "own_rates": [300.0, 100.0],
+}
+STEP = {"kind": "step", "time": 0.0, "epoch": 2, "step": 6, "loss": 0.5, "split": [20, 12], "rows_per_second": 340.0}
+STEP |= {"compute_seconds": [0.1, 0.1], "balanced": 0.9}
+EPOCH = {"kind": "epoch", "validation": {"balanced_accuracy": 0.75}}
+END = {"kind": "end", "time": 0.0, "stopped": True}
+
+
+def record(*lines: dict) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_half_a_line_waits_for_its_other_half() -> None:
+    assert list(parse_record(record(START) + json.dumps(STEP).encode()[:-5])) == [START]
+
+
+def test_half_a_line_that_a_killed_run_left_is_passed_over() -> None:
+    assert list(parse_record(record(START) + json.dumps(STEP).encode()[:-5] + b"\n" + record(START))) == [START, START]
+
+
+def test_nothing_is_shown_before_the_run_has_started() -> None:
+    screen = Screen()
+    RunView(screen, NoBoard()).feed(b"")
+    assert screen.shown == []
+
+
+def test_a_resumed_run_is_shown_from_where_it_goes_on() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard())
+    view.feed(record(START))
+    assert screen.shown == [("train", 320), ("from", 128)]
+    more = record(STEP, EPOCH, STEP)
+    for place in range(len(more)):
+        view.feed(more[place : place + 1])
+    assert screen.shown[2:] == [192, 192]
+    assert screen.figures == {
+        "loss": "0.500",
+        "balanced": "90%",
+        "of ideal": "85%",
+        "epoch": "2",
+        "balanced accuracy": "75.0%",
+        "split": "20+12",
+    }
+    assert screen.rate == 340.0
+    assert view.offset == len(record(START)) + len(more)
+
+
+def test_sittings_before_and_ranks_that_start_again_go_on_in_one_bar() -> None:
+    screen = Screen()
+    RunView(screen, NoBoard()).feed(record({**START, "from_step": 0}, STEP, END, START, STEP))
+    assert screen.shown == [("train", 320), ("from", 0), 192, ("from", 128), 192]
+
+
+def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard())
+    view.feed(record(START, STEP) + b'{"kind": "st')
+    view.begin_again()
+    assert view.offset == 0
+    view.feed(record({**START, "from_step": 0}))
+    assert screen.shown[-1] == ("from", 0)
+
+
+def test_what_went_wrong_is_said_once_and_not_of_sittings_before() -> None:
+    screen = Screen()
+    view = RunView(screen, NoBoard())
+    told = [{"kind": "note", "time": time.time() + after, "text": text} for after, text in ((-60, "old"), (1, "lost"))]
+    view.feed(record(START, *told))
+    assert screen.shown[-1] == "lost"
+    assert "old" not in screen.shown
+
+
+def test_a_bar_stays_where_the_run_ended() -> None:
+    screen = Screen()
+    RunView(screen, NoBoard()).feed(record(START, STEP, END))
+    assert screen.shown[-2:] == [192, "left"]
+
+
+def test_the_cost_so_far_is_shown_while_nothing_new_comes() -> None:
+    screen, dollars = Screen(), iter([0.41, 0.416])
+    view = RunView(screen, NoBoard(), spent=lambda: next(dollars))
+    view.feed(b"")
+    assert "cost so far" not in screen.figures  # nothing is trained yet
+    view.feed(record(START))
+    view.feed(b"")
+    assert screen.figures["cost so far"] == "$0.42"
+
+
+def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:
+    screen = Interrupted()
+    with Board(tmp_path) as board:
+        view = RunView(screen, board)
+        with pytest.raises(KeyboardInterrupt):
+            view.feed(record(START, STEP, {**STEP, "step": 7}))
+        with pytest.raises(KeyboardInterrupt):
+            view.feed(b"")
+    assert [step for step, _ in points(tmp_path)["training/loss"]] == [6, 7]

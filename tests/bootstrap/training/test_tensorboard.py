@@ -1,0 +1,197 @@
+"""Records to TensorBoard's event files, read back."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bootstrap.training.tensorboard import Board
+from tests.events import events, points, read
+
+MEASURES = {"loss": 0.25, "accuracy": 0.875}
+
+
+def start(from_step: int = 0, **config: object) -> dict:
+    return {
+        "kind": "start",
+        "time": 1.5e9,
+        "epochs": 2,
+        "config": {"epochs": None, "model": "lstm", "slow": {"1": "2.0"}, "cache": None, **config},
+        "world_size": 2,
+        "devices": ["A10G", "T4"],
+        "rows": {"training": 128},
+        "digest": "1",
+        "global_batch": 32,
+        "steps": 8,
+        "from_step": from_step,
+        "own_rates": [300.0, 100.0],
+    }
+
+
+def step(number: int, loss: float = 0.5, *, rate: float | None = 340.0) -> dict:
+    made = {"kind": "step", "time": 1.5e9 + number, "epoch": 1 + (number - 1) // 4, "step": number, "loss": loss}
+    return {**made, "split": [20, 12], "rows_per_second": rate, "balanced": 0.75, "compute_seconds": [0.25, 0.5]}
+
+
+def epoch(number: int) -> dict:
+    told = {"kind": "epoch", "time": 1.5e9, "epoch": number, "loss": 0.75}
+    return {**told, "validation": {**MEASURES, "accuracy": number / 4}}
+
+
+def judged(number: int) -> dict:
+    return {"kind": "test", "time": 1.5e9, "epoch": number, **MEASURES}
+
+
+END = {"kind": "end", "time": 1.5e9, "stopped": False}
+
+
+def write(folder: Path, *lines: dict) -> None:
+    with Board(folder) as board:
+        for line in lines:
+            board.take(line)
+
+
+def test_every_figure_of_the_record_is_a_curve(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(1), step(4, loss=0.25), epoch(1), judged(1), END)
+    assert points(tmp_path) == {
+        "training/loss": [(1, 0.5), (4, 0.25)],
+        "speed/rows_per_second": [(1, 340.0), (4, 340.0)],
+        "speed/share_of_ideal": [(1, pytest.approx(0.85)), (4, pytest.approx(0.85))],
+        "speed/balanced": [(1, 0.75), (4, 0.75)],
+        "split/rank_0": [(1, 20.0), (4, 20.0)],
+        "split/rank_1": [(1, 12.0), (4, 12.0)],
+        "compute_seconds/rank_0": [(1, 0.25), (4, 0.25)],
+        "compute_seconds/rank_1": [(1, 0.5), (4, 0.5)],
+        "training/loss_of_epoch": [(4, 0.75)],
+        "validation/loss": [(4, 0.25)],
+        "validation/accuracy": [(4, 0.25)],
+        "test/loss": [(4, 0.25)],
+        "test/accuracy": [(4, 0.875)],
+    }
+
+
+def test_the_settings_are_told_as_text_and_for_the_table_of_runs(tmp_path: Path) -> None:
+    write(tmp_path, start(), END)
+    values = {value.tag: value for event in events(tmp_path) for value in event.summary.value}
+    assert b"| model | lstm |" in values["run/text_summary"].tensor.string_val[0]
+    plugins = {tag: value.metadata.plugin_data for tag, value in values.items()}
+    assert [name for name in plugins if name.startswith("_hparams_")] == [
+        "_hparams_/experiment",
+        "_hparams_/session_start_info",
+        "_hparams_/session_end_info",
+    ]
+    assert b"world_size" in plugins["_hparams_/session_start_info"].content
+    assert b"test/balanced_accuracy" in plugins["_hparams_/experiment"].content
+
+
+def test_points_are_there_while_the_run_goes_on(tmp_path: Path) -> None:
+    with Board(tmp_path) as board:
+        for number in range(1, 4):
+            for line in [start(), step(1)] if number == 1 else [step(number)]:
+                board.take(line)
+            board.flush()
+            assert [at for at, _ in points(tmp_path)["training/loss"]] == list(range(1, number + 1))
+
+
+def test_a_step_without_a_speed_has_no_point_for_it(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(1, rate=None))
+    assert "speed/rows_per_second" not in points(tmp_path)
+
+
+def test_what_a_record_tells_twice_is_one_point(tmp_path: Path) -> None:
+    ends_here = [start(), *map(step, range(1, 5)), epoch(1), step(5), step(6)]
+    write(tmp_path, *ends_here, start(4), epoch(1), *(step(number, loss=0.125) for number in (5, 6)), epoch(2))
+    found = points(tmp_path)
+    assert found["training/loss"] == [*((number, 0.5) for number in range(1, 5)), (5, 0.125), (6, 0.125)]
+    assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
+
+
+def test_an_epoch_is_measured_again_where_its_training_is(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(4), epoch(1), start(2), step(4, loss=0.125), epoch(1), step(8), epoch(2))
+    found = points(tmp_path)
+    assert found["training/loss"] == [(4, 0.125), (8, 0.5)]
+    assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
+
+
+def test_a_run_that_is_gone_on_with_to_judge_it_again_has_one_point_of_the_test_rows(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(8), epoch(2), judged(2), start(8), judged(2), END)
+    assert points(tmp_path)["test/accuracy"] == [(8, 0.875)]
+
+
+def test_a_run_that_is_trained_again_is_judged_again(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(4), epoch(1), step(8), epoch(2), judged(2), start(4), step(8), epoch(2), judged(1))
+    assert points(tmp_path)["test/accuracy"] == [(4, 0.875)]
+
+
+def test_a_run_that_goes_on_has_the_points_of_its_whole_record_once(tmp_path: Path) -> None:
+    first = [start(), *map(step, range(1, 5)), epoch(1), step(5)]
+    write(tmp_path, *first)
+    write(tmp_path, *first, start(4), step(5, loss=0.125), step(8), epoch(2))
+    assert len(list(tmp_path.iterdir())) == 1
+    assert points(tmp_path)["training/loss"][-3:] == [(4, 0.5), (5, 0.125), (8, 0.5)]
+
+
+def test_where_the_record_of_the_sitting_before_is_lost_its_points_stay(tmp_path: Path) -> None:
+    write(tmp_path, start(), *map(step, range(1, 7)))
+    write(tmp_path, start(4), step(5, loss=0.125))
+    assert points(tmp_path)["training/loss"] == [*((number, 0.5) for number in range(1, 5)), (5, 0.125)]
+
+
+def test_a_fresh_run_removes_the_curves_before_and_nothing_else(tmp_path: Path) -> None:
+    write(tmp_path, start(), *map(step, range(1, 7)))
+    (tmp_path / "notes.txt").write_text("mine")
+    write(tmp_path, start(), step(1, loss=0.125))
+    (tmp_path / "notes.txt").unlink()
+    assert points(tmp_path)["training/loss"] == [(1, 0.125)]
+
+
+def test_a_run_that_never_starts_leaves_the_curves_before(tmp_path: Path) -> None:
+    write(tmp_path, start(), step(1))
+    write(tmp_path)
+    assert points(tmp_path)["training/loss"] == [(1, 0.5)]
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "board").write_text("a file")
+    with Board(tmp_path / "board") as board:
+        for line in (start(), step(1), start(4), step(2)):
+            board.take(line)
+            board.flush()
+    said = capsys.readouterr().err
+    assert said == f"cannot write to {tmp_path}/board: File exists; going on without curves for TensorBoard\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", lambda *_, **how: opened(Path("/dev/full"), "wb", **how))
+    with Board(tmp_path) as board:
+        for line in (start(), step(1), step(2)):
+            board.take(line)
+            board.flush()
+    said = capsys.readouterr().err
+    assert said == f"cannot write to {tmp_path}: No space left on device; going on without curves for TensorBoard\n"
+
+
+def interrupted(board: Board) -> None:
+    with board:
+        board.take(start())
+        board.take(step(1))
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_leaves_what_was_taken_as_whole_events(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(Board(tmp_path))
+    (path,) = tmp_path.iterdir()
+    assert len(list(read(path))) == 6
+
+
+def test_torch_is_not_loaded_for_it_and_can_be_afterwards() -> None:
+    code = "import sys, json, bootstrap.training.tensorboard; print(json.dumps('torch' in sys.modules)); import torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) is False
