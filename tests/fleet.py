@@ -93,7 +93,7 @@ class Fleet:
             if group["AutoScalingGroupName"].startswith(f"{self.name}-")
         }
 
-    def raised(self, bars: Bars) -> list[Node]:
-        """The nodes, after they were lowered again."""
+    def scaled_up(self, bars: Bars) -> list[Node]:
+        """The nodes, after they were scaled to zero again."""
         with scale_up.scaled_up(self.deployment, bars) as nodes:
             return nodes

@@ -1,7 +1,7 @@
 """An account of AWS in one region, as what lists and deletes things in it sees it.
 
-The easy mistake is a client for every question: making one costs more than most answers do. Another is botocore's own
-patience: without a network it would wait for minutes before it says so.
+The easy mistake is a client for every question: making one costs more than most answers do. Another is to leave
+botocore's own timeouts: without a network it would wait for minutes before it fails.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """Calls to AWS that outlast a dropped network: who watches hours of work must not end it for a minute without Wi-Fi.
 
-Whoever waits is told so, since when and until when, and can leave at once. The easy mistake is to be patient with
-everything: expired credentials and refusals never get better by waiting. Another is to call from the thread that Ctrl-C
-reaches: while it looks up a name, or the library tries again by itself, it heeds nothing.
+Whoever waits is told so, since when and until when, and can leave at once. The easy mistake is to try
+everything again: expired credentials and refusals never get better by waiting. Another is to call from the thread that
+Ctrl-C reaches: while it looks up a name, or the library tries again by itself, no signal gets through.
 """
 
 import signal
@@ -56,7 +56,7 @@ class Retrying:
         self._said = False
 
     @property
-    def away(self) -> bool:
+    def unanswered(self) -> bool:
         """Whether it was said that AWS does not answer, and it has not answered since."""
         return self._said
 

@@ -1,7 +1,7 @@
 """CloudFormation stacks: what one is, whose, what has happened to it, and how it comes to rest.
 
 Easy to get wrong: asked by its name, a deleted stack is not there; only its ARN still finds its record and its events.
-And who looks for the first time must hear at once that there is no network; who watches has patience.
+And who looks for the first time must hear at once that there is no network; who watches tries again.
 """
 
 import time
@@ -54,10 +54,10 @@ def claim(stack: Stack | None) -> tuple[str, str] | None:
     return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
 
 
-def taken(stack: Stack | None, *, deployment: str, owner: str, wanted: str) -> str | None:
-    """The sentence that refuses another owner, or another topology (`wanted`), the deployment's name."""
+def taken(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
+    """The sentence that refuses another owner, or another topology (`made_from`), the deployment's name."""
     found = claim(stack)
-    if found is None or found == (owner, wanted):
+    if found is None or found == (owner, made_from):
         return None
     return (
         f"the deployment '{deployment}' belongs to {found[0]} (topology {found[1]}); choose another name by "

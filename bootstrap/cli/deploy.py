@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     wanted = topology.load(args.topology, cdk.TOPOLOGIES)
     order = deploy.Order(
-        wanted=wanted,
+        topology=wanted,
         source=topology.anywhere(args.topology),
         deployment=checked(args.deployment or wanted.name),
         owner=caller.owner_of(wanted, args.owner),

@@ -72,16 +72,16 @@ def run(args: argparse.Namespace) -> int:
         return _REFUSED
     try:
         with Bars(unit="resource") as bars:
-            torn = teardown.destroy(name, account, bars=bars, say=say)
+            done = teardown.destroy(name, account, bars=bars, say=say)
     except KeyboardInterrupt:
         say(
             f"interrupted; AWS goes on deleting what it has begun to. To see it through: shoal destroy {name} --yes; "
             f"only to look: shoal destroy {name} --dry-run"
         )
         raise
-    became = {"destroyed": torn.proven, "stack": torn.stack, "things": _listed(torn.things)}
-    show(args, {**content, **became}, _result(name, torn))
-    return 0 if torn.proven else _LEFT
+    became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}
+    show(args, {**content, **became}, _result(name, done))
+    return 0 if done.proven else _LEFT
 
 
 def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]:
@@ -169,20 +169,20 @@ def _table(things: "Sequence[Thing]") -> str:
     return table(rows, ("kind", "id", "costs", "outcome", "why"))
 
 
-def _result(name: str, torn: "Destroyed") -> str:
+def _result(name: str, done: "Destroyed") -> str:
     from bootstrap.removal.kinds import KINDS
 
-    found = f"left by the stack, or beside it:\n{_table(torn.things)}\n" if torn.things else ""
-    left = sum(thing.costs for thing in torn.things)
-    said = f"'{name}': the stack {'is ' if torn.stack == 'deleted' else ''}{torn.stack}; "
+    found = f"left by the stack, or beside it:\n{_table(done.things)}\n" if done.things else ""
+    left = sum(thing.costs for thing in done.things)
+    said = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
-    unseen = f"whether more is left cannot be told ({plural(torn.untold, 'answer')} missing, see the table)"
-    if torn.costs:
+    unseen = f"whether more is left cannot be told ({plural(done.untold, 'answer')} missing, see the table)"
+    if done.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
-        more = f"; {unseen}" if torn.untold else ""
+        more = f"; {unseen}" if done.untold else ""
         return f"{found}{said}{things} still there{more}; mend what is said, and {again}"
-    if torn.untold:
+    if done.untold:
         return f"{found}{said}{unseen}; look with credentials that may see it, and {again}"
-    kept = sum(thing.outcome == "stays" for thing in torn.things)
+    kept = sum(thing.outcome == "stays" for thing in done.things)
     looked = f"of {len(KINDS)} kinds of things that AWS was asked for, nothing that costs money is left"
     return f"{found}{said}{looked}" + (f" but {plural(kept, 'bucket')}, kept" if kept else "")

@@ -41,7 +41,7 @@ _ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 class Order:
     """What is to be deployed, as what, and for whom."""
 
-    wanted: Topology
+    topology: Topology
     source: str
     """How the app finds the topology: its name, or the path of its file."""
     deployment: str
@@ -50,7 +50,7 @@ class Order:
     @property
     def region(self) -> str:
         """Where it will be."""
-        return self.wanted.region
+        return self.topology.region
 
     @property
     def stack_name(self) -> str:
@@ -225,7 +225,7 @@ class _View:
 
 def _refuse_others(order: Order, cloudformation: Any) -> None:
     stack = stacks.describe(cloudformation, order.stack_name)
-    sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, wanted=order.wanted.name)
+    sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, made_from=order.topology.name)
     if sentence:
         raise ShoalError(sentence)
 
@@ -233,7 +233,7 @@ def _refuse_others(order: Order, cloudformation: Any) -> None:
 def _refuse_to_lose_data(order: Order, stack: Stack | None) -> None:
     """A bucket that is given takes the place of the deployment's own, which would go with all that is in it."""
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
-    if stack is None or bucket is None or order.wanted.data.bucket in (None, bucket):
+    if stack is None or bucket is None or order.topology.data.bucket in (None, bucket):
         return
     resources = order.account.items(
         "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
@@ -241,22 +241,22 @@ def _refuse_to_lose_data(order: Order, stack: Stack | None) -> None:
     made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
     if bucket in made and not is_kept(order.account, bucket) and not is_empty(order.account, bucket):
         raise ShoalError(
-            f"with `data: bucket: {order.wanted.data.bucket}` the deployment's own bucket s3://{bucket} would be "
+            f"with `data: bucket: {order.topology.data.bucket}` the deployment's own bucket s3://{bucket} would be "
             "deleted with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
         )
 
 
 def _refuse_beside_a_training(order: Order) -> None:
     """CloudFormation puts a group that it changes back into its first zone, and AWS then replaces the nodes."""
-    raised = []
+    running = []
     for group in order.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
         tags = read_tags(group.get("Tags"))
         ours = tags.get(topology.TAG_DEPLOYMENT) == order.deployment and tags.get(topology.TAG_START) == "train"
         if ours and group["DesiredCapacity"]:
-            raised.append(str(group["AutoScalingGroupName"]))
-    if raised:
+            running.append(str(group["AutoScalingGroupName"]))
+    if running:
         raise ShoalError(
-            f"GPU nodes of '{order.deployment}' are up ({', '.join(raised)}), so somebody may be training, and a "
+            f"GPU nodes of '{order.deployment}' are up ({', '.join(running)}), so somebody may be training, and a "
             "deployment can replace them; wait for the training's end, or stop it by Ctrl-C where it was started"
         )
 
@@ -266,7 +266,7 @@ def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:
     outputs = stacks.outputs(stack) if stack else {}
     present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
     cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
-    if cluster is None or order.wanted.preprocessing is None:
+    if cluster is None or order.topology.preprocessing is None:
         return present, False
     try:
         state = order.account.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]

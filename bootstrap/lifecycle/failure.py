@@ -59,7 +59,7 @@ def settle(deployment: str, account: Account, stack: Stack | None, *, bars: Bars
             lines = [f"whether a node's first boot failed, and why, cannot be read: {reason_of(error)}"]
         for line in lines:
             say(line)
-        torn = teardown.destroy(deployment, account, bars=bars, say=say)
+        destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
         return f"{standing} ({reason_of(error)})"
     except ShoalError as error:
@@ -67,7 +67,7 @@ def settle(deployment: str, account: Account, stack: Stack | None, *, bars: Bars
     except KeyboardInterrupt:
         say(f"interrupted; {standing}")
         raise
-    if torn.proven:
+    if destroyed.proven:
         return "What was made has been deleted again; mend the cause and deploy again"
     return f"What was made has been deleted, but not all of it was seen to go; look by: shoal destroy {deployment}"
 

@@ -87,10 +87,10 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     files = [file for name, held in found.items() if run in (None, name) for file in held]
     refused: list[str] = []
     fit = [file for file in files if _is_fit(output, file, refused)]
-    wanted = [file for file in fit if not _is_there(output / file.run / file.name, file)]
-    bars.stage("fetch", sum(file.size for file in wanted))
+    missing = [file for file in fit if not _is_there(output / file.run / file.name, file)]
+    bars.stage("fetch", sum(file.size for file in missing))
     done = copied = 0
-    for file in wanted:
+    for file in missing:
         if _is_fit(output, file, refused):  # also beside those that have come meanwhile
             _copy(s3, bucket, file, output / file.run / file.name, bars, done)
             copied += 1
@@ -99,7 +99,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     return Fetched(
         runs=sorted({file.run for file in fit}),
         copied=copied,
-        present=len(fit) - len(wanted),
+        present=len(fit) - len(missing),
         bytes=done,
         refused=refused,
     )

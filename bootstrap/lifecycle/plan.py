@@ -97,7 +97,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     if topology.data.keep or topology.data.bucket:
         kept = "the data bucket stays, and is paid for by what is in it"
     most = cost.scaled(topology)
-    says = [
+    sentences = [
         f"{guard.idle_minutes} minutes without work end {' and '.join(working)}; {rest}.",
         f"{plural(guard.max_hours, 'hour')} after the first deployment it deletes the stack; {kept}. Those hours cost "
         f"at most ${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` "
@@ -105,16 +105,20 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     ]
     if guard.budget is not None:
         after = guard.budget / most
-        says.append(f"When ${guard.budget:.2f} are spent it does so too: after {after:.1f} h of everything at work.")
+        sentences.append(
+            f"When ${guard.budget:.2f} are spent it does so too: after {after:.1f} h of everything at work."
+        )
     if guard.mail:
-        says.append(f"Before it deletes anything it warns {guard.mail}; confirm the mail that AWS sends there first.")
+        sentences.append(
+            f"Before it deletes anything it warns {guard.mail}; confirm the mail that AWS sends there first."
+        )
     else:
-        says.append("It warns nobody by mail: the topology names no address.")
-    return says
+        sentences.append("It warns nobody by mail: the topology names no address.")
+    return sentences
 
 
 def gpus(topology: Topology) -> int:
-    """How many GPUs train when all groups are raised."""
+    """How many GPUs train when all groups are scaled up."""
     return sum(group.count * group.gpus for group in topology.training)
 
 

@@ -1,6 +1,6 @@
 """What to do while AWS has fewer nodes than were asked for: wait, pay for on demand, go to another zone, or give up.
 
-Only the decision, of what is known at one moment; `raising` carries it out. The easy mistake is to run from a quota:
+Only the decision, of what is known at one moment; `scale_up` carries it out. The easy mistake is to run from a quota:
 another zone has the same one, and every move ends the nodes that are there.
 """
 

@@ -1,7 +1,7 @@
-"""Which GPU nodes a deployment has: its groups, the nodes that run, and how groups are lowered.
+"""Which GPU nodes a deployment has: its groups, the nodes that run, and how groups are scaled to zero.
 
-The easy mistake is to leave nodes up. `lower` is what whoever raised groups (`raising`) ends with: neither a second
-Ctrl-C nor an error of one group keeps it from the others.
+The easy mistake is to leave nodes running. Whoever scaled groups up (`scale_up`) ends with `scale_to_zero`: neither a
+second Ctrl-C nor an error of one group keeps it from the others.
 """
 
 import shlex
@@ -57,7 +57,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroup:
-    """An auto scaling group of the deployment; `size` is how many nodes it has when raised."""
+    """An auto scaling group of the deployment; `size` is how many nodes it has when it is scaled up."""
 
     name: str
     scaling_group: str
@@ -90,33 +90,33 @@ def groups(deployment: Deployment) -> list[NodeGroup]:
     return sorted(found, key=lambda group: group.name)
 
 
-def scale_to_zero(deployment: Deployment, raised_groups: Sequence[NodeGroup]) -> None:
+def scale_to_zero(deployment: Deployment, scaled: Sequence[NodeGroup]) -> None:
     """Ask these groups for no nodes, but those that stay; returns at once, as AWS ends them by itself.
 
-    Raises ShoalError with the commands to type for the groups that could not be lowered, and Left when the user leaves
-    before AWS has answered, after the same has been said.
+    Raises ShoalError with the commands to type for the groups that could not be scaled to zero, and Abandoned when the
+    user leaves before AWS has answered, after the same has been said.
     """
     client = deployment.session.client("autoscaling")
-    still_up = [group for group in raised_groups if not group.stays]
+    running = [group for group in scaled if not group.stays]
     until = time.monotonic() + _TO_ZERO_SECONDS
     with _undisturbed():
         try:
-            for group in tuple(still_up):
+            for group in tuple(running):
                 with suppress(BotoCoreError, ClientError):
                     retrying(partial(_ask_for_none, client, group), seconds=max(0.0, until - time.monotonic()))
-                    still_up.remove(group)
+                    running.remove(group)
         except KeyboardInterrupt as asked:
-            note(may_still_run(still_up))
+            note(may_still_run(running))
             raise Abandoned(asked) from None
-    if still_up:
-        raise ShoalError(may_still_run(still_up))
+    if running:
+        raise ShoalError(may_still_run(running))
 
 
-def may_still_run(still_up: Sequence[NodeGroup]) -> str:
-    """What to say of groups that could not be lowered; of those that stay anyway nothing."""
+def may_still_run(running: Sequence[NodeGroup]) -> str:
+    """What to say of groups that could not be scaled to zero; of those that stay anyway nothing."""
     commands = [
         shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
-        for group in still_up
+        for group in running
         if not group.stays
     ]
     return (
@@ -134,14 +134,14 @@ def _ask_for_none(client: "AutoScalingClient", group: NodeGroup) -> None:
 def _undisturbed() -> Iterator[None]:
     """Ignore signals that would end this process while it is about to save money, unless AWS does not answer."""
 
-    def heed(number: int, frame: FrameType | None) -> None:
+    def pass_on(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
-        if retrying.away and callable(handler):
+        if retrying.unanswered and callable(handler):
             handler(number, frame)
 
     before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     for number in ENDING_SIGNALS:
-        signal.signal(number, heed)
+        signal.signal(number, pass_on)
     try:
         yield
     finally:

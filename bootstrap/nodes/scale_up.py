@@ -1,7 +1,7 @@
-"""Raises a deployment's node groups and waits until their nodes are ready; on leaving they go down again.
+"""Scales a deployment's node groups up and waits until their nodes are ready; on leaving, to zero again.
 
 All groups run in one zone, and where one has no nodes to give they move together. The easy mistake is to wait: a group
-without capacity, or with a node that never reports, stays short for ever, and what is up meanwhile costs money.
+without capacity, or with a node that never reports, stays short for ever, and what runs meanwhile costs money.
 """
 
 import time
@@ -31,24 +31,24 @@ _PAUSE_SECONDS = 1.0
 
 @contextmanager
 def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[Node]]:
-    """All nodes of the deployment, ready for work; on leaving its groups go down to no nodes, but those that stay.
+    """All nodes of the deployment, ready for work; on leaving its groups are scaled to zero, but those that stay.
 
     What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
     stage of `bars` says so. Raises ShoalError when there is no zone left, when AWS names a quota, when a node fails to
     boot, with the last line of its log, or when they are not all ready after 15 minutes. Who leaves while AWS does not
-    answer (Left) is told what goes on, and leaves at once.
+    answer (Abandoned) is told what goes on, and leaves at once.
     """
-    wanted = fleet.groups(deployment)
-    left = False
+    groups = fleet.groups(deployment)
+    abandoned = False
     try:
         yield _ScaleUp(deployment, bars).run()
     except Abandoned:
-        left = True
-        bars.note(fleet.may_still_run(wanted))
+        abandoned = True
+        bars.note(fleet.may_still_run(groups))
         raise
     finally:
-        if not left:
-            fleet.scale_to_zero(deployment, wanted)
+        if not abandoned:
+            fleet.scale_to_zero(deployment, groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,8 @@ class _ScaleUp:
         self._deployment, self._bars = deployment, bars
         self._s3 = deployment.session.client("s3")
         self._groups = scaling_group.scaling_groups(deployment)
-        self._wanted = sum(group.wanted.size for group in self._groups)
-        here, *self._left = zones(deployment, self._groups)
+        self._size = sum(group.node_group.size for group in self._groups)
+        here, *self._untried = zones(deployment, self._groups)
         self._tried = [here]
         self._ready: set[str] = set()
         self._seen: set[str] = set()
@@ -85,7 +85,7 @@ class _ScaleUp:
                 asked,
                 seconds=time.monotonic() - self._since,
                 tried=[zone.name for zone in self._tried],
-                zones_left=bool(self._left),
+                zones_left=bool(self._untried),
             ):
                 case capacity.TakeOnDemand(names):
                     self._take_on_demand([group for group in self._groups if group.name in names])
@@ -103,12 +103,12 @@ class _ScaleUp:
                 self._ready.add(node.instance_id)
         ready = sum(node.instance_id in self._ready for node in running)
         self._bars.at(ready)
-        return ready == len(running) == self._wanted
+        return ready == len(running) == self._size
 
     def _look(self) -> None:
         found = scaling_group.found_by_name(self._deployment)
         for group in self._groups:
-            group.look(found[group.wanted.scaling_group])
+            group.look(found[group.node_group.scaling_group])
 
     def _ask(self) -> None:
         for group in self._groups:
@@ -124,7 +124,7 @@ class _ScaleUp:
 
     def _move(self, name: str) -> None:
         """All groups to the next zone; what they have ends first, for nodes in two zones cannot train."""
-        full, here = self._tried[-1], self._left.pop(0)
+        full, here = self._tried[-1], self._untried.pop(0)
         self._tried.append(here)
         self._stage(f" in {here.name}, as {full.name} has none for {name}")
         for group in self._groups:
@@ -137,7 +137,7 @@ class _ScaleUp:
         self._ask()
 
     def _stage(self, how: str) -> None:
-        self._bars.stage(f"start nodes{how}", self._wanted, unit="node")
+        self._bars.stage(f"start nodes{how}", self._size, unit="node")
 
     def _wait(self, why: Any) -> None:
         """A moment. Raises ShoalError with what `why` returns when it is too late."""

@@ -1,4 +1,4 @@
-"""An auto scaling group while it is raised: what it has, what AWS says of its launches, and how it is asked for more.
+"""An auto scaling group while it is scaled up: what it has, why AWS refuses more, and how it is asked.
 
 The easy mistake is to take an old failure for a new one. Activities are told apart by their ids, as the clocks of AWS
 and of this machine differ; and while spot instances run, the group's market is not changed: AWS would replace them.
@@ -20,11 +20,11 @@ _RECENT_ACTIVITIES = 50
 
 
 class ScalingGroup:
-    """A node group, seen through Auto Scaling. What `look` found is what it knows."""
+    """A node group as Auto Scaling has it. It knows what `look` was given last."""
 
-    def __init__(self, deployment: Deployment, wanted: NodeGroup, found: "AutoScalingGroupTypeDef") -> None:
-        self.wanted = wanted
-        self.name = wanted.name
+    def __init__(self, deployment: Deployment, node_group: NodeGroup, found: "AutoScalingGroupTypeDef") -> None:
+        self.node_group = node_group
+        self.name = node_group.name
         self._client = deployment.session.client("autoscaling")
         self._found = found
         self._known: set[str] = set()
@@ -58,31 +58,31 @@ class ScalingGroup:
         """How far it is with what it was asked for."""
         refusals = [
             each.get("StatusMessage", "")
-            for each in (self._activities() if self.there < self.wanted.size else ())
+            for each in (self._activities() if self.there < self.node_group.size else ())
             if each["StatusCode"] in ("Failed", "Cancelled") and each["ActivityId"] not in self._known
         ]
         return Asked(
             name=self.name,
             instance_type=self.instance_type,
-            size=self.wanted.size,
+            size=self.node_group.size,
             there=self.there,
-            spot=self.wanted.spot and not self._on_demand,
+            spot=self.node_group.spot and not self._on_demand,
             refusals=tuple(refusals),
         )
 
     def ask(self, subnet: str) -> None:
         """Ask for all of its nodes, in this subnet, of the market that it prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
-        if self.wanted.spot and self.empty:
+        if self.node_group.spot and self.empty:
             changes["MixedInstancesPolicy"] = self._with_on_demand(0)
         self._on_demand = False
-        self._update(DesiredCapacity=self.wanted.size, **changes)
+        self._update(DesiredCapacity=self.node_group.size, **changes)
 
     def ask_on_demand(self) -> None:
         """Ask for what is missing at the full price; the spot instances that there are stay."""
         held = self._found["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
         self._on_demand = True
-        self._update(MixedInstancesPolicy=self._with_on_demand(held + self.wanted.size - self.there))
+        self._update(MixedInstancesPolicy=self._with_on_demand(held + self.node_group.size - self.there))
 
     def empty_out(self) -> None:
         """Ask for no node, whether its nodes are to stay or not."""
@@ -106,14 +106,16 @@ class ScalingGroup:
     def _update(self, **changes: Any) -> None:
         self._known = {each["ActivityId"] for each in self._activities()}
         retrying(
-            partial(self._client.update_auto_scaling_group, AutoScalingGroupName=self.wanted.scaling_group, **changes)
+            partial(
+                self._client.update_auto_scaling_group, AutoScalingGroupName=self.node_group.scaling_group, **changes
+            )
         )
 
     def _activities(self) -> "list[ActivityTypeDef]":
         """The latest, the newest first."""
         call = partial(
             self._client.describe_scaling_activities,
-            AutoScalingGroupName=self.wanted.scaling_group,
+            AutoScalingGroupName=self.node_group.scaling_group,
             MaxRecords=_RECENT_ACTIVITIES,
         )
         return retrying(call)["Activities"]

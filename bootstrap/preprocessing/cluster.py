@@ -79,8 +79,8 @@ class EmrCluster:
     def cancelling(self, ids: Collection[str], run: str) -> Iterator[None]:
         """What is left of these steps is cancelled on leaving by an error, unless it is that AWS cannot be reached.
 
-        `run` is in the names of the jobs that the steps give to YARN. Raises Left when the user does not wait until AWS
-        answers, so that they could be cancelled: they go on.
+        `run` is in the names of the jobs that the steps give to YARN. Raises Abandoned when the user does not wait
+        until AWS answers, so that they could be cancelled: they go on.
         """
         try:
             yield
@@ -88,7 +88,7 @@ class EmrCluster:
             raise  # the cluster works on, and whoever comes back finds the steps
         except BaseException:
             try:
-                if retrying.away:
+                if retrying.unanswered:
                     note("the steps are cancelled as soon as AWS answers; Ctrl-C again leaves at once, and they go on")
                 self._cancel(ids, run)
             except KeyboardInterrupt as asked:

@@ -2,7 +2,7 @@
 
 On the share is all that ranks have in common; without a share each node has a folder of its own in its place. Only EFS
 outlives the nodes: what else a run needs to be taken up again is brought to S3 meanwhile. A node with disks of its own
-has the dataset there. The easy mistake is to ask a shell that waits for `sleep` to end: a signal would be heeded only
+has the dataset there. The easy mistake is to let the shell wait for `sleep`: a signal would have its effect only
 afterwards. Another is to trust a name: all that is put into a script is of the grammar that Shoal writes (`names`), and
 quoted besides.
 """
@@ -128,7 +128,7 @@ class TrainingRun:
         """Copy the dataset, and the checkpoints and the record of a run that is taken up again, to where ranks look.
 
         For every node. Those that share a folder may run it at once, but not beside the node that serves it by NFS,
-        which heeds no lock of theirs.
+        which knows no lock of theirs.
         """
         return self._head() + _STAGE.format(
             dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))

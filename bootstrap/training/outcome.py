@@ -30,8 +30,8 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
         content = None
     if not isinstance(content, dict):
         raise ShoalError(f"{path} is no summary of a training: it is damaged; {_DISTRUST}")
-    wanted = _FIELDS if content.get("stopped") is True else {**_FIELDS, **_MEASURES}
-    for name, is_fit in wanted.items():
+    fields = _FIELDS if content.get("stopped") is True else {**_FIELDS, **_MEASURES}
+    for name, is_fit in fields.items():
         if name not in content or not is_fit(content[name]):
             raise ShoalError(f"{path} is no summary of a training: it lacks a fit '{name}'; {_DISTRUST}")
     return content

@@ -1,35 +1,28 @@
-"""Training on a deployment's GPU nodes: raise them, start a rank a GPU, follow the record, fetch results, lower them.
+"""Training on a deployment's GPU nodes: scale up, start a rank a GPU, follow the record, fetch results, scale to zero.
 
-The easy mistake is to let a failure in between leave nodes that cost money: they are raised and lowered by one
-context, and what fails inside it is reported after they are on their way down.
+The easy mistake is to let a failure in between leave nodes that cost money: one context scales up and to
+zero, and what fails inside it is reported after the nodes are on their way down.
 """
 
-import math
 import random
 import re
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from bootstrap.aws import names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
-from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
-from bootstrap.interrupt import mark_heard, name_of
+from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet, shared_folder
 from bootstrap.nodes.fleet import Node
-from bootstrap.nodes.run_command import Command, CommandState
+from bootstrap.nodes.run_command import Command
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
-from bootstrap.training.launch import STOP_SECONDS
+from bootstrap.training.follow import run_ranks
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.outcome import failure, read_summary
 from bootstrap.training.run_view import RunView
@@ -44,11 +37,8 @@ from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import MODEL, RECORD, SUMMARY, require_free, was_stopped
 
-_PAUSE_SECONDS = 1.0
-_LOOK_AT_NODES_SECONDS = 15
 # A run whose record grew within this time is taken for one that goes on.
 _ALIVE = timedelta(minutes=2)
-_PORTS = range(20_000, 30_000)
 
 
 def train_on(
@@ -60,7 +50,7 @@ def train_on(
     in `refused` a sentence for each object of the run's folder that is no file a run writes, or can be none in
     `output`. `dataset` is an s3:// address, a file here, or None for the newest that was made in the deployment. With
     `config.resume` the newest run that did not end goes on. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch
-    what there is, and lower the nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises
+    what there is, and end the nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises
     TrainingError, and ShoalError also when another training uses the nodes.
     """
     _require_free(config, output)
@@ -79,7 +69,7 @@ def train_on(
         spending = Spending(nodes, region=run.region, since=began)
         _stage(deployment, nodes, run, bars)
         with Board(output / FOLDER) as board:
-            asked = _train(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
+            asked = run_ranks(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
     cost = spending.so_far()
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
     summary = read_summary(output) if output / SUMMARY in fetched else None
@@ -89,7 +79,8 @@ def train_on(
     if summary is None or (not asked and summary["stopped"]):
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
-        logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of sittings on more nodes
+        # Others are of the time before a resume, on more nodes.
+        logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
         said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
         failed = failure(said, f"the logs are in {output}")
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
@@ -124,7 +115,7 @@ def _new_name(deployment: Deployment) -> str:
 
 
 def _refuse_beside_another(deployment: Deployment) -> None:
-    """Two trainings would lower the nodes under each other."""
+    """Two trainings would end each other's nodes."""
     if not any(group.desired for group in fleet.groups(deployment)):
         return
     s3 = deployment.session.client("s3")
@@ -193,132 +184,3 @@ def _stage(deployment: Deployment, nodes: Sequence[Node], run: TrainingRun, bars
     for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
         for command in [Command(deployment.session, node.instance_id, run.stage()) for node in together]:
             command.wait()
-
-
-def _train(
-    deployment: Deployment, nodes: Sequence[Node], run: TrainingRun, config: TrainConfig, view: RunView, bars: Bars
-) -> KeyboardInterrupt | None:
-    """Start the ranks and follow them to their end; returns what asked them to stop, if anything did.
-
-    Raises Left when the user does not wait until AWS answers, so that they could be asked.
-    """
-    record = RemoteRecord(deployment, run, view)
-    port = random.choice(_PORTS)  # noqa: S311
-    commands = [
-        Command(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
-        for rank, node in enumerate(nodes)
-    ]
-    watch = _Watch(deployment, nodes, commands, run, record)
-    asked: KeyboardInterrupt | None = None
-    while True:
-        try:
-            if asked:
-                if retrying.away:
-                    bars.note(_unheard(deployment, run))
-                watch.stop()
-            while not watch.finished():
-                time.sleep(_PAUSE_SECONDS)
-            return asked
-        except KeyboardInterrupt as interrupt:
-            if asked:
-                raise (Abandoned(interrupt) if retrying.away else interrupt) from None
-            asked = interrupt
-            mark_heard(asked)
-
-
-def _unheard(deployment: Deployment, run: TrainingRun) -> str:
-    """What to say to who asks ranks to stop while AWS does not answer."""
-    return (
-        "the ranks are asked to stop as soon as AWS answers; Ctrl-C again leaves at once, and the training goes on: "
-        f"`shoal fetch {deployment.name} --run {run.name} --output DIR` brings what it has written"
-    )
-
-
-class RemoteRecord:
-    """Follows the record of a run in S3."""
-
-    def __init__(self, deployment: Deployment, run: TrainingRun, view: RunView) -> None:
-        """Before the run begins: what is there already is of the sitting before."""
-        self._s3, self._view = deployment.session.client("s3"), view
-        self._place = Place(run.folder.bucket, run.folder.key + RECORD)
-        self._known = self._state()
-
-    def look(self) -> None:
-        """Show what was added."""
-        more = b""
-        if (found := self._state()) is not None and found != self._known:
-            if found[1] < self._view.offset:
-                self._view.begin_again()
-            more = retrying(partial(objects.read_from, self._s3, self._place, self._view.offset))
-            self._known = found
-        self._view.feed(more)
-
-    def _state(self) -> tuple[str, int] | None:
-        return retrying(partial(objects.state, self._s3, self._place))
-
-
-class _Watch:
-    """Follows the commands of a run; a node that fails or vanishes ends all, as its ranks would be waited for."""
-
-    def __init__(
-        self,
-        deployment: Deployment,
-        nodes: Sequence[Node],
-        commands: Sequence[Command],
-        run: TrainingRun,
-        record: RemoteRecord,
-    ) -> None:
-        self._deployment, self._nodes, self._commands, self._run = deployment, nodes, commands, run
-        self._record = record
-        self._to_ask: list[int] = []
-        self._deadline: float | None = None
-        self._looked_at = time.monotonic()
-
-    def finished(self) -> bool:
-        """Whether all commands have ended. Raises ShoalError when a node is gone, or the ranks will not stop."""
-        states = [retrying(command.state) for command in self._commands]
-        if all(state.finished for state in states):
-            self._record.look()
-            return True
-        if any(state.finished and not state.succeeded for state in states):
-            self.stop()
-        self._ask_to_stop(states)
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise ShoalError(
-                f"the ranks did not stop in time, so their nodes are ended; what they wrote: {self._run.folder}"
-            )
-        self._look_at_nodes()
-        self._record.look()
-        return False
-
-    def stop(self) -> None:
-        """Have the ranks that still run end well: a checkpoint, and what there is brought to S3."""
-        if self._deadline is None:
-            self._deadline = math.inf  # they have time from when they were asked on
-            self._to_ask = list(range(len(self._nodes)))
-
-    def _ask_to_stop(self, states: Sequence[CommandState]) -> None:
-        """Ask those who are to be asked and have not been; when that is done, their time runs."""
-        if not self._to_ask:
-            return
-        while self._to_ask:
-            rank = self._to_ask[0]
-            script, node = self._run.stop(rank), self._nodes[rank].instance_id
-            # Its node may be what has failed; the others are to be asked all the same.
-            with suppress(BotoCoreError, ClientError, ShoalError):
-                if not states[rank].finished:
-                    retrying(partial(Command, self._deployment.session, node, script, online_seconds=10))
-            self._to_ask.pop(0)
-        self._deadline = time.monotonic() + 2 * STOP_SECONDS
-
-    def _look_at_nodes(self) -> None:
-        if time.monotonic() - self._looked_at < _LOOK_AT_NODES_SECONDS:
-            return
-        self._looked_at = time.monotonic()
-        there = {node.instance_id for node in retrying(partial(fleet.nodes, self._deployment))}
-        gone = [f"{node.instance_id} ({node.group})" for node in self._nodes if node.instance_id not in there]
-        if gone:
-            raise ShoalError(
-                f"the node {', '.join(gone)} is gone, and its ranks with it; start again with --resume, "
-                "which goes on from the last checkpoint"
-            )

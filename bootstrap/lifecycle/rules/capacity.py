@@ -24,12 +24,12 @@ class TooFewZones(OnlineRule):
         """What is missing, and the two ways to go on."""
         if asked.topology.zone:
             return
-        region, zones, wanted = asked.topology.region, _named_zones(asked), sizing.zones(asked.topology.region)
+        region, zones, needed = asked.topology.region, _named_zones(asked), sizing.zones(asked.topology.region)
         if not zones:
             yield f"zone: {region} has no zone that your account may use; write another region."
-        elif len(zones) < wanted:
+        elif len(zones) < needed:
             yield (
-                f"zone: a network in {wanted} zones is to be made, and CloudFormation names only {_and(zones)}, for in "
+                f"zone: a network in {needed} zones is to be made, and CloudFormation names only {_and(zones)}, for in "
                 f"{region} your account has default subnets in no other; write one of them, such as `zone: "
                 f"{zones[0]}`, or make a default subnet in another: aws ec2 create-default-subnet --region {region} "
                 "--availability-zone ZONE"
@@ -129,13 +129,13 @@ class _Places:
     """Which zones a topology's machines may be in, the cluster's first, and which types each of them offers."""
 
     def __init__(self, asked: Question) -> None:
-        wanted = asked.topology
-        self.all = [name for name in instance_types(wanted) if not catalog.find(name).retired]
-        cluster = wanted.preprocessing.instance_types if wanted.preprocessing else ()
-        training = {group.instance_type for group in wanted.training}
+        topology = asked.topology
+        self.all = [name for name in instance_types(topology) if not catalog.find(name).retired]
+        cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
+        training = {group.instance_type for group in topology.training}
         self.of_cluster = [name for name in self.all if name in cluster]
         self.of_training = [name for name in self.all if name in training]
-        self.usable = [wanted.zone] if wanted.zone else _named_zones(asked)[: sizing.zones(wanted.region)]
+        self.usable = [topology.zone] if topology.zone else _named_zones(asked)[: sizing.zones(topology.region)]
         self._offers = _offers(asked, self.all)
         self.offering = sorted({zone for found in self._offers.values() for zone in found})
 

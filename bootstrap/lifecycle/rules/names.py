@@ -25,7 +25,7 @@ class NameTaken(OnlineRule):
     def check(self, asked: Question) -> Iterator[str]:
         """Whose it is."""
         stack = describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment))
-        sentence = taken(stack, deployment=asked.deployment, owner=asked.owner, wanted=asked.topology.name)
+        sentence = taken(stack, deployment=asked.deployment, owner=asked.owner, made_from=asked.topology.name)
         if sentence:
             yield sentence
 
@@ -57,15 +57,15 @@ class NoSuchRelease(OnlineRule):
 
     def check(self, asked: Question) -> Iterator[str]:
         """The newest one that it has."""
-        wanted = asked.topology.preprocessing
-        if wanted is None:
+        cluster = asked.topology.preprocessing
+        if cluster is None:
             return
         labels = list(asked.account.items("emr", "list_release_labels", "ReleaseLabels"))
-        if wanted.release not in labels:
+        if cluster.release not in labels:
             sevens = [label for label in labels if label.startswith("emr-7.")]
             newest = max(sevens, key=lambda label: [int(part) for part in label[4:].split(".")], default=None)
             hint = f"write {newest}" if newest else "choose another region"
-            yield f"preprocessing, release: {asked.topology.region} has no {wanted.release}; {hint}."
+            yield f"preprocessing, release: {asked.topology.region} has no {cluster.release}; {hint}."
 
 
 class BucketUnusable(OnlineRule):

@@ -147,6 +147,6 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
 
 
 def _nodes(asked: Question) -> int:
-    wanted = asked.topology.preprocessing
-    cluster = 1 + sum(count for _, count in wanted.scaled) if wanted else 0
+    emr = asked.topology.preprocessing
+    cluster = 1 + sum(count for _, count in emr.scaled) if emr else 0
     return cluster + asked.topology.gpu_nodes

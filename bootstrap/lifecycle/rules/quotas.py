@@ -55,7 +55,7 @@ class QuotaTooLow(OnlineRule):
     def check(self, asked: Question) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
         for short in _short(asked, needs(asked.topology)):
-            yield (f"vCPU quota {short.said}, and this topology needs {short.wanted}; ask for more: {short.command}")
+            yield (f"vCPU quota {short.said}, and this topology needs {short.needed}; ask for more: {short.command}")
 
 
 class QuotaKeepsFromScaling(OnlineRule):
@@ -74,7 +74,7 @@ class QuotaKeepsFromScaling(OnlineRule):
             if short.quota not in refused:
                 yield (
                     f"vCPU quota {short.said}, and with all nodes that managed scaling may add this topology needs "
-                    f"{short.wanted}; EMR will add fewer, unless you ask for more: {short.command}"
+                    f"{short.needed}; EMR will add fewer, unless you ask for more: {short.command}"
                 )
 
 
@@ -86,7 +86,7 @@ class _Short:
     region: str
     value: float
     used: int
-    wanted: int
+    needed: int
 
     @property
     def said(self) -> str:
@@ -97,18 +97,18 @@ class _Short:
     def command(self) -> str:
         return (
             "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code "
-            f"{self.quota.code} --desired-value {self.used + self.wanted} --region {self.region}"
+            f"{self.quota.code} --desired-value {self.used + self.needed} --region {self.region}"
         )
 
 
-def _short(asked: Question, wanted: Mapping[Quota, int]) -> list[_Short]:
-    """Those of the wanted vCPUs that the account may not run."""
+def _short(asked: Question, needed: Mapping[Quota, int]) -> list[_Short]:
+    """Those of the needed vCPUs that the account may not run."""
     used, quotas = _used(asked), asked.account.client("service-quotas")
     found = [
-        _Short(quota=quota, region=asked.topology.region, value=_value(quotas, quota), used=used[quota], wanted=vcpus)
-        for quota, vcpus in wanted.items()
+        _Short(quota=quota, region=asked.topology.region, value=_value(quotas, quota), used=used[quota], needed=vcpus)
+        for quota, vcpus in needed.items()
     ]
-    return [each for each in found if each.used + each.wanted > each.value]
+    return [each for each in found if each.used + each.needed > each.value]
 
 
 def quota_of(name: str, *, spot: bool) -> Quota | None:
@@ -131,11 +131,11 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot") for group in topology.training
     ]
-    if wanted := topology.preprocessing:
-        groups.append((wanted.primary.instance_type, 1, wanted.primary.market == "spot"))
+    if emr := topology.preprocessing:
+        groups.append((emr.primary.instance_type, 1, emr.primary.market == "spot"))
         groups += [
             (group.instance_type, count, group.market == "spot")
-            for group, count in (wanted.scaled if scaled else [(group, group.count) for _, group in wanted.workers])
+            for group, count in (emr.scaled if scaled else [(group, group.count) for _, group in emr.workers])
         ]
     found: Counter[Quota] = Counter()
     for name, count, spot in groups:

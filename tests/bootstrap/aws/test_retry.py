@@ -52,7 +52,7 @@ def test_what_will_not_pass_is_said_at_once(error: BotoCoreError | ClientError) 
         Retrying(pause=0)(failing(1, error))
 
 
-def test_patience_ends() -> None:
+def test_trying_ends() -> None:
     error = EndpointConnectionError(endpoint_url="http://127.0.0.1")
     with pytest.raises(EndpointConnectionError):
         Retrying(seconds=0.01, pause=0)(failing(10**9, error))
@@ -73,41 +73,41 @@ def test_who_waits_is_told_since_when_and_until_when_and_when_it_is_over(release
         said.append(text)
         released.set()
 
-    patience = Retrying(notice=0.01, say=say)
-    assert patience(lambda: released.wait(60)) is True
+    again = Retrying(notice=0.01, say=say)
+    assert again(lambda: released.wait(60)) is True
     assert [text.split(" ")[:3] for text in said] == [["AWS", "has", "not"], ["AWS", "answers", "again,"]]
     assert said[0][-48:-13].count(":") == 2
     assert said[0].endswith(", or until Ctrl-C")
-    assert not patience.away
+    assert not again.unanswered
 
 
 def test_a_failure_that_passes_soon_is_not_worth_a_word() -> None:
     said: list[str] = []
-    patience = Retrying(pause=0, notice=60, say=said.append)
-    patience(failing(3, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
+    again = Retrying(pause=0, notice=60, say=said.append)
+    again(failing(3, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
     assert said == []
 
 
 def test_ctrl_c_is_heeded_while_a_call_hangs_and_it_is_known_that_aws_is_away(released: threading.Event) -> None:
-    patience = Retrying(notice=0.01, say=lambda _: os.kill(os.getpid(), signal.SIGINT))
+    again = Retrying(notice=0.01, say=lambda _: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        patience(lambda: released.wait(600))
-    assert patience.away
-    patience.say = lambda _: None
-    assert patience(lambda: 1) == 1
-    assert not patience.away
+        again(lambda: released.wait(600))
+    assert again.unanswered
+    again.say = lambda _: None
+    assert again(lambda: 1) == 1
+    assert not again.unanswered
 
 
-def test_patience_ends_though_a_call_hangs(released: threading.Event) -> None:
+def test_trying_ends_though_a_call_hangs(released: threading.Event) -> None:
     with pytest.raises(ReadTimeoutError):
         Retrying(seconds=0.05, notice=0.01, say=lambda _: None)(lambda: released.wait(600))
 
 
 def test_a_refusal_is_an_answer() -> None:
-    patience = Retrying(seconds=0, pause=0, notice=0, say=lambda _: None)
+    again = Retrying(seconds=0, pause=0, notice=0, say=lambda _: None)
     with pytest.raises(EndpointConnectionError):
-        patience(failing(9, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
-    assert patience.away
+        again(failing(9, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
+    assert again.unanswered
     with pytest.raises(ClientError):
-        patience(failing(1, refused("AccessDenied", 403)))
-    assert not patience.away
+        again(failing(1, refused("AccessDenied", 403)))
+    assert not again.unanswered

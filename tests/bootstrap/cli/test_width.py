@@ -88,7 +88,7 @@ def test_a_table_does_not_break_a_command_either() -> None:
 def test_what_is_said_of_a_deployment_in_progress_can_be_typed() -> None:
     wanted = topology.load("starter", cdk.TOPOLOGIES)
     source = "/home/ada/all of my own topologies/" + "pair-of-nodes-" * 3 + ".yaml"
-    order = Order(wanted=wanted, source=source, deployment="pair", owner="ada")
+    order = Order(topology=wanted, source=source, deployment="pair", owner="ada")
     stack = {"StackName": "Shoal-pair", "StackStatus": "CREATE_IN_PROGRESS"}
     for found in (None, stack):
         lines = wrapped(_interrupted(order, found), WIDTH).split("\n")

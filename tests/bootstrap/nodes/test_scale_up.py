@@ -1,4 +1,4 @@
-"""Node groups raised on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
+"""Node groups scaled up on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
 
 import io
 import json
@@ -88,26 +88,26 @@ def test_all_nodes_are_ready_inside_and_none_is_left_outside(fleet, bars) -> Non
 def test_what_the_spot_market_lacks_is_taken_on_demand_and_the_next_time_of_spot_again(fleet, bars, aws) -> None:
     cheap = fleet().add("cheap", "g5.xlarge", 2, market="spot")
     with aws.faults.during(NoCapacity(market="spot")):
-        assert seen(cheap.raised(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
+        assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
     assert bars.said[1:] == [
         "start nodes: cheap on demand ($1.006 an hour each), as the spot market of us-east-1a has none"
     ]
-    assert seen(cheap.raised(bars)) == [("cheap", "us-east-1a", "spot")] * 2
+    assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "spot")] * 2
 
 
 def test_all_groups_move_when_one_finds_no_capacity(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     with aws.faults.during(NoCapacity(zone="us-east-1a", instance_type="g5.xlarge")):
         there = [("fast", "us-east-1b", "on-demand"), ("slow", "us-east-1b", "spot")]
-        assert seen(both.raised(bars)) == there
+        assert seen(both.scaled_up(bars)) == there
     assert bars.said[1:] == ["start nodes in us-east-1b, as us-east-1a has none for fast"]
-    assert seen(both.raised(bars)) == there  # what has capacity is not left
+    assert seen(both.scaled_up(bars)) == there  # what has capacity is not left
 
 
 def test_a_zone_without_the_type_is_left_before_anything_is_paid_for_on_demand(fleet, bars, aws) -> None:
     cheap = fleet().add("cheap", "g5.xlarge", 1, market="spot")
     with aws.faults.during(NotOffered(zone="us-east-1a", instance_type="g5.xlarge")):
-        assert seen(cheap.raised(bars)) == [("cheap", "us-east-1b", "spot")]
+        assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1b", "spot")]
 
 
 def test_without_capacity_anywhere_it_ends_with_what_was_tried_and_nothing_up(fleet, bars, aws) -> None:
@@ -127,7 +127,7 @@ def test_without_capacity_anywhere_it_ends_with_what_was_tried_and_nothing_up(fl
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
 def test_a_pinned_zone_or_a_network_of_ones_own_is_not_left(fleet, bars, aws, network) -> None:
     only = fleet(**network).add("fast", "g5.xlarge", 1)
-    assert [node.zone for node in only.raised(bars)] == ["us-east-1c"]
+    assert [node.zone for node in only.scaled_up(bars)] == ["us-east-1c"]
     with (
         aws.faults.during(NoCapacity(zone="us-east-1c")),
         pytest.raises(ShoalError, match=r"in us-east-1c now, .* or take another zone, another instance type"),
@@ -138,9 +138,9 @@ def test_a_pinned_zone_or_a_network_of_ones_own_is_not_left(fleet, bars, aws, ne
 
 def test_nodes_that_started_with_the_deployment_stay(fleet, bars) -> None:
     both = fleet().add("fast", "g5.xlarge", 1, start="deploy").add("slow", "g4dn.xlarge", 1)
-    first = both.raised(bars)
+    first = both.scaled_up(bars)
     assert both.desired() == {"fast": 1, "slow": 0}
-    second = both.raised(bars)
+    second = both.scaled_up(bars)
     assert (first[0], first[1].group) == (second[0], second[1].group)
 
 
@@ -170,7 +170,7 @@ def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, 
         return node.instance_id not in gone and ready(s3, deployment, node)
 
     monkeypatch.setattr(scale_up, "is_ready", fail_first)
-    (node,) = one.raised(bars)
+    (node,) = one.scaled_up(bars)
     assert node.instance_id not in gone
 
 

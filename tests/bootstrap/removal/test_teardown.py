@@ -115,14 +115,14 @@ def destroy(deployment: str) -> tuple[teardown.Destroyed, list[str]]:
 
 def test_a_whole_stack_goes() -> None:
     assert Made("whole").settled() == "CREATE_COMPLETE"
-    torn, said = destroy("whole")
-    assert (torn.stack, torn.things, said) == ("deleted", [], [])
-    assert not torn.costs
+    done, said = destroy("whole")
+    assert (done.stack, done.things, said) == ("deleted", [], [])
+    assert not done.costs
 
 
 def test_there_may_be_nothing_to_destroy() -> None:
-    torn, _ = destroy("never-was")
-    assert (torn.stack, torn.things, torn.costs) == ("was not there", [], False)
+    done, _ = destroy("never-was")
+    assert (done.stack, done.things, done.costs) == ("was not there", [], False)
 
 
 @pytest.mark.parametrize(("on_failure", "state"), [("DO_NOTHING", "CREATE_FAILED"), ("ROLLBACK", "ROLLBACK_COMPLETE")])
@@ -174,8 +174,8 @@ def test_ctrl_c_says_that_aws_goes_on_and_the_next_destroy_joins_it() -> None:
     assert running.returncode == 130
     assert "AWS goes on deleting what it has begun to. To see it through: shoal destroy going --yes" in said
     assert made.status() == "DELETE_IN_PROGRESS"
-    torn, _ = destroy("going")
-    assert (torn.stack, torn.costs) == ("deleted", False)
+    done, _ = destroy("going")
+    assert (done.stack, done.costs) == ("deleted", False)
 
 
 def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,8 +231,8 @@ def test_what_blocks_a_deletion_is_cleared_and_said() -> None:
     )
     made.cloudformation.delete_stack(StackName=made.name)
     assert made.settled() == "DELETE_FAILED"
-    torn, said = destroy("blocked")
-    assert torn.stack == "deleted"
+    done, said = destroy("blocked")
+    assert done.stack == "deleted"
     assert any(line.startswith("Bucket (AWS::S3::Bucket) could not be deleted: ") for line in said)
     assert any(line.startswith("Group (AWS::EC2::SecurityGroup) could not be deleted: ") for line in said)
     ec2.delete_security_group(GroupId=foreign)
@@ -256,9 +256,9 @@ def test_what_a_deletion_by_hand_left_is_found() -> None:
     boto3.client("cloudformation").get_waiter("stack_delete_complete").wait(
         StackName=made.name, WaiterConfig={"Delay": 1}
     )
-    torn, _ = destroy("by-hand")
-    assert torn.stack == "was not there"
-    assert [(each.kind, each.identifier, each.outcome) for each in torn.things] == [("s3 bucket", bucket, DELETED)]
+    done, _ = destroy("by-hand")
+    assert done.stack == "was not there"
+    assert [(each.kind, each.identifier, each.outcome) for each in done.things] == [("s3 bucket", bucket, DELETED)]
 
 
 def test_resources_that_were_deleted_by_hand_do_not_stop_the_rest() -> None:

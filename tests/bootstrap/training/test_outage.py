@@ -14,7 +14,7 @@ import pytest
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
-from bootstrap.training import remote
+from bootstrap.training import follow, remote
 from embedded.aws import EmbeddedAws
 from tests.fleet import BUCKET, Fleet, report
 from trainer.config import TrainConfig
@@ -90,7 +90,7 @@ def person(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person
     monkeypatch.setattr(retrying, "pause", 0.1)
     monkeypatch.setattr(retrying, "say", listening.hears)
     monkeypatch.setattr(fleet, "note", listening.hears)
-    monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(follow, "_PAUSE_SECONDS", 0.1)
     yield listening
     if listening.server.is_running() and listening.server.status() == psutil.STATUS_STOPPED:
         listening.server.resume()
@@ -141,7 +141,7 @@ def test_a_ctrl_c_while_aws_is_away_stops_the_ranks_when_it_is_back(aws, person,
     assert [group["DesiredCapacity"] for group in groups] == [0]
 
 
-def test_nodes_that_cannot_be_lowered_are_left_on_ctrl_c_with_the_command_to_type(aws, person) -> None:
+def test_nodes_that_cannot_be_ended_are_left_on_ctrl_c_with_the_command_to_type(aws, person) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     groups = fleet.groups(one.deployment)
     person.takes_aws_away()
@@ -152,7 +152,7 @@ def test_nodes_that_cannot_be_lowered_are_left_on_ctrl_c_with_the_command_to_typ
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_lowered(aws, person, monkeypatch) -> None:
+def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_ended(aws, person, monkeypatch) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
     ask = fleet._ask_for_none

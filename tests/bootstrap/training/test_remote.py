@@ -16,8 +16,9 @@ from bootstrap.aws.objects import Place
 from bootstrap.cli.train import rows as summary_rows
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from bootstrap.training.follow import RemoteRecord
 from bootstrap.training.node_scripts import TrainingRun
-from bootstrap.training.remote import RemoteRecord, train_on
+from bootstrap.training.remote import train_on
 from corpus.dataset import Rows, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
@@ -199,7 +200,7 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_finished_model_is_not_replaced_and_no_node_is_raised_for_it(aws, tmp_path: Path, resume: bool) -> None:
+def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp_path: Path, resume: bool) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     (tmp_path / "model.pt").write_bytes(b"finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)

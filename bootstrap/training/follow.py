@@ -1,0 +1,162 @@
+"""The ranks of a run on a deployment's nodes, from their start to their end: commands, record, nodes, a stop.
+
+The easy mistake is to wait for ranks that wait for a lost one: a command that fails, or a node that is gone, ends all.
+"""
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bootstrap.aws import objects
+from bootstrap.aws.deployment import Deployment
+from bootstrap.aws.objects import Place
+from bootstrap.aws.retry import Abandoned, retrying
+from bootstrap.errors import ShoalError
+from bootstrap.interrupt import mark_heard
+from bootstrap.nodes import fleet
+from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.run_command import Command, CommandState
+from bootstrap.progress import Bars
+from bootstrap.training.launch import STOP_SECONDS
+from bootstrap.training.node_scripts import TrainingRun
+from bootstrap.training.run_view import RunView
+from trainer.config import TrainConfig
+from trainer.files import RECORD
+
+_PAUSE_SECONDS = 1.0
+_LOOK_AT_NODES_SECONDS = 15
+_PORTS = range(20_000, 30_000)
+
+
+def run_ranks(
+    deployment: Deployment, nodes: Sequence[Node], run: TrainingRun, config: TrainConfig, view: RunView, bars: Bars
+) -> KeyboardInterrupt | None:
+    """Start the ranks and follow them to their end; returns what asked them to stop, if anything did.
+
+    Raises Abandoned when the user does not wait until AWS answers, so that they could be asked.
+    """
+    record = RemoteRecord(deployment, run, view)
+    port = random.choice(_PORTS)  # noqa: S311
+    commands = [
+        Command(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
+        for rank, node in enumerate(nodes)
+    ]
+    watch = RankWatch(deployment, nodes, commands, run, record)
+    asked: KeyboardInterrupt | None = None
+    while True:
+        try:
+            if asked:
+                if retrying.unanswered:
+                    bars.note(_unheard(deployment, run))
+                watch.stop()
+            while not watch.finished():
+                time.sleep(_PAUSE_SECONDS)
+            return asked
+        except KeyboardInterrupt as interrupt:
+            if asked:
+                raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
+            asked = interrupt
+            mark_heard(asked)
+
+
+def _unheard(deployment: Deployment, run: TrainingRun) -> str:
+    """What to say to who asks ranks to stop while AWS does not answer."""
+    return (
+        "the ranks are asked to stop as soon as AWS answers; Ctrl-C again leaves at once, and the training goes on: "
+        f"`shoal fetch {deployment.name} --run {run.name} --output DIR` brings what it has written"
+    )
+
+
+class RemoteRecord:
+    """Follows the record of a run in S3."""
+
+    def __init__(self, deployment: Deployment, run: TrainingRun, view: RunView) -> None:
+        """Before the run begins: what is there already is of the sitting before."""
+        self._s3, self._view = deployment.session.client("s3"), view
+        self._place = Place(run.folder.bucket, run.folder.key + RECORD)
+        self._known = self._state()
+
+    def look(self) -> None:
+        """Show what was added."""
+        more = b""
+        if (found := self._state()) is not None and found != self._known:
+            if found[1] < self._view.offset:
+                self._view.begin_again()
+            more = retrying(partial(objects.read_from, self._s3, self._place, self._view.offset))
+            self._known = found
+        self._view.feed(more)
+
+    def _state(self) -> tuple[str, int] | None:
+        return retrying(partial(objects.state, self._s3, self._place))
+
+
+class RankWatch:
+    """Follows the commands of a run; a node that fails or vanishes ends all, as its ranks would be waited for."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        nodes: Sequence[Node],
+        commands: Sequence[Command],
+        run: TrainingRun,
+        record: RemoteRecord,
+    ) -> None:
+        self._deployment, self._nodes, self._commands, self._run = deployment, nodes, commands, run
+        self._record = record
+        self._to_ask: list[int] = []
+        self._deadline: float | None = None
+        self._looked_at = time.monotonic()
+
+    def finished(self) -> bool:
+        """Whether all commands have ended. Raises ShoalError when a node is gone, or the ranks will not stop."""
+        states = [retrying(command.state) for command in self._commands]
+        if all(state.finished for state in states):
+            self._record.look()
+            return True
+        if any(state.finished and not state.succeeded for state in states):
+            self.stop()
+        self._ask_to_stop(states)
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise ShoalError(
+                f"the ranks did not stop in time, so their nodes are ended; what they wrote: {self._run.folder}"
+            )
+        self._look_at_nodes()
+        self._record.look()
+        return False
+
+    def stop(self) -> None:
+        """Have the ranks that still run end well: a checkpoint, and what there is brought to S3."""
+        if self._deadline is None:
+            self._deadline = math.inf  # they have time from when they were asked on
+            self._to_ask = list(range(len(self._nodes)))
+
+    def _ask_to_stop(self, states: Sequence[CommandState]) -> None:
+        """Ask those who are to be asked and have not been; when that is done, their time runs."""
+        if not self._to_ask:
+            return
+        while self._to_ask:
+            rank = self._to_ask[0]
+            script, node = self._run.stop(rank), self._nodes[rank].instance_id
+            # Its node may be what has failed; the others are to be asked all the same.
+            with suppress(BotoCoreError, ClientError, ShoalError):
+                if not states[rank].finished:
+                    retrying(partial(Command, self._deployment.session, node, script, online_seconds=10))
+            self._to_ask.pop(0)
+        self._deadline = time.monotonic() + 2 * STOP_SECONDS
+
+    def _look_at_nodes(self) -> None:
+        if time.monotonic() - self._looked_at < _LOOK_AT_NODES_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        there = {node.instance_id for node in retrying(partial(fleet.nodes, self._deployment))}
+        gone = [f"{node.instance_id} ({node.group})" for node in self._nodes if node.instance_id not in there]
+        if gone:
+            raise ShoalError(
+                f"the node {', '.join(gone)} is gone, and its ranks with it; start again with --resume, "
+                "which goes on from the last checkpoint"
+            )
