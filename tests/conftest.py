@@ -17,6 +17,7 @@ LONGEST = (
     "test_matrix.py",
     "test_faults.py",
     "bootstrap/cli/test_cli.py",
+    "bootstrap/cli/test_signals.py",
     "bootstrap/preprocessing/test_preprocess.py",
     "jobs/test_faults.py",
     "bootstrap/lifecycle/test_deploy.py",

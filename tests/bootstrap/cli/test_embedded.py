@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from bootstrap.cli.main import main
-from tests.bootstrap.cli.test_cli import ACCOUNT, shoal
+from tests.bootstrap.cli.command import ACCOUNT, shoal
 from tests.processes import MARK, left_behind
 
 

@@ -15,10 +15,7 @@ import torch
 
 from bootstrap.cli.main import main
 from bootstrap.cli.predict import _as_they_come, _bytes_to_come
-from bootstrap.prediction.texts import held_out
-from corpus.rules import in_test_set
-from corpus.settings import Settings
-from corpus.text import digest, words
+from tests.bootstrap.cli.answered_files import FIVE, WAYS, as_folder, as_json, json_lines
 from trainer import models
 from trainer.predict import save_model
 
@@ -34,8 +31,6 @@ SETTINGS = {
     "words": 2 + len(WORDS),
     "outputs": 1,
 }
-FIVE = [("good lamp", 5), ("bad lamp", 1), ("fair lamp", 2), ("good", 4), ("dull", 4)]
-"""Texts with ratings. With a threshold of one half the model is wrong about the third and the last."""
 ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
 
 
@@ -79,55 +74,6 @@ def told(
         return [json.loads(line) for line in said.out.splitlines()], json.loads(said.err.splitlines()[-1])
 
     return run
-
-
-def json_lines(records: list[tuple[str, int]]) -> bytes:
-    return b"".join(json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in records)
-
-
-def as_json(path: Path) -> list[str]:
-    (path / "a.json").write_bytes(json_lines(FIVE))
-    return ["a.json"]
-
-
-def as_gzip(path: Path) -> list[str]:
-    (path / "a.json.gz").write_bytes(gzip.compress(json_lines(FIVE)))
-    return ["a.json.gz"]
-
-
-def as_csv(path: Path) -> list[str]:
-    lines = [f'"{text}",{rating}' for text, rating in FIVE]
-    (path / "a.csv").write_text("\n".join(["said,stars", *lines]))
-    return ["a.csv", "--text-field", "said"]
-
-
-def as_labels(path: Path) -> list[str]:
-    (path / "a.csv").write_text("".join(f"{'pos' if rating > 3 else 'neg'},{text}\n" for text, rating in FIVE))
-    return ["a.csv"]
-
-
-def as_parquet(path: Path) -> list[str]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    texts, ratings = zip(*FIVE, strict=True)
-    parquet.write_table(pa.table({"text": texts, "rating": ratings}), path / "a.parquet")
-    return ["a.parquet"]
-
-
-def as_folder(path: Path) -> list[str]:
-    (path / "many").mkdir()
-    (path / "many" / "1.json").write_bytes(json_lines(FIVE[:2]))
-    (path / "many" / "2.json.gz").write_bytes(gzip.compress(json_lines(FIVE[2:])))
-    return ["many"]
-
-
-def as_fasttext(path: Path) -> list[str]:
-    (path / "a.txt").write_text("".join(f"__label__{1 + (rating > 3)} {text}\n" for text, rating in FIVE))
-    return ["a.txt"]
-
-
-WAYS = (as_json, as_gzip, as_csv, as_labels, as_parquet, as_folder, as_fasttext)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -370,16 +316,6 @@ def test_what_is_wrong_is_said_in_a_sentence(
     found = said(*arguments)
     assert found[0] == status
     assert sentence in found[2]
-
-
-def test_only_texts_that_no_model_has_learnt_from_are_shown_by_the_demo(tmp_path: Path) -> None:
-    texts = [f"lamp number word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(400)]
-    for half in (0, 1):
-        (tmp_path / f"{half}.json").write_bytes(json_lines([(text, 5) for text in texts[half::2] * 2 + ["the of"]]))
-    shown = list(held_out([str(tmp_path / "0.json"), str(tmp_path / "1.json")], Settings()))
-    tested = [text for text in texts[0::2] + texts[1::2] if in_test_set(digest(words(text)), 0.1)]
-    assert shown == tested
-    assert 10 < len(shown) < 100
 
 
 def test_each_line_of_standard_input_is_a_text_whatever_it_looks_like(

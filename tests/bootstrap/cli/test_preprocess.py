@@ -7,18 +7,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import boto3
 import pytest
 
-from bootstrap.cli.figures import bar, duration, histogram, size
-from bootstrap.cli.made import figures, threshold, warnings
 from bootstrap.cli.main import main
-from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
-from jobs.merge import Merged
 
 REVIEWS = b"".join(
     json.dumps({"reviewText": f"a fine lamp number word{chr(97 + n)}", "overall": 1 + n % 5}).encode() + b"\n"
@@ -316,67 +311,12 @@ def test_what_to_know_of_the_input_is_said_by_a_dry_run_and_by_a_run(
         assert [each for each in told if "say by --positive-from where positive begins" in each]
 
 
-def test_a_threshold_that_was_chosen_is_no_warning() -> None:
-    assert threshold(Settings()) == []
-    assert threshold(Settings(rating_range=(0, 5))) == []
-    assert threshold(Settings(rating_range=(1, 10), positive_from=7)) == []
-    assert threshold(Settings(rating_range=(1, 10))) != []
-
-
 def test_after_a_run_a_program_is_told_counts_and_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.json").write_bytes(REVIEWS + b"{oops\n")
     said = json.loads(shown(capsys, "--local", "--input", "a.json", "--output", "out", "--runner", "inline", "--json"))
     assert (said["lines"], said["malformed"], said["distinct"]) == (21, 1, 20)
     assert said["malformed_lines"] == [
         {"reason": "not_json", "file": os.path.realpath("a.json"), "line": 21, "begins": "{oops"}
-    ]
-
-
-COUNTS = {
-    "ratings": {"before": {"1": 10, "5": 30}, "after": {"1": 5, "5": 20}},
-    "labels": {"before": {"0": 10, "1": 30}, "after": {"0": 5, "1": 20}},
-    "lengths": {"1": 0, "2": 3, "4": 0, "8": 22, "16": 0, "32": 0},
-    "frequent_words": [["lamp", 9], ["fine", 8]],
-    "train": 9,
-    "test": 3,
-}
-
-
-def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -> Merged:
-    return Merged(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
-
-
-def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:
-    said = figures(COUNTS)
-    assert [line.split()[:3] for line in said.splitlines() if " to " in line] == [
-        ["2", "to", "3"],
-        ["4", "to", "7"],
-        ["8", "to", "15"],
-    ]
-    assert said.endswith("most frequent words: lamp, fine")
-
-
-def test_labelled_input_shows_classes_alone() -> None:
-    said = figures({**COUNTS, "ratings": {"before": {}, "after": {}}})
-    assert "rating" not in said
-    assert "positive" in said
-
-
-def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
-    def said(**counts: object) -> str:
-        return "\n".join(warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
-
-    assert said() == ""
-    assert "all texts are positive" in said(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
-    assert "all texts are negative" in said(labels={"before": {"0": 9, "1": 0}, "after": {"0": 9, "1": 0}})
-    assert "training needs at least 3 rows to learn from and 2 to test, and has 9 and 1; give about 40" in said(test=1)
-    assert "has 2 and 3;" in said(train=2)
-
-
-def test_a_damaged_archive_is_a_warning_with_what_was_read() -> None:
-    made = replace(merged(), damaged=[{"file": "/x.gz", "lines": 6, "bytes": 1_234}])
-    assert warnings(made, Settings()) == [
-        "/x.gz is damaged: 6 lines of it, 1,234 bytes, could be read; what else it held is lost"
     ]
 
 
@@ -388,15 +328,3 @@ def test_a_dry_run_says_how_many_rows_are_needed(folder: Path, capsys: pytest.Ca
         "more, another --test-share, or --test-input"
     ]
     assert preview(capsys, "--input", "few.json", "--test-share", "0.3")["warnings"] == []
-
-
-def test_figures_are_round() -> None:
-    assert [size(each) for each in (0, 999, 1_500, 234_567, 92.45e9, 5e12)] == [
-        *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB"),
-    ]
-    assert [duration(each) for each in (8.4, 600, 7_200)] == ["8 seconds", "10 minutes", "2.0 hours"]
-
-
-def test_what_is_not_nothing_shows_in_a_bar() -> None:
-    assert [bar(share, 20) for share in (0, 1e-9, 1)] == ["", "#", "#" * 20]
-    assert histogram("x", {"": {"a": 0, "b": 0}}).count("0.0%") == 2

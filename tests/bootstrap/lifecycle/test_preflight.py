@@ -1,48 +1,15 @@
 """What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bootstrap.lifecycle import preflight
-from bootstrap.lifecycle.rules.quotas import needs, quota_of
 from embedded.aws import REGION, EmbeddedAws
-from embedded.faults.kinds import Denied, NotOffered, Quota, StaysPending
+from embedded.faults.kinds import Denied, NotOffered
 from infra import topology
-
-GPU = {"name": "fast", "instance_type": "g5.xlarge", "count": 2}
-PRIMARY = {"instance_type": "m5.xlarge"}
-
-
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running:
-        yield running
-
-
-@pytest.fixture
-def asking(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
-    for name, value in aws.environment.items():
-        monkeypatch.setenv(name, value)
-    return preflight.session(REGION)
-
-
-@pytest.fixture
-def ec2(asking: boto3.Session) -> Any:
-    return asking.client("ec2")
-
-
-def of(**fields: Any) -> topology.Topology:
-    return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
-
-
-def findings(asking: boto3.Session, wanted: topology.Topology, owner: str = "ada") -> list[tuple[str, str, str]]:
-    _, found = preflight.online(wanted, asking, deployment="mine", owner=owner)
-    return [(each.level, each.rule, each.sentence) for each in found if each.rule != "NotPrepared"]
+from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
 
 
 def test_nothing_stands_in_the_way_of_what_can_start(asking: boto3.Session) -> None:
@@ -55,95 +22,6 @@ def test_nothing_stands_in_the_way_of_what_can_start(asking: boto3.Session) -> N
     assert asked == "account 000000000000, us-east-1"
     assert [(each.level, each.rule) for each in found] == [("warning", "NotPrepared")]
     assert "`shoal deploy` does that first" in found[0].sentence
-
-
-def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_for_more(
-    aws: EmbeddedAws, asking: boto3.Session
-) -> None:
-    wanted = of(training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1}], share="efs")
-    with aws.faults.during(Quota(code="L-DB2E81BA", value=8)):
-        found = findings(asking, wanted)
-    assert found == [
-        (
-            "error",
-            "QuotaTooLow",
-            "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 8, and this topology needs 12; ask for "
-            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-DB2E81BA "
-            "--desired-value 12 --region us-east-1",
-        )
-    ]
-
-
-def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
-    aws: EmbeddedAws, asking: boto3.Session, ec2: Any
-) -> None:
-    def start(deployment: str) -> str:
-        tags = [{"Key": topology.TAG_DEPLOYMENT, "Value": deployment}]
-        started = ec2.run_instances(
-            ImageId="ami-12345678",
-            InstanceType="g5.xlarge",
-            MinCount=1,
-            MaxCount=1,
-            TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
-        )
-        return str(started["Instances"][0]["InstanceId"])
-
-    instances = [start("mine"), start("theirs")]
-    with aws.faults.during(Quota(code="L-DB2E81BA", value=11)):
-        found = findings(asking, of(training=[GPU], share="efs"))
-    ec2.terminate_instances(InstanceIds=instances)
-    assert [sentence.partition(";")[0] for _, _, sentence in found] == [
-        "vCPU quota 'Running On-Demand G and VT instances' of us-east-1 is 11, of which 4 are in use, and this "
-        "topology needs 8"
-    ]
-
-
-def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
-    with aws.faults.during(StaysPending(), Quota(code="L-DB2E81BA", value=11)):
-        started = ec2.run_instances(ImageId="ami-12345678", InstanceType="g5.xlarge", MinCount=1, MaxCount=1)
-        found = findings(asking, of(training=[GPU], share="efs"))
-        ec2.terminate_instances(InstanceIds=[started["Instances"][0]["InstanceId"]])
-    assert "is 11, of which 4 are in use" in found[0][2]
-
-
-def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warning(
-    aws: EmbeddedAws, asking: boto3.Session
-) -> None:
-    cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
-    wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
-    with aws.faults.during(Quota(code="L-34B43A08", value=23)):
-        found = findings(asking, wanted)
-    assert found == [
-        (
-            "warning",
-            "QuotaKeepsFromScaling",
-            "vCPU quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' of us-east-1 is 23, and with "
-            "all nodes that managed scaling may add this topology needs 24; EMR will add fewer, unless you ask for "
-            "more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 "
-            "--desired-value 24 --region us-east-1",
-        )
-    ]
-    with aws.faults.during(Quota(code="L-34B43A08", value=3)):
-        assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "QuotaTooLow")]
-    with aws.faults.during(Quota(code="L-34B43A08", value=24)):
-        assert findings(asking, wanted) == []
-
-
-@given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50))
-def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core: int, task: int, more: int) -> None:
-    kinds = {"core": {"instance_type": "m5.2xlarge", "count": core}}
-    if task:
-        kinds["task"] = {"instance_type": "m5.xlarge", "count": task}
-    wanted = of(preprocessing={"primary": PRIMARY, **kinds, "scaling": {"maximum": core + task + more}})
-    (vcpus,) = needs(wanted, scaled=True).values()
-    assert vcpus == sum(needs(wanted).values()) + more * (4 if task else 8)
-
-
-def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    with aws.faults.during(Quota(code="L-3819A6DF", value=0)):
-        assert findings(asking, of(training=[GPU], share="efs")) == []
-        found = findings(asking, of(training=[{**GPU, "market": "spot"}], share="efs"))
-    assert [rule for _, rule, _ in found] == ["QuotaTooLow"]
 
 
 def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -371,38 +249,3 @@ def test_without_credentials_or_network_nothing_is_asked(
         [],
     )
     assert found == []
-
-
-@pytest.mark.parametrize(
-    ("name", "spot", "code"),
-    [
-        ("m5.xlarge", False, "L-1216C47A"),
-        ("r7g.xlarge", True, "L-34B43A08"),
-        ("im4gn.xlarge", False, "L-1216C47A"),
-        ("g4dn.xlarge", False, "L-DB2E81BA"),
-        ("gr6.4xlarge", False, "L-DB2E81BA"),
-        ("vt1.3xlarge", True, "L-3819A6DF"),
-        ("p3.2xlarge", False, "L-417A185B"),
-        ("p5.48xlarge", False, "L-417A185B"),
-        ("p4d.24xlarge", True, "L-7212CCBC"),
-        ("p5en.48xlarge", True, "L-C4BD4855"),
-        ("p6-b200.48xlarge", False, "L-417A185B"),
-        ("inf2.xlarge", False, None),
-        ("trn1.2xlarge", False, None),
-        ("x1.16xlarge", False, None),
-    ],
-)
-def test_a_type_counts_against_its_familys_quota(name: str, spot: bool, code: str | None) -> None:
-    quota = quota_of(name, spot=spot)
-    assert (quota.code if quota else None) == code
-
-
-@given(st.integers(1, 50), st.integers(1, 50), st.booleans())
-def test_the_vcpus_needed_are_those_of_all_nodes_at_once(workers: int, nodes: int, spot: bool) -> None:
-    market = "spot" if spot else "on-demand"
-    wanted = of(
-        preprocessing={"primary": PRIMARY, "core": {"instance_type": "m5.2xlarge", "count": workers}},
-        training=[{"instance_type": "g5.xlarge", "count": nodes, "market": market}],
-    )
-    found = {quota.code: vcpus for quota, vcpus in needs(wanted).items()}
-    assert found == {"L-1216C47A": 4 + 8 * workers, "L-3819A6DF" if spot else "L-DB2E81BA": 4 * nodes}

@@ -1,0 +1,113 @@
+"""The command `shoal` ended by signals: no process is left, and a training leaves a checkpoint."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from bootstrap.demo.reviews import write_reviews
+from tests.bootstrap.cli.command import shoal
+from tests.events import points
+from tests.processes import MARK, left_behind, marked
+
+
+def own_temporary_folder(folder: Path) -> str:
+    chosen = folder / uuid4().hex
+    chosen.mkdir()
+    return os.fspath(chosen)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Path, tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]
+    running = subprocess.Popen(
+        [*map(os.fspath, command), "--nodes", "2", "--slow", "0:9", "1:9"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark},
+    )
+    record = tmp_path / "record.jsonl"
+    deadline = time.monotonic() + 120
+    while not (record.exists() and '"kind": "step"' in record.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert (json.loads(said)["stopped"], json.loads(said)["stopped_by"]) == (True, "SIGINT")
+    assert left_behind(mark) == []
+    again = shoal(*command[1:], "--resume")
+    assert again.returncode == 0, again.stderr
+    resumed = json.loads(again.stdout)
+    assert resumed["stopped"] is False
+    assert resumed["rows_seen"] == 10 * resumed["rows"]
+    curves = points(tmp_path / "tensorboard")
+    steps = [step for step, _ in curves["training/loss"]]
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (1, resumed["steps"])
+    every_epoch = range(resumed["steps"] // 10, resumed["steps"] + 1, resumed["steps"] // 10)
+    assert [step for step, _ in curves["validation/accuracy"]] == list(every_epoch)
+    assert [step for step, _ in curves["test/accuracy"]] == [resumed["steps"]]
+
+
+def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    write_reviews(tmp_path / "many.json", texts=60_000)
+    command = ["shoal", "preprocess", "--local", "--input", tmp_path / "many.json", "--output", tmp_path / "out"]
+    running = subprocess.Popen(
+        [*map(os.fspath, command), "--runner", "local"],
+        env={**os.environ, MARK: mark},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(marked(mark)) < 2:  # this one, and a task
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert said.strip().splitlines()[-1] == "shoal: interrupted"
+    assert left_behind(mark) == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupt_while_the_verbs_are_loaded_is_one_too(reviews: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
+    running = subprocess.Popen(
+        [*command, "--input", reviews, "--output", tmp_path / "out"], stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.split()[-1:] == ["psutil"]:
+            break
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "shoal: interrupted" in said
+    assert "Traceback" not in said
+
+
+def test_a_closed_terminal_ends_training_too(dataset: Path, tmp_path: Path) -> None:
+    mark = own_temporary_folder(tmp_path)
+    running = subprocess.Popen(
+        ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path / "out", "--epochs", "500"],
+        env={**os.environ, MARK: mark},
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out" / "record.jsonl").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGHUP)
+    assert running.wait(timeout=90) == 128 + signal.SIGHUP
+    assert left_behind(mark) == []

@@ -1,0 +1,19 @@
+"""Which texts of files a model has not learnt from."""
+
+from pathlib import Path
+
+from bootstrap.prediction.texts import held_out
+from corpus.rules import in_test_set
+from corpus.settings import Settings
+from corpus.text import digest, words
+from tests.bootstrap.cli.answered_files import json_lines
+
+
+def test_only_texts_that_no_model_has_learnt_from_are_shown_by_the_demo(tmp_path: Path) -> None:
+    texts = [f"lamp number word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(400)]
+    for half in (0, 1):
+        (tmp_path / f"{half}.json").write_bytes(json_lines([(text, 5) for text in texts[half::2] * 2 + ["the of"]]))
+    shown = list(held_out([str(tmp_path / "0.json"), str(tmp_path / "1.json")], Settings()))
+    tested = [text for text in texts[0::2] + texts[1::2] if in_test_set(digest(words(text)), 0.1)]
+    assert shown == tested
+    assert 10 < len(shown) < 100
