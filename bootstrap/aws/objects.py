@@ -1,6 +1,6 @@
 """Objects of S3 as the launchers need them: files up and down with a bar, folders listed and emptied.
 
-The easy mistake is to take a key for a path: others than the user may have written it (`below`).
+The easy mistake is to take a key for a path: others than the user may have written it (`paths`).
 """
 
 import gzip

@@ -43,11 +43,11 @@ chmod +x $NODE_ROOT/usr/local/bin/shoal-python
 """
 CODE = """
 import sys
-from bootstrap.preprocess import preprocess
+from bootstrap.preprocessing.preprocess import preprocess
 from bootstrap.progress import Bars
 from corpus.settings import Settings
 from corpus.reading.sources import Inputs
-from bootstrap.deployment import Deployment
+from bootstrap.aws.deployment import Deployment
 import boto3, json
 there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))
 with Bars() as bars:
