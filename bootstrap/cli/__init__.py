@@ -1,1 +1,1 @@
-"""The command `shoal`: a file a verb, each with `add` (its options) and `run` (its work, and its exit status)."""
+"""The command `shoal`: a file a command, whose `run` is the command: its options, its work, and its exit status."""

@@ -1,10 +1,10 @@
 """`shoal catalog`: the instance types that a topology may name, and what they cost."""
 
-import argparse
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bootstrap.cli.output import add_json, say, show, summary, table
+from bootstrap.cli.command import command, option
+from bootstrap.cli.output import json_option, say, show, summary, table
 from bootstrap.errors import UsageError
 from corpus.counted import plural
 
@@ -16,54 +16,49 @@ _COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
 _RETIRED = ("retired", "since", "take instead")
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "catalog",
-        help="list instance types and their prices",
-        description="List the instance types that a topology may name: hardware, price on demand, what EMR adds, and "
-        "what to take instead of a type that AWS has retired.",
-        epilog="Example: shoal catalog --gpu",
-    )
-    parser.add_argument("--region", default="us-east-1", metavar="R", help="whose prices (default: %(default)s)")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--gpu", action="store_true", help="only types with a GPU, for training")
-    which.add_argument("--emr", action="store_true", help="only types for preprocessing")
-    parser.add_argument(
-        "--refresh",
-        action="store_true",
-        help="ask AWS for today's prices and offerings, and add them to infra/prices/R.yaml (free; needs credentials)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="with --refresh: print what differs, write nothing")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="list instance types and their prices",
+    help="List the instance types that a topology may name: hardware, price on demand, what EMR adds, and what to take "
+    "instead of a type that AWS has retired.",
+    epilog="Example: shoal catalog --gpu",
+)
+@option("--region", default="us-east-1", metavar="R", help="the region of the prices (default: us-east-1)")
+@option("--gpu", is_flag=True, help="only types with a GPU, for training")
+@option("--emr", is_flag=True, help="only types for preprocessing")
+@option(
+    "--refresh",
+    is_flag=True,
+    help="ask AWS for today's prices and offerings, and add them to infra/prices/R.yaml (free; needs credentials)",
+)
+@option("--dry-run", is_flag=True, help="with --refresh: print what differs, write nothing")
+@json_option
+def run(region: str, gpu: bool, emr: bool, refresh: bool, dry_run: bool, as_json: bool) -> int:
     """Do it."""
     from infra.parts import known_region
 
-    if args.dry_run and not args.refresh:
+    if gpu and emr:
+        raise UsageError("--gpu and --emr contradict each other; give one of them")
+    if dry_run and not refresh:
         raise UsageError("--dry-run goes with --refresh; without it nothing is written anyway")
     try:
-        known_region(args.region)
+        known_region(region)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if args.refresh:
-        _refresh(args)
+    if refresh:
+        _refresh(region, dry_run=dry_run, as_json=as_json)
     else:
-        _list(args)
+        _list(region, gpu=gpu, emr=emr, as_json=as_json)
     return 0
 
 
-def _list(args: argparse.Namespace) -> None:
+def _list(region: str, *, gpu: bool, emr: bool, as_json: bool) -> None:
     from infra import catalog
 
-    prices = catalog.prices(args.region)
+    prices = catalog.prices(region)
     types = [
         each
         for each in catalog.catalog().types.values()
-        if not (args.gpu and each.gpu is None) and not (args.emr and not each.runs_emr)
+        if not (gpu and each.gpu is None) and not (emr and not each.runs_emr)
     ]
     content = {
         "region": prices.region,
@@ -77,7 +72,7 @@ def _list(args: argparse.Namespace) -> None:
     parts = [table([_row(each, prices) for each in types], _COLUMNS)]
     if gone := [(each.name, each.retired.since, each.retired.successor) for each in types if each.retired]:
         parts.append(table(gone, _RETIRED))
-    show(args, content, "\n\n".join(parts))
+    show(content, "\n\n".join(parts), as_json=as_json)
     say(f"prices of {prices.region}, {prices.date} ({prices.source})")
 
 
@@ -94,19 +89,19 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
     )
 
 
-def _refresh(args: argparse.Namespace) -> None:
+def _refresh(region: str, *, dry_run: bool, as_json: bool) -> None:
     import boto3
 
     from bootstrap.lifecycle import catalog_refresh
     from infra.catalog import PRICES
 
-    say(f"asking AWS for the prices of {args.region} ...")
+    say(f"asking AWS for the prices of {region} ...")
     today = datetime.datetime.now(datetime.UTC).date()
-    found = catalog_refresh.ask_aws(boto3.Session(), args.region, today=today, folder=PRICES)
+    found = catalog_refresh.ask_aws(boto3.Session(), region, today=today, folder=PRICES)
     changes = found.changes
-    path = catalog_refresh.append(found.today, folder=PRICES) if changes and not args.dry_run else None
+    path = catalog_refresh.append(found.today, folder=PRICES) if changes and not dry_run else None
     content = {
-        "region": args.region,
+        "region": region,
         "date": today,
         "before": found.before.date if found.before else None,
         "changes": [{"item": each.item, "before": each.before, "after": each.after} for each in changes],
@@ -114,7 +109,7 @@ def _refresh(args: argparse.Namespace) -> None:
         "written": path,
     }
     rows = [(each.item, f"{_price(each.before) or 'none'} -> {_price(each.after) or 'none'}") for each in changes]
-    summary(args, content, rows)
+    summary(content, rows, as_json=as_json)
     say(_outcome(found, len(changes)))
     for name in found.kept:
         say(f"AWS's answer has no {name}: it stays as it was")

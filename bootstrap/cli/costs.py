@@ -1,42 +1,36 @@
 """`shoal costs`: the bill so far, three times: as the guard counts, as it was foreseen, as AWS bills."""
 
-import argparse
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent
-from bootstrap.cli.output import add_json, summary
+from bootstrap.cli.command import command
+from bootstrap.cli.named import Target, dollars, spent, target_options
+from bootstrap.cli.output import json_option, summary
 
 _PAST = timedelta(days=30)
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "costs",
-        help="say what a deployment has cost so far",
-        description="Show what a deployment has cost: by its guard's own account (hours times prices, at most five "
-        "minutes old), beside what it would have cost with everything running all the time, and what AWS has billed. "
-        "AWS's bill lags by a day, and is also there after the deployment has gone; asking for it costs a cent.",
-        epilog="Example: shoal costs demo",
-    )
-    add_name(parser)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="report what a deployment has cost so far",
+    help="Show what a deployment has cost: as its guard counts it (hours times prices, at most five minutes old), "
+    "beside what it would have cost with everything running all the time, and what AWS has billed. AWS's bill is a day "
+    "late, and stays after the deployment has gone; asking for it costs a cent.",
+    epilog="Example: shoal costs demo",
+)
+@target_options
+@json_option
+def run(target: Target, as_json: bool) -> int:
     """Do it."""
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import bill, status
     from infra import topology
 
-    name, account = name_of(args), account_of(args)
+    name, account = target.name, target.account
     now = datetime.now(UTC)
     if stacks.describe(account.client("cloudformation"), topology.stack_name(name)) is None:
         billed = bill.ask(account, name, now - _PAST)
         rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed)]
-        summary(args, {"deployment": name, "billed": billed.total, "services": billed.services}, rows)
+        summary({"deployment": name, "billed": billed.total, "services": billed.services}, rows, as_json=as_json)
         return 0
     found = status.look(name, account)
     created = found.stack["CreationTime"].astimezone(UTC)
@@ -64,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         *_billed(billed),
         *(("amiss", sentence) for sentence in (guard.broken if guard else ())),
     ]
-    summary(args, content, rows)
+    summary(content, rows, as_json=as_json)
     return 0
 
 

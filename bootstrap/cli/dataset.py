@@ -4,7 +4,6 @@ The easy mistake is to fetch gigabytes from S3 to show a page of them: only what
 see everything.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -13,8 +12,11 @@ from math import prod
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from bootstrap.cli.command import command, group, option
 from bootstrap.cli.figures import size
-from bootstrap.cli.output import add_json, percent, show, table
+from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.cli.reading import require_s3
 from bootstrap.terminal import columns
 from corpus.counted import plural
@@ -30,50 +32,40 @@ _LABELS = {0: "negative", 1: "positive"}
 _NAMELESS = ("<padding>", "<unknown>")
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "dataset",
-        help="show what is in a dataset",
-        description="Look into datasets that `shoal preprocess` made.",
-        epilog="Example: shoal dataset info results/data/dataset.h5",
-    )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    info = actions.add_parser(
-        "info",
-        help="shapes, settings, counts, digest, and a few rows as words",
-        description="Show what is in a dataset, or in one of its part files: shapes, settings, counts, digest, and a "
-        "few rows as words. Of s3:// only that is read.",
-        epilog="Examples: shoal dataset info results/data/dataset.h5; "
-        "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
-    )
-    info.add_argument("file", metavar="FILE_OR_S3", help="a dataset.h5, or its address on S3")
-    info.add_argument(
-        "--sample", type=_count, default=3, metavar="N", help="rows to show of each split (default: %(default)s)"
-    )
-    info.add_argument(
-        "--check", action="store_true", help="read all of it, and compare its digest with the recorded one"
-    )
-    add_json(info)
-    return parser
+@group(
+    short_help="show what is in a dataset",
+    help="Look into datasets that `shoal preprocess` made.",
+    epilog="Example: shoal dataset info results/data/dataset.h5",
+)
+def run() -> None:
+    """Has one action so far."""
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text} is no number of rows, such as 3")
-    return int(text)
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    name="info",
+    short_help="shapes, settings, counts, digest, and a few rows as words",
+    help="Show what is in a dataset, or in one of its part files: shapes, settings, counts, digest, and a few rows as "
+    "words. Of s3:// only that is read.",
+    epilog="Examples: shoal dataset info results/data/dataset.h5; "
+    "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
+)
+@click.argument("file", type=click.Path(), metavar="FILE_OR_S3", help="a dataset.h5, or its address on S3")
+@option("--sample", type=click.IntRange(min=0), default=3, metavar="N", help="rows to show of each split (default: 3)")
+@option("--check", is_flag=True, help="read all of it, and compare its digest with the recorded one")
+@json_option
+def info(file: str, sample: int, check: bool, as_json: bool) -> int:
     """Do it."""
-    require_s3(args.file)
-    with _opened(args.file, whole=args.check) as (dataset, stored_bytes):
-        if args.check:
+    require_s3(file)
+    with _opened(file, whole=check) as (dataset, stored_bytes):
+        if check:
             dataset.require_digest(dataset.computed_digest())
-        content = _content(args.file, dataset, stored_bytes, args.sample)
-        content["checked"] = args.check
-    show(args, content, _page(content))
+        content = _content(file, dataset, stored_bytes, sample)
+        content["checked"] = check
+    show(content, _page(content), as_json=as_json)
     return 0
+
+
+run.add_command(info)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """`shoal demo`: what `make demo` runs."""
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from bootstrap.cli.command import command, option
 from bootstrap.cli.output import percent, say, table
 from corpus.counted import plural
 from corpus.shown import printable
@@ -24,45 +26,37 @@ _REASONS = {
 """Where the time of training went besides computing, in words."""
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "demo",
-        help="show the whole life of a deployment on this machine",
-        description="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess "
-        "reviews, train a model on two nodes of different speed, label some texts with it, destroy everything, and "
-        "prove that nothing is left. Needs no AWS account; takes about two minutes.",
-        epilog="Example: shoal demo --input reviews/*.json.gz",
-    )
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        action="extend",
-        type=Path,
-        default=[],
-        metavar="PATH",
-        help="files or folders of your own, as `shoal preprocess --input` takes them, of whose test rows some are then "
-        "labelled; "
-        "default: several thousand that the demo writes itself",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("results/demo"),
-        metavar="DIR",
-        help="folder for the logs, with a folder `model` for the model and the run's record, which takes the place of "
-        "an earlier demo's and of nothing else (default: %(default)s)",
-    )
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="show the whole life of a deployment on this machine",
+    help="Deploy the topology 'demo' by the real CDK command to an AWS emulator on this machine, preprocess reviews, "
+    "train a model on two nodes of different speed, label some texts with it, destroy everything, and prove that "
+    "nothing is left. Needs no AWS account; takes about two minutes.",
+    epilog="Example: shoal demo --input reviews/*.json.gz",
+)
+@option(
+    "--input",
+    "inputs",
+    several=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH...",
+    help="files or folders of your own, as `shoal preprocess --input` takes them; some of their test rows are then "
+    "labelled (default: several thousand reviews that the demo writes itself)",
+)
+@option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("results/demo"),
+    metavar="DIR",
+    help="folder for the logs, with a folder `model` for the model and the run's record, which replaces an earlier "
+    "demo's and nothing else (default: results/demo)",
+)
+def run(inputs: tuple[Path, ...], output: Path) -> int:
     """Do it."""
     from bootstrap.demo import life
 
-    result = life.run(args.input, args.output, say=lambda text: say(f"demo: {text}"))
+    result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
     summary, factors = result.summary, {rank: slowed.factor for rank, slowed in life.SLOWED.items()}
-    print(table(rows(result, slowed=factors, output=args.output)))  # noqa: T201
+    print(table(rows(result, slowed=factors, output=output)))  # noqa: T201
     print(  # noqa: T201
         f"shoal: demo passed: accuracy {percent(summary['accuracy'])} (majority {percent(summary['majority'])}), "
         f"{plural(result.created_total, 'resource')} created, {result.left_total} left"

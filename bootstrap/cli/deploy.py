@@ -1,15 +1,17 @@
 """`shoal deploy`: a topology to a deployment, with the plan before and a summary after."""
 
-import argparse
 import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from bootstrap.aws import cdk
+from bootstrap.cli.command import command, complete_topology, option
 from bootstrap.cli.named import checked, time
-from bootstrap.cli.output import add_json, say, show, table
+from bootstrap.cli.output import agreed, json_option, say, show, table
 from bootstrap.cli.plan import content, lines
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
@@ -22,38 +24,37 @@ _REFUSED = 1
 _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "deploy",
-        help="create or update a deployment",
-        description="Create a deployment of a topology on AWS, or bring the one of that name up to date: says what "
-        "it costs, refuses what could not start, asks, and runs the CDK. A second time it changes nothing; interrupted "
-        "it is taken up again; a cluster that has ended itself is replaced.",
-        epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
-    )
-    parser.add_argument("topology", metavar="NAME_OR_FILE", help="one of topologies/, or a YAML file of your own")
-    parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
-    parser.add_argument("--owner", metavar="NAME", help="who answers for it (default: the topology's, or you)")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--dry-run", action="store_true", help="say what would change, and create nothing")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="create or update a deployment",
+    help="Create a deployment of a topology on AWS, or bring the one of that name up to date: report what it costs, "
+    "refuse what could not start, ask, and run the CDK. A second time it changes nothing; an interrupted deployment is "
+    "continued; a cluster that has ended itself is replaced.",
+    epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
+)
+@click.argument(
+    "source",
+    metavar="NAME_OR_FILE",
+    shell_complete=complete_topology,
+    help="the topology: one of topologies/, or a YAML file of your own",
+)
+@option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
+@option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
+@option("--yes", is_flag=True, help="do not ask")
+@option("--dry-run", is_flag=True, help="report what would change, and create nothing")
+@json_option
+def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Do it."""
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
-    wanted = topology.load(args.topology, cdk.TOPOLOGIES)
+    wanted = topology.load(source, cdk.TOPOLOGIES)
     order = deploy.Order(
         topology=wanted,
-        source=topology.anywhere(args.topology),
-        deployment=checked(args.deployment or wanted.name),
-        owner=caller.owner_of(wanted, args.owner),
+        source=topology.anywhere(source),
+        deployment=checked(deployment or wanted.name),
+        owner=caller.owner_of(wanted, owner),
     )
-    if not (args.yes or args.dry_run or sys.stdin.isatty()):
+    if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
     made = plan.make_plan(
         wanted,
@@ -65,26 +66,21 @@ def run(args: argparse.Namespace) -> int:
     for line in lines(made, deployment=order.deployment):
         say(line)
     say()
+    refused = {"plan": content(made, deployment=order.deployment), "deployed": False}
     if made.refused:
-        show(args, {"plan": content(made, deployment=order.deployment), "deployed": False}, "nothing was deployed")
+        show(refused, "nothing was deployed", as_json=as_json)
         return _REFUSED
-    if args.dry_run:
+    if dry_run:
         found = deploy.changes(order)
-        show(args, _foreseen(made, order, found), _described(order, found))
+        show(_foreseen(made, order, found), _described(order, found), as_json=as_json)
         return 0
-    if not args.yes and not _agreed():
-        show(args, {"plan": content(made, deployment=order.deployment), "deployed": False}, "nothing was deployed")
+    if not yes and not agreed("Deploy?"):
+        show(refused, "nothing was deployed", as_json=as_json)
         return _REFUSED
     with Bars(unit="resource") as bars:
         done = deploy.deploy(order, bars=bars, say=say)
-    show(args, _summary(made, order, done), _summarised(made, order, done))
+    show(_summary(made, order, done), _summarised(made, order, done), as_json=as_json)
     return 0
-
-
-def _agreed() -> bool:
-    sys.stderr.write("Deploy? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _foreseen(made: "DeploymentPlan", order: "Order", found: "Sequence[ResourceChange]") -> dict[str, Any]:

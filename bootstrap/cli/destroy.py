@@ -1,14 +1,16 @@
 """`shoal destroy`: a deployment to nothing, with what goes and what stays said before, and the proof after."""
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent
-from bootstrap.cli.output import add_json, say, show, table
+import click
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.named import Target, dollars, spent, target_options
+from bootstrap.cli.output import agreed, json_option, say, show, table
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.counted import plural
@@ -22,31 +24,29 @@ if TYPE_CHECKING:
 _LEFT, _REFUSED = 1, 1
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "destroy",
-        help="delete a deployment, and prove that nothing is left",
-        description="Say what goes and what stays, ask, delete the stack, then look through the account, service by "
-        "service, for what is left of the deployment, and delete that too. Works whatever became of the stack: half "
-        "made, half deleted, or deleted by hand. Exit status 1 while anything that costs money is left, or AWS does "
-        "not tell whether it is; data that the topology keeps are not counted.",
-        epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
-    )
-    add_name(parser)
-    parser.add_argument("--yes", action="store_true", help="do not ask; models that were not fetched are lost")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would go and what would stay, and delete nothing"
-    )
-    parser.add_argument("--fetch", type=Path, metavar="DIR", help="copy the runs' models and records here first")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="delete a deployment, and prove that nothing is left",
+    help="Report what goes and what stays, ask, delete the stack, then look through the account, service by service, "
+    "for what is left of the deployment, and delete that too. Works whatever the state of the stack: half created, "
+    "half deleted, or deleted by hand. Exit status 1 while anything that costs money is left, or while AWS does not "
+    "tell whether it is; data that the topology keeps are not counted.",
+    epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
+)
+@target_options
+@option("--yes", is_flag=True, help="do not ask; models that were not fetched are lost")
+@option("--dry-run", is_flag=True, help="report what would go and what would stay, and delete nothing")
+@option(
+    "--fetch",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="copy the runs' models and records here first",
+)
+@json_option
+def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: bool) -> int:
     """Do it."""
-    name, account = name_of(args), account_of(args)
-    if not (args.yes or args.dry_run or sys.stdin.isatty()):
+    name, account = target.name, target.account
+    if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
     from bootstrap.aws.deployment import no_such_deployment
     from bootstrap.lifecycle import destroy_preview
@@ -61,14 +61,14 @@ def run(args: argparse.Namespace) -> int:
         say(line)
     content = {**_content(name, before), "things": _listed(before.things)}
     if before.nothing:
-        show(args, {**content, "destroyed": True}, f"there is nothing of '{name}' to destroy")
+        show({**content, "destroyed": True}, f"there is nothing of '{name}' to destroy", as_json=as_json)
         return 0
-    if args.dry_run:
-        show(args, content, _table(before.things))
+    if dry_run:
+        show(content, _table(before.things), as_json=as_json)
         return 0
-    _save_models(args, account, before)
-    if not args.yes and not _agreed("Destroy it?"):
-        show(args, {**content, "destroyed": False}, "nothing was destroyed")
+    _save_models(folder, account, before, ask=not yes)
+    if not yes and not agreed("Destroy it?"):
+        show({**content, "destroyed": False}, "nothing was destroyed", as_json=as_json)
         return _REFUSED
     try:
         with Bars(unit="resource") as bars:
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         )
         raise
     became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}
-    show(args, {**content, **became}, _result(name, done))
+    show({**content, **became}, _result(name, done), as_json=as_json)
     return 0 if done.proven else _LEFT
 
 
@@ -110,10 +110,9 @@ def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]
     return [*said, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
-def _save_models(args: argparse.Namespace, account: "Account", before: "DestroyPreview") -> None:
-    """Fetch what would be lost, where that was asked for or is agreed to now."""
-    folder: Path | None = args.fetch
-    if folder is None and before.lost and not args.yes:
+def _save_models(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
+    """Fetch what would be lost to a folder, where one was given or, if it is asked for, is given now."""
+    if folder is None and before.lost and ask:
         sys.stderr.write("Fetch the models first? A folder, or nothing for no: ")
         sys.stderr.flush()
         answer = sys.stdin.readline().strip()
@@ -136,12 +135,6 @@ def _save_models(args: argparse.Namespace, account: "Account", before: "DestroyP
             f"nothing was destroyed, as not all of s3://{before.lost_bucket}/runs/ can be fetched to {folder} "
             f"({'; '.join(done.refused)}); to destroy all the same, leave out --fetch and add --yes"
         )
-
-
-def _agreed(question: str) -> bool:
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:

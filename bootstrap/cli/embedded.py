@@ -4,7 +4,6 @@ The easy mistake is to take a terminal's Ctrl-C for the end of a command that is
 and may have work to finish against the emulator.
 """
 
-import argparse
 import os
 import shlex
 import shutil
@@ -13,10 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import click
 
 from bootstrap.aws import cdk
-from bootstrap.cli.output import say
+from bootstrap.cli.command import command, option
+from bootstrap.cli.output import say, say_error
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import mark_heard
 
@@ -27,40 +29,41 @@ _GLANCE_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "embedded",
-        help="run an AWS emulator on this machine",
-        description="Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a "
-        "command, run that against it, end it afterwards, and exit with the command's status. Without, print the "
-        "environment that another shell needs to use it, and run until Ctrl-C. In the end all that was in it is gone. "
-        "It knows no passwords: until then every user of this machine can reach it, and what they ask of it runs as "
-        "you. It refuses web pages.",
-        epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "
-        "the printed lines, then `shoal deploy demo`, `shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
-    )
-    parser.add_argument("--port", type=int, metavar="P", help="where to listen (default: a free port)")
-    parser.add_argument(
-        "command", nargs="*", metavar="-- COMMAND", help="a command with its arguments, to be run against the emulator"
-    )
-    return parser
+@command(
+    short_help="run an AWS emulator on this machine",
+    help="""\
+Start an AWS emulator on this machine's loopback interface and prepare it for the CDK. With a command, run that against
+it, end it afterwards, and exit with the command's status. Without a command, print the environment that another shell
+needs to use it, and run until Ctrl-C. When it ends, all that was in it is gone.
 
-
-def run(args: argparse.Namespace) -> int:
+It knows no passwords: while it runs, every user of this machine can reach it, and what they ask of it runs as you. It
+refuses web pages.
+""",
+    epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "
+    "the printed lines, then `shoal deploy demo`, `shoal preprocess --deployment demo ...`, `shoal destroy demo`.",
+)
+@option("--port", type=int, metavar="P", help="where to listen (default: a free port)")
+@click.argument(
+    "words",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    metavar="[-- COMMAND]...",
+    help="a command with its arguments, which is run against the emulator",
+)
+def run(port: int | None, words: tuple[str, ...]) -> int:
     """Do it."""
     from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 
     with TemporaryDirectory(prefix="shoal-embedded-") as name:
         folder = Path(name)
-        emulator = EmbeddedAws(folder, args.port)
-        if args.command and shutil.which(args.command[0], path=emulator.environment["PATH"]) is None:
-            raise ShoalError(f"there is no command {args.command[0]}; check what follows --")
+        emulator = EmbeddedAws(folder, port)
+        if words and shutil.which(words[0], path=emulator.environment["PATH"]) is None:
+            raise ShoalError(f"there is no command {words[0]}; check what follows --")
         with emulator as aws:
             say(f"preparing the emulator on port {aws.port} ...")
             cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
-            if args.command:
-                return _run(args.command, aws)
+            if words:
+                return _run(words, aws)
             _stay(aws)
     return 0
 
@@ -81,18 +84,18 @@ def _stay(aws: "EmbeddedAws") -> None:
         raise ShoalError(_gone(aws))
 
 
-def _run(command: list[str], aws: "EmbeddedAws") -> int:
+def _run(words: tuple[str, ...], aws: "EmbeddedAws") -> int:
     """The status of a command that is run against the emulator; as a shell has it where a signal ended it."""
     try:
-        running = subprocess.Popen(command, env={**os.environ, **aws.environment})
+        running = subprocess.Popen(words, env={**os.environ, **aws.environment})
     except OSError as error:
-        raise ShoalError(f"{command[0]} cannot be run ({error.strerror}); check what follows --") from None
+        raise ShoalError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         told = False
         while not _ended(running, _GLANCE_SECONDS):
             if not told and aws.ended(0):
-                say(f"shoal: {_gone(aws)}")
+                say_error(_gone(aws))
                 told = True
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,38 +1,31 @@
 """`shoal extend`: a later end of a deployment's life."""
 
-import argparse
 import math
-from typing import Any
 
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, time
-from bootstrap.cli.output import add_json, summary
+from bootstrap.cli.command import command, option
+from bootstrap.cli.named import Target, dollars, target_options, time
+from bootstrap.cli.output import json_option, summary
 from bootstrap.errors import ShoalError, UsageError
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "extend",
-        help="move a deployment's end to a later time",
-        description="Add hours to a deployment's life, after which its guard deletes it. The budget, if the topology "
-        "has one, is not moved.",
-        epilog="Example: shoal extend demo --hours 6",
-    )
-    add_name(parser)
-    parser.add_argument("--hours", type=float, required=True, metavar="H", help="how many to add")
-    parser.add_argument("--dry-run", action="store_true", help="say what it would cost, and change nothing")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="move a deployment's end to a later time",
+    help="Add hours to a deployment's life, at the end of which its guard deletes it. The budget, if the topology has "
+    "one, does not change.",
+    epilog="Example: shoal extend demo --hours 6",
+)
+@target_options
+@option("--hours", type=float, required=True, metavar="H", help="how many hours to add")
+@option("--dry-run", is_flag=True, help="report what it would cost, and change nothing")
+@json_option
+def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
     """Do it."""
     from bootstrap.lifecycle import guard, status
 
-    name, hours = name_of(args), args.hours
+    name = target.name
     if not math.isfinite(hours) or not 0 < hours <= guard.MOST_HOURS:
         raise UsageError(f"--hours is {hours:g}, but must be above 0 and at most {guard.MOST_HOURS:g}")
-    account = account_of(args)
+    account = target.account
     now = status.look(name, account)
     if now.guard is None:
         raise ShoalError(f"'{name}' ({now.stack['StackStatus']}) has no guard to extend; wait until it is complete")
@@ -42,15 +35,15 @@ def run(args: argparse.Namespace) -> int:
             "is gone"
         )
     before = now.guard.ends
-    after = guard.later(now.guard, hours) if args.dry_run else guard.extend(account, name, now.guard, hours)
+    after = guard.later(now.guard, hours) if dry_run else guard.extend(account, name, now.guard, hours)
     most = None if now.most is None else now.most * hours
     budget = now.guard.budget
     rows = [
         ("end before", time(before)),
-        ("end now" if not args.dry_run else "end then", time(after)),
+        ("end now" if not dry_run else "end then", time(after)),
         ("these hours cost", f"at most {dollars(most)}, while everything runs"),
         *([("budget", f"{dollars(budget)}, which ends it earlier; it is not moved")] if budget else []),
-        *(("was amiss" if not args.dry_run else "amiss", sentence) for sentence in now.guard.broken),
+        *(("was amiss" if not dry_run else "amiss", sentence) for sentence in now.guard.broken),
     ]
     content = {
         "deployment": name,
@@ -58,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
         "after": after.isoformat(),
         "at_most_dollars": most,
         "budget": budget,
-        "extended": not args.dry_run,
+        "extended": not dry_run,
         "broken": list(now.guard.broken),
     }
-    summary(args, content, rows)
+    summary(content, rows, as_json=as_json)
     return 0

@@ -1,55 +1,57 @@
 """`shoal fetch`: models and records of training runs, copied here."""
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.named import account_of, add_name, name_of
-from bootstrap.cli.output import add_json, say, summary
+import click
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.named import Target, target_options
+from bootstrap.cli.output import json_option, say_error, summary
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.counted import plural
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "fetch",
-        help="copy the results of training runs here",
-        description="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. What is "
-        "there already is left. An object whose name Shoal gives to no file of a run is not copied; it is named, and "
-        "the exit status is 1. A data bucket that outlived its deployment is named by --bucket.",
-        epilog="Example: shoal fetch demo --output results",
-    )
-    add_name(parser)
-    parser.add_argument("--bucket", metavar="BUCKET", help="a data bucket, instead of a deployment")
-    parser.add_argument("--run", dest="wanted", metavar="RUN", help="one run (default: all)")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder for the runs' folders")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="copy the results of training runs here",
+    help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Files that are there "
+    "already stay as they are. An object whose name Shoal gives to no file of a run is not copied; it is named, and "
+    "the exit status is 1. A data bucket that outlived its deployment is named by --bucket.",
+    epilog="Example: shoal fetch demo --output results",
+)
+@target_options
+@option("--bucket", metavar="BUCKET", help="a data bucket, instead of a deployment")
+@option("--run", "only", metavar="RUN", help="one run (default: all)")
+@option(
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="the folder for the runs' folders",
+)
+@json_option
+def run(target: Target, bucket: str | None, only: str | None, output: Path, as_json: bool) -> int:
     """Do it."""
-    if args.bucket and (args.name or args.deployment):
+    if bucket and target.typed:
         raise UsageError("name a deployment or a --bucket, not both")
-    account = account_of(args)
-    bucket = args.bucket or _bucket(name_of(args), account)
+    account = target.account
+    bucket = bucket or _bucket(target.name, account)
     from bootstrap.lifecycle.fetch import fetch_runs
 
     with Bars() as bars:
-        done = fetch_runs(account.client("s3"), bucket, args.output, bars=bars, run=args.wanted)
+        done = fetch_runs(account.client("s3"), bucket, output, bars=bars, run=only)
     rows = [
         ("from", f"s3://{bucket}/runs/"),
-        ("to", str(args.output)),
+        ("to", str(output)),
         ("runs", ", ".join(done.runs) or "none: nothing was trained"),
         ("files", f"{plural(done.copied, 'file')} copied ({done.bytes / 1e6:,.1f} MB), {done.present} there before"),
         *(("not fetched", sentence) for sentence in done.refused),
     ]
-    summary(args, {"bucket": bucket, "output": str(args.output), **vars(done)}, rows)
+    summary({"bucket": bucket, "output": str(output), **vars(done)}, rows, as_json=as_json)
     if done.refused:
-        say(
-            f"shoal: {plural(len(done.refused), 'object')} of s3://{bucket}/runs/ can be no file below {args.output}; "
+        say_error(
+            f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ can be no file below {output}; "
             "Shoal names none so, so find out who wrote them"
         )
     return 1 if done.refused else 0

@@ -1,7 +1,7 @@
-"""`shoal`: from the first moment on Ctrl-C ends it with a word and status 130; all else is in `bootstrap.cli.verbs`.
+"""`shoal`: from the first moment on Ctrl-C ends it with a word and status 130; all else is in `bootstrap.cli.commands`.
 
 Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by Ctrl-C, 143 by SIGTERM. The easy mistake
-is to import the verbs here: that takes half a second, in which Ctrl-C would be a traceback.
+is to import the commands here: that takes half a second, in which Ctrl-C would be a traceback.
 """
 
 import os
@@ -16,12 +16,12 @@ _PROCESS = os.getpid()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line's verb; returns the exit status."""
+    """Run the command that the command line names; returns the exit status."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGALRM, _interrupt_again)
     Interrupt.again = True
     try:
-        from bootstrap.cli.verbs import run
+        from bootstrap.cli.commands import run
 
         return run(arguments, _interrupt)
     except (KeyboardInterrupt, Exception) as error:

@@ -1,14 +1,19 @@
-"""What verbs about one existing deployment share: its name, given bare or by --deployment, and where it is.
+"""What commands about one existing deployment share: its name, given bare or by --deployment, and its region.
 
-The easy mistake is to leave the region to boto3, which knows AWS_DEFAULT_REGION and not AWS_REGION, the variable that
-AWS's other tools go by.
+The region is not left to boto3, which reads AWS_DEFAULT_REGION and not AWS_REGION, the variable that AWS's other tools
+go by.
 """
 
-import argparse
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from bootstrap.cli.command import option
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,44 +21,71 @@ if TYPE_CHECKING:
     from bootstrap.lifecycle.guard import GuardState
 
 
-_WHICH = "the deployment to work on (`shoal deploy` says its name: its topology's, unless another was given)"
+_REGION = "its region (default: that of your AWS configuration, or else us-east-1)"
+_WHERE = "Where"
+_WHICH = "the deployment (`shoal deploy` prints its name: the topology's, unless another was given)"
 
 
-def add_where(parser: argparse.ArgumentParser) -> None:
-    """Declare the choice between this machine and a deployment."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--local", action="store_true", help="on this machine")
-    where.add_argument("--deployment", metavar="NAME", help=_WHICH)
-    _add_region(parser)
+@dataclass(frozen=True)
+class Target:
+    """The deployment that a command is about, as it was named on the command line, and where to look for it."""
+
+    typed: str | None
+    region: str | None
+    command: str
+
+    @property
+    def name(self) -> str:
+        """The deployment's name. Raises UsageError for none, or for what cannot be one."""
+        if not self.typed:
+            raise UsageError(f"which deployment? write: shoal {self.command} NAME")
+        return checked(self.typed)
+
+    @property
+    def account(self) -> "Account":
+        """The account and region to look in."""
+        return account_of(self.region)
 
 
-def add_name(parser: argparse.ArgumentParser) -> None:
-    """Declare the deployment's name and its region."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help=_WHICH)
-    parser.add_argument("--deployment", metavar="NAME", help="the same")
-    _add_region(parser)
+def target_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Declare a deployment's name, bare or by --deployment, and its region; the function is given a `target`."""
+
+    @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
+    @option("--deployment", metavar="NAME", help="the same")
+    @option("--region", metavar="REGION", help=_REGION)
+    @click.pass_context
+    @wraps(function)
+    def with_target(
+        ctx: click.Context, /, *, name: str | None, deployment: str | None, region: str | None, **given: Any
+    ) -> int:
+        from infra import topology
+
+        typed = topology.name_of(name) if name else None  # what is named after its topology may be given by its file
+        if typed and deployment and typed != deployment:
+            raise UsageError(f"which deployment, '{typed}' or '{deployment}'? name one")
+        return function(target=Target(typed or deployment, region, str(ctx.info_name)), **given)
+
+    return with_target
 
 
-def _add_region(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--region", metavar="REGION", help="where it is (default: that of your AWS configuration, or else us-east-1)"
-    )
+def where_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Declare the choice between this machine and a deployment; the function is given a `target`, or None for here."""
 
+    @option("--local", is_flag=True, group=_WHERE, help="on this machine")
+    @option("--deployment", metavar="NAME", group=_WHERE, help=_WHICH)
+    @option("--region", metavar="REGION", group=_WHERE, help=_REGION)
+    @click.pass_context
+    @wraps(function)
+    def with_target(
+        ctx: click.Context, /, *, local: bool, deployment: str | None, region: str | None, **given: Any
+    ) -> int:
+        if local == (deployment is not None):
+            raise UsageError(f"where? write: shoal {ctx.info_name} with either --local or --deployment NAME")
+        if local and region is not None:
+            raise UsageError("--region goes with --deployment; with --local AWS's own configuration names it")
+        return function(target=None if local else Target(deployment, region, str(ctx.info_name)), **given)
 
-def name_of(args: argparse.Namespace) -> str:
-    """The deployment that was asked for; what is named after its topology may be given by the topology's file.
-
-    Raises UsageError for none, for two, or for what cannot be a name.
-    """
-    from infra import topology
-
-    name = topology.name_of(args.name) if args.name else None
-    if name and args.deployment and name != args.deployment:
-        raise UsageError(f"which deployment, '{name}' or '{args.deployment}'? name one")
-    given = name or args.deployment
-    if not given:
-        raise UsageError(f"which deployment? write: shoal {args.verb} NAME")
-    return checked(given)
+    return with_target
 
 
 def checked(name: str) -> str:
@@ -67,12 +99,12 @@ def checked(name: str) -> str:
         raise UsageError(str(error)) from error
 
 
-def account_of(args: argparse.Namespace) -> "Account":
-    """The account and region to look in."""
+def account_of(region: str | None) -> "Account":
+    """The account, and this region of it; by default that of the environment or of AWS's configuration."""
     from bootstrap.aws.account import Account, connect
     from infra.topology import Topology
 
-    region = args.region or os.environ.get("AWS_REGION") or connect().region_name
+    region = region or os.environ.get("AWS_REGION") or connect().region_name
     return Account(connect(region or Topology.model_fields["region"].default))
 
 

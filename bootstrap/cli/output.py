@@ -1,26 +1,27 @@
-"""What verbs share in what they print: one summary at the end, for a person or, with --json, for a program.
+"""What commands share in what they print: one summary at the end, for a person or, with --json, for a program.
 
 Easy to get wrong: what a person reads fits the terminal and breaks no word, at 80 columns too; but what goes into a
 file or to a program is never wrapped.
 """
 
-import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+import click
 from tabulate import tabulate
 
+from bootstrap.cli.command import option
 from bootstrap.terminal import columns, wrapped
 
 _BETWEEN = 2
 """Spaces between two columns of a table."""
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Declare --json."""
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON on standard output")
+json_option = option("--json", "as_json", is_flag=True, help="print the summary as JSON on standard output")
+"""Declares --json."""
 
 
 def say(text: str = "") -> None:
@@ -28,14 +29,38 @@ def say(text: str = "") -> None:
     print(wrapped(text, columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def summary(args: argparse.Namespace, content: Mapping[str, Any], rows: Iterable[Sequence[str]]) -> None:
-    """Print a verb's summary: `content` as JSON where --json asks for it, else `rows` as a table."""
-    show(args, content, "" if args.json else table(rows))
+def say_error(sentence: str) -> None:
+    """Print why a command fails, in red on a terminal."""
+    _say_marked("shoal:", sentence, colour="red")
 
 
-def show(args: argparse.Namespace, content: Mapping[str, Any], text: str) -> None:
+def say_warning(sentence: str) -> None:
+    """Print what a person should look at, in yellow on a terminal."""
+    _say_marked("warning:", sentence, colour="yellow")
+
+
+def _say_marked(mark: str, sentence: str, *, colour: str) -> None:
+    text = wrapped(f"{mark} {sentence}", columns(sys.stderr))
+    plain = "NO_COLOR" in os.environ or None
+    click.secho(mark, fg=colour, bold=True, nl=False, err=True, color=False if plain else None)
+    print(text.removeprefix(mark), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def summary(content: Mapping[str, Any], rows: Iterable[Sequence[str]], *, as_json: bool) -> None:
+    """Print a command's summary: `content` as JSON where --json asks for it, else `rows` as a table."""
+    show(content, "" if as_json else table(rows), as_json=as_json)
+
+
+def show(content: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     """Print `content` as JSON where --json asks for it, else `text`."""
-    print(json.dumps(content, default=str) if args.json else wrapped(text, columns(sys.stdout)))  # noqa: T201
+    print(json.dumps(content, default=str) if as_json else wrapped(text, columns(sys.stdout)))  # noqa: T201
+
+
+def agreed(question: str) -> bool:
+    """Whether the person at the terminal says yes."""
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def percent(share: float) -> str:

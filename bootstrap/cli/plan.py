@@ -1,15 +1,17 @@
 """`shoal plan`: what a topology would cost, what stands in its way, what the guard will do."""
 
-import argparse
 import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from bootstrap.aws import cdk
+from bootstrap.cli.command import command, complete_topology, option
 from bootstrap.cli.named import checked
-from bootstrap.cli.output import add_json, show, table
+from bootstrap.cli.output import json_option, show, table
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
@@ -18,54 +20,61 @@ if TYPE_CHECKING:
     from infra.rules import Finding
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "plan",
-        help="say what a topology costs and what stands in its way",
-        description="Say what topologies cost by the hour, what would keep them from starting on AWS, and what the "
-        "guard will do. Creates nothing. Without any: all of topologies/, a line each.",
-        epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
-    )
-    parser.add_argument(
-        "topologies", nargs="*", metavar="NAME_OR_FILE", help="those of topologies/ by name, your own by file"
-    )
-    parser.add_argument("--hours", type=float, metavar="H", help="how long it is to work (default: guard, max_hours)")
-    parser.add_argument("--offline", action="store_true", help="ask AWS nothing")
-    parser.add_argument("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
-    parser.add_argument("--owner", metavar="NAME", help="who answers for it (default: the topology's, or you)")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="report what a topology costs and what stands in its way",
+    help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
+    "do. Creates nothing. Without any topology: lists all of topologies/, a line each.",
+    epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
+)
+@click.argument(
+    "topologies",
+    nargs=-1,
+    metavar="[NAME_OR_FILE]...",
+    shell_complete=complete_topology,
+    help="topologies: those of topologies/ by name, your own by file",
+)
+@option("--hours", type=float, metavar="H", help="how long it is to work (default: the guard's max_hours)")
+@option("--offline", is_flag=True, help="ask AWS nothing")
+@option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
+@option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
+@json_option
+def run(
+    topologies: tuple[str, ...],
+    hours: float | None,
+    offline: bool,
+    deployment: str | None,
+    owner: str | None,
+    as_json: bool,
+) -> int:
     """Do it."""
-    if args.hours is not None and not 0 < args.hours < math.inf:
-        raise UsageError(f"--hours is {args.hours:g}, but must be a number above 0")
-    if args.hours is not None and not args.topologies:
+    if hours is not None and not 0 < hours < math.inf:
+        raise UsageError(f"--hours is {hours:g}, but must be a number above 0")
+    if hours is not None and not topologies:
         raise UsageError("--hours goes with topologies; name them")
-    if args.deployment and len(args.topologies) != 1:
+    if deployment and len(topologies) != 1:
         raise UsageError("--deployment goes with one topology; name it")
-    if not args.topologies:
-        return _all(args)
+    if not topologies:
+        return _all(as_json=as_json)
     from bootstrap.lifecycle import plan, preflight
     from infra import caller, topology
 
     made = []
-    for name in args.topologies:
+    for name in topologies:
         wanted = topology.load(name, cdk.TOPOLOGIES)
         made.append(
             plan.make_plan(
                 wanted,
-                deployment=checked(args.deployment or wanted.name),
-                owner=caller.owner_of(wanted, args.owner),
-                hours=args.hours,
-                session=None if args.offline else preflight.session(wanted.region),
+                deployment=checked(deployment or wanted.name),
+                owner=caller.owner_of(wanted, owner),
+                hours=hours,
+                session=None if offline else preflight.session(wanted.region),
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
-    text = "\n\n".join("\n".join(lines(each, deployment=args.deployment or each.topology.name)) for each in made)
-    show(args, {"plans": [content(each, deployment=args.deployment or each.topology.name) for each in made]}, text)
+    text = "\n\n".join("\n".join(lines(each, deployment=deployment or each.topology.name)) for each in made)
+    show(
+        {"plans": [content(each, deployment=deployment or each.topology.name) for each in made]}, text, as_json=as_json
+    )
     return int(any(each.refused for each in made))
 
 
@@ -136,7 +145,7 @@ def _level(made: "DeploymentPlan", finding: "Finding") -> str:
     return str(finding.level)
 
 
-def _all(args: argparse.Namespace) -> int:
+def _all(*, as_json: bool) -> int:
     """A line for each topology; one that cannot be read keeps no other from being shown."""
     from bootstrap.lifecycle import plan
     from infra import topology
@@ -160,5 +169,5 @@ def _all(args: argparse.Namespace) -> int:
         )
     heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
     listed = table(rows, heads, right=(1, 2), ruled=True)
-    show(args, {"topologies": found}, "\n".join([listed, *faults]))
+    show({"topologies": found}, "\n".join([listed, *faults]), as_json=as_json)
     return int(bool(faults))

@@ -4,7 +4,6 @@ The easy mistake is to print anything else among the answers: there is a line fo
 that is said of them together goes to standard error.
 """
 
-import argparse
 import fcntl
 import gc
 import json
@@ -12,14 +11,18 @@ import os
 import re
 import stat
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bootstrap.cli.output import say
-from bootstrap.cli.reading import add_reading, read_wanted, require_s3, whole_command
+import click
+
+from bootstrap.cli.command import Converted, command, declared, option
+from bootstrap.cli.output import say_warning
+from bootstrap.cli.reading import NOTES, read_wanted, reading_options, require_s3, whole_command
 from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
@@ -38,6 +41,7 @@ _LABELS = {0: "negative", 1: "positive", None: "unknown"}
 # What would end the line of an answer, divide it, or be a command to the terminal.
 _NO_LETTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EXAMPLES = """\
+\b
 Examples:
   echo 'broke after a week' | shoal predict --model results/model
       a text a line, from standard input
@@ -49,85 +53,98 @@ Examples:
 """
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "predict",
-        help="label texts with a trained model",
-        description="""\
-Read texts, and print for each its label, the probability that it is positive,
-and the text, in a line. A text that keeps no word (it has none, or only
-stopwords) is 'unknown'.
-
-Files may be all that `shoal preprocess` reads, packed or not: JSON lines, CSV,
-TSV, Parquet, fastText; of what is none of these each line is a text. Where they
-say ratings or labels, the answers are compared with them: accuracy, F1 and
-confusion matrix, on standard error. Malformed records get no line; they are
-counted there.
-""",
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument(
-        "--model", required=True, metavar="DIR_OR_S3", help="what `shoal train` made: its output folder, or s3://..."
-    )
-    parser.add_argument(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        help="files, folders, patterns in quotes or s3://... (default: standard input, a text a line)",
-    )
-    parser.add_argument(
-        "--threshold",
-        type=_probability,
-        default=0.5,
-        metavar="P",
-        help="call a text positive above this probability (default: %(default)s)",
-    )
-    add_reading(parser)
-    trained = "default: as the model was trained"
-    add_rating_scale(
-        parser.add_argument, range_default=None, range_said=trained, positive_default=None, positive_said=trained
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print a JSON object a line; the last one on standard error has the scores"
-    )
-    return parser
-
-
 def _probability(text: str) -> float:
     try:
         probability = float(text)
     except ValueError:
         probability = -1.0
     if not 0 <= probability <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no probability from 0 to 1, such as 0.5")
+        raise ArgumentTypeError(f"{text} is no probability from 0 to 1, such as 0.5")
     return probability
 
 
-def run(args: argparse.Namespace) -> int:
+_AS_TRAINED = "default: as the model was trained"
+
+
+@command(
+    short_help="label texts with a trained model",
+    help="""\
+Read texts, and print for each its label, the probability that it is positive,
+and the text, in a line. A text that keeps no word (it has none, or only
+stopwords) is 'unknown'.
+
+Files may be all that `shoal preprocess` reads, packed or not: JSON lines, CSV,
+TSV, Parquet, fastText; of what is none of these each line is a text. Where they
+hold ratings or labels, the answers are compared with them: accuracy, F1 and
+confusion matrix, on standard error. Malformed records get no line; they are
+counted there.
+""",
+    epilog=_EXAMPLES,
+    notes={"How it is read": NOTES["How it is read"]},
+)
+@option(
+    "--model",
+    required=True,
+    type=click.Path(),
+    metavar="DIR_OR_S3",
+    help="the output of `shoal train`: its folder, or s3://...",
+)
+@click.argument(
+    "files",
+    nargs=-1,
+    type=click.Path(),
+    metavar="[FILE]...",
+    help="files, folders, patterns in quotes or s3://... (default: standard input, a text a line)",
+)
+@option(
+    "--threshold",
+    type=Converted(_probability),
+    default=0.5,
+    metavar="P",
+    help="call a text positive above this probability (default: 0.5)",
+)
+@reading_options
+@declared(
+    lambda parser: add_rating_scale(
+        parser.add_argument_group("Ratings of the files").add_argument,
+        range_default=None,
+        range_said=_AS_TRAINED,
+        positive_default=None,
+        positive_said=_AS_TRAINED,
+    )
+)
+@option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="print a JSON object a line; the last one on standard error has the scores",
+)
+@click.pass_obj
+def run(
+    typed: list[str], /, *, model: str, files: tuple[str, ...], threshold: float, as_json: bool, **given: Any
+) -> int:
     """Do it."""
-    if not args.files:
-        _check_plain(args)
-    require_s3(args.model, *args.files)
+    if not files:
+        _check_plain(given)
+    require_s3(model, *files)
     with _no_garbage():
-        model = _load(args.model)
-    if args.files:
-        with whole_command(args.typed):
-            _files(args, model)
+        loaded = _load(model)
+    if files:
+        with whole_command(typed):
+            _files(loaded, files, given, threshold=threshold, as_json=as_json)
     else:
-        _standard_input(args, model)
+        _standard_input(loaded, threshold=threshold, as_json=as_json)
     return 0
 
 
-def _check_plain(args: argparse.Namespace) -> None:
-    """Standard input is plain text, and nothing says what is right."""
-    named = ("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label")
-    for name in (*named, "rating_range", "half_stars", "rating_fraction", "positive_from"):
-        if getattr(args, name) not in (None, [], False):
+def _check_plain(given: dict[str, Any]) -> None:
+    """Standard input is plain text, and nothing tells what is right."""
+    for name, value in given.items():
+        if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files; of standard input each line is a text")
 
 
-def _standard_input(args: argparse.Namespace, model: "Model") -> None:
+def _standard_input(model: "Model", *, threshold: float, as_json: bool) -> None:
     """Answer each text before the next one is given."""
     from bootstrap.prediction.answers import Answers
     from corpus.reading.tally import Tally
@@ -136,11 +153,11 @@ def _standard_input(args: argparse.Namespace, model: "Model") -> None:
     from trainer.threads import cores
 
     given = sys.stdin.buffer
-    tally, label = Tally(), Labeller(model, args.threshold, expected=_bytes_to_come(given), threads=cores())
+    tally, label = Tally(), Labeller(model, threshold, expected=_bytes_to_come(given), threads=cores())
     for texts, _, _ in plain_texts(_as_they_come(given), "standard input", tally):
-        _print(texts, label(texts), as_json=args.json)
+        _print(texts, label(texts), as_json=as_json)
     if tally.counts["malformed"]:
-        report(tally, Answers(), threshold=args.threshold, as_json=args.json)
+        report(tally, Answers(), threshold=threshold, as_json=as_json)
 
 
 def _bytes_to_come(file: BinaryIO) -> int:
@@ -160,7 +177,7 @@ def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
         yield block
 
 
-def _files(args: argparse.Namespace, model: "Model") -> None:
+def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, threshold: float, as_json: bool) -> None:
     from bootstrap.prediction.answers import Answers
     from bootstrap.prediction.texts import find_texts, read_given
     from corpus.reading.tally import Tally
@@ -169,30 +186,30 @@ def _files(args: argparse.Namespace, model: "Model") -> None:
     from trainer.labelling import Labeller
     from trainer.threads import cores
 
-    settings, wanted = _how(args, model)
-    given = find_texts(args.files, wanted, settings, exclude=args.exclude)
+    settings, wanted = _how(reading, model)
+    given = find_texts(list(files), wanted, settings, exclude=list(reading["exclude"]))
     if given.not_compared is None:
         given.understanding.check_ratings(given.settings, DEFAULT_MAX_MALFORMED)
     for warning in given.understanding.warnings:
-        say(f"warning: {warning}")
+        say_warning(warning)
     tally, answers = Tally(), Answers()
-    label = Labeller(model, args.threshold, expected=given.understanding.plain_bytes, threads=cores())
+    label = Labeller(model, threshold, expected=given.understanding.plain_bytes, threads=cores())
     with Bars() as bars:
         if not sys.stdout.isatty():  # else the answers are the progress
             bars.stage("predict", given.understanding.plain_bytes)
         done = 0
         for texts, codes, size in in_blocks(read_given(given, tally)):
             said = label(texts)
-            _print(texts, said, as_json=args.json)
+            _print(texts, said, as_json=as_json)
             answers.add(codes, said)
             done += size
             bars.at(done)
     if tally.counts["lines"] == tally.counts["malformed"]:
         raise DataError(f"no record of the input can be read: {malformed(tally)}")
-    report(tally, answers, given, threshold=args.threshold, as_json=args.json)
+    report(tally, answers, given, threshold=threshold, as_json=as_json)
 
 
-def _how(args: argparse.Namespace, model: "Model") -> tuple["Settings", "Wanted"]:
+def _how(reading: dict[str, Any], model: "Model") -> tuple["Settings", "Wanted"]:
     """What ratings mean, as far as that was not said as it was in training; and how files are to be read.
 
     The scale of a model is in steps of its own: halves, where it learnt half stars. A model that does not say its
@@ -201,26 +218,26 @@ def _how(args: argparse.Namespace, model: "Model") -> tuple["Settings", "Wanted"
     from corpus.settings import Settings
     from trainer.losses import Scale
 
-    scale, asked = model.loss.scale, 2 if args.half_stars else 1
+    scale, asked = model.loss.scale, 2 if reading["half_stars"] else 1
     learnt = model.about.get("rating_steps", asked)
     if (scale.low, scale.high) == (0, 1):  # what a model of labels has
         usual = Settings()
         scale, learnt = Scale(*usual.rating_range, usual.positive_from), usual.rating_steps
     steps = max(asked, learnt)
     low, high, positive_from = (value * steps // learnt for value in (scale.low, scale.high, scale.positive_from))
-    fraction = args.rating_fraction or model.about.get("rating_fraction", False)
+    fraction = reading["rating_fraction"] or model.about.get("rating_fraction", False)
     try:
-        if args.rating_range is not None:
-            low, high = (in_steps(rating, steps) for rating in args.rating_range)
-        if args.positive_from is not None:
-            positive_from = in_steps(args.positive_from, steps)
+        if reading["rating_range"] is not None:
+            low, high = (in_steps(rating, steps) for rating in reading["rating_range"])
+        if reading["positive_from"] is not None:
+            positive_from = in_steps(reading["positive_from"], steps)
         settings = Settings(
             rating_steps=steps,
             rating_range=(low, high),
             rating_fraction=fraction,
             positive_from=positive_from,
         )
-        return settings, read_wanted(args, (low, high), steps, rating_fraction=fraction)
+        return settings, read_wanted(reading, (low, high), steps, rating_fraction=fraction)
     except DataError as error:
         raise UsageError(str(error)) from error
 

@@ -1,97 +1,113 @@
-"""The options that say which files are preprocessed and how they are read.
+"""The options that say which files are read and how: of all commands that read texts.
 
-The easy mistake is to ask for what the files say themselves: without any of these options but --input, the usual
-review files are understood, and what is not gets an error that names the option.
+Without any of these options but --input, the usual review files are understood; of what is not, an error names the
+option.
 """
 
-import argparse
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+import click
+
+from bootstrap.cli.command import Callback, option
+from bootstrap.errors import UsageError
 from corpus.errors import DataError
 from corpus.reading.sources import KINDS, Inputs, Wanted
 
+INPUT, READING = "Input", "How it is read"
+NOTES = {
+    INPUT: "Files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz or "
+    ".zst.",
+    READING: "Found out from the first lines of each file; `shoal preprocess --dry-run` shows what was found.",
+}
+"""What the help says of these groups of options."""
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Declare those that say which files."""
-    files = parser.add_argument_group(
-        "input",
-        "files, folders, patterns in quotes ('reviews/*.json.gz') or s3://bucket/prefix; plain, .gz, .bz2, .xz or .zst",
-    )
+
+def input_options(function: Callback) -> Callback:
+    """Declare those that say which files; `read_inputs` reads them."""
     for name, text in (
-        ("input", "reviews, each with its rating or label"),
-        ("test-input", "reviews to test with, instead of a share of --input"),
-        ("positive-input", "texts of the positive class, as a rule one a line"),
         ("negative-input", "texts of the negative class"),
+        ("positive-input", "texts of the positive class, as a rule one a line"),
+        ("test-input", "reviews to test with, instead of a share of --input"),
+        ("input", "reviews, each with its rating or label"),
     ):
-        files.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="PATH_OR_S3", help=text)
+        option(f"--{name}", group=INPUT, several=True, type=click.Path(), metavar="PATH_OR_S3...", help=text)(function)
+    return function
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Declare those that say which of the files are left out, and how the others are read."""
-    parser.add_argument(
-        "--exclude",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATTERN",
-        help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of files or "
-        "folders; in quotes",
+def reading_options(function: Callback) -> Callback:
+    """Declare those that say which of the files are left out, and how the others are read; `read_wanted` reads them."""
+    options: tuple[Callable[[Callback], Callback], ...] = (
+        option(
+            "--exclude",
+            group=INPUT,
+            several=True,
+            metavar="PATTERN...",
+            help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of "
+            "files or folders; in quotes",
+        ),
+        option("--format", group=READING, type=click.Choice(KINDS), help="what all files are"),
+        option(
+            "--separator",
+            group=READING,
+            metavar="TEXT",
+            help="what stands between the columns of a line, such as ';' or '$LABEL$'; with , and ; values may be "
+            "quoted",
+        ),
+        option(
+            "--text-field",
+            group=READING,
+            several=True,
+            metavar="FIELD...",
+            help="field of the text, or several, joined by a space; names or, of columns without names, numbers from 1",
+        ),
+        option("--rating-field", group=READING, metavar="FIELD", help="field of the rating"),
+        option("--label-field", group=READING, metavar="FIELD", help="field of the label, for input that says classes"),
+        option(
+            "--positive-label",
+            group=READING,
+            metavar="LABEL",
+            help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
+            "negative/positive and __label__1/__label__2)",
+        ),
     )
-    reading = parser.add_argument_group(
-        "how it is read", "found out from the first lines of each file (`shoal preprocess --dry-run` shows it)"
-    )
-    reading.add_argument("--format", choices=KINDS, help="what all files are")
-    reading.add_argument(
-        "--separator",
-        metavar="TEXT",
-        help="what stands between the columns of a line, such as ';' or '$LABEL$'; with , and ; values may be quoted",
-    )
-    reading.add_argument(
-        "--text-field",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FIELD",
-        help="field of the text, or several, joined by a space; names or, of columns without names, numbers from 1",
-    )
-    value = reading.add_mutually_exclusive_group()
-    value.add_argument("--rating-field", metavar="FIELD", help="field of the rating")
-    value.add_argument("--label-field", metavar="FIELD", help="field of the label, for input that says classes")
-    reading.add_argument(
-        "--positive-label",
-        metavar="LABEL",
-        help="the label of the positive class, all others being negative (not needed for 0/1, 1/2, neg/pos, "
-        "negative/positive and __label__1/__label__2)",
-    )
+    for each in reversed(options):
+        each(function)
+    return function
 
 
 def read_inputs(
-    args: argparse.Namespace, rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+    given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
 ) -> Inputs:
     """What was given by them, with what settings say of ratings. Raises DataError for what contradicts itself."""
     return Inputs(
-        files=tuple(args.input),
-        test=tuple(args.test_input),
-        positive=tuple(args.positive_input),
-        negative=tuple(args.negative_input),
-        exclude=tuple(args.exclude),
-        wanted=read_wanted(args, rating_range, rating_steps, rating_fraction=rating_fraction),
+        files=given["input"],
+        test=given["test_input"],
+        positive=given["positive_input"],
+        negative=given["negative_input"],
+        exclude=given["exclude"],
+        wanted=read_wanted(given, rating_range, rating_steps, rating_fraction=rating_fraction),
     )
 
 
 def read_wanted(
-    args: argparse.Namespace, rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+    given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
 ) -> Wanted:
-    """How files are to be read, as far as that was said. Raises DataError for what contradicts itself."""
+    """How files are to be read, as far as that was said.
+
+    Raises DataError for what contradicts itself, UsageError for options of which one excludes the other.
+    """
+    if given["rating_field"] is not None and given["label_field"] is not None:
+        raise UsageError("--rating-field and --label-field contradict each other; give one of them")
     return Wanted(
-        kind=args.format,
-        separator="\t" if args.separator == r"\t" else args.separator,
-        text=tuple(args.text_field),
-        rating=args.rating_field,
-        label=args.label_field,
-        positive_label=args.positive_label,
+        kind=given["format"],
+        separator="\t" if given["separator"] == r"\t" else given["separator"],
+        text=given["text_field"],
+        rating=given["rating_field"],
+        label=given["label_field"],
+        positive_label=given["positive_label"],
         rating_range=rating_range,
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,

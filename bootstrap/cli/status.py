@@ -1,37 +1,31 @@
 """`shoal status`: what a deployment is doing, what it costs now, and when it ends."""
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
-from bootstrap.cli.named import account_of, add_name, dollars, name_of, spent, time
-from bootstrap.cli.output import add_json, summary
+from bootstrap.cli.command import command
+from bootstrap.cli.named import Target, dollars, spent, target_options, time
+from bootstrap.cli.output import json_option, summary
 from corpus.counted import plural
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.status import GroupStatus, Status
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "status",
-        help="say what a deployment is doing",
-        description="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, and "
-        "when its guard ends it.",
-        epilog="Example: shoal status demo --json",
-    )
-    add_name(parser)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="report what a deployment is doing",
+    help="Show a deployment's stack, cluster and nodes, what it costs an hour now, what was spent, and when its guard "
+    "ends it.",
+    epilog="Example: shoal status demo --json",
+)
+@target_options
+@json_option
+def run(target: Target, as_json: bool) -> int:
     """Do it."""
     from bootstrap.lifecycle import status
 
-    name, account = name_of(args), account_of(args)
+    name, account = target.name, target.account
     now = status.look(name, account)
-    summary(args, _content(now), _rows(now, account.region))
+    summary(_content(now), _rows(now, account.region), as_json=as_json)
     return 0
 
 

@@ -1,13 +1,16 @@
 """`shoal train`: a dataset to a trained model."""
 
-import argparse
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bootstrap.cli.named import account_of, add_where, checked, dollars
-from bootstrap.cli.output import add_json, percent, summary
+import click
+
+from bootstrap.cli.command import command, declared, given, option
+from bootstrap.cli.named import Target, dollars, where_options
+from bootstrap.cli.output import json_option, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
@@ -19,60 +22,56 @@ _MOST_RANKS = 8
 """So many have a line each in the profile."""
 
 
-def add(verbs: Any) -> argparse.ArgumentParser:
-    """Declare the verb."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "train",
-        help="train a model on a dataset",
-        description="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in "
-        "proportion to their measured speed. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: 143); "
-        "--resume goes on. With --deployment its GPU nodes are started for the training, and paid for until it ends.",
-        epilog="Examples: shoal train --deployment starter --output results/model; shoal train --local --nodes 2 "
-        "--slow 1:2.0 --data results/data/dataset.h5 --output results/model",
-    )
-    add_where(parser)
-    parser.add_argument("--nodes", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
-    parser.add_argument(
-        "--data",
-        metavar="DATASET",
-        help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
-        "(default there: the deployment's newest)",
-    )
-    add_arguments(parser, leave_out=("data",))
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    short_help="train a model on a dataset",
+    help="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in proportion to their "
+    "measured speed. Ctrl-C stops with a checkpoint, and exit status 130 (SIGTERM: 143); --resume continues. With "
+    "--deployment its GPU nodes are started for the training, and paid for until it ends.",
+    epilog="""\
+\b
+Examples:
+  shoal train --deployment starter --output results/model
+  shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
+      --output results/model
+""",
+)
+@where_options
+@option("--nodes", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
+@option(
+    "--data",
+    metavar="DATASET",
+    help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
+    "(default there: the deployment's newest)",
+)
+@declared(lambda parser: add_arguments(parser, leave_out=("data",)))
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context, /, *, target: Target | None, nodes: int | None, data: str | None, as_json: bool, **_options: Any
+) -> int:
     """Do it."""
-    if args.local:
-        if args.region is not None:
-            raise UsageError("--region goes with --deployment; with --local nothing leaves this machine")
-        if args.data is None:
+    if target is None:
+        if data is None:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
-        if args.nodes is not None and args.nodes < 1:
-            raise UsageError(f"--nodes is {args.nodes}, but must be at least 1")
+        if nodes is not None and nodes < 1:
+            raise UsageError(f"--nodes is {nodes}, but must be at least 1")
         from bootstrap.training.local import train_here
 
-        config = _config(args, Path(args.data))
+        config = _config(ctx, Path(data))
         with Bars(unit="row") as bars:
-            result = train_here(config, ranks=args.nodes or 1, bars=bars)
+            result = train_here(config, ranks=nodes or 1, bars=bars)
     else:
-        if args.nodes is not None:
+        if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
         from bootstrap.aws.deployment import find_deployment
         from bootstrap.training.remote import train_on
 
-        config = _config(args, Path("dataset"))
+        config = _config(ctx, Path("dataset"))
         with Bars(unit="row") as bars:
             result = train_on(
-                find_deployment(checked(args.deployment), account_of(args)),
-                config,
-                dataset=args.data,
-                output=config.output,
-                bars=bars,
+                find_deployment(target.name, target.account), config, dataset=data, output=config.output, bars=bars
             )
-    summary(args, result, rows(result, config.output))
+    summary(result, rows(result, config.output), as_json=as_json)
     if result["stopped"]:
         return status_of(result.get("stopped_by", "SIGINT"))
     return 1 if result.get("refused") else 0
@@ -200,9 +199,9 @@ def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     return [("nodes", "; ".join(told))] if told else []
 
 
-def _config(args: argparse.Namespace, data: Path) -> TrainConfig:
+def _config(ctx: click.Context, data: Path) -> TrainConfig:
     try:
-        config = from_args(argparse.Namespace(**{**vars(args), "data": data}))
+        config = from_args(Namespace(**{**given(ctx), "data": data}))
     except TrainingError as error:
         raise UsageError(str(error)) from error
     if config.resume and config.force:

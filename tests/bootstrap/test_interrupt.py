@@ -12,7 +12,7 @@ from bootstrap.interrupt import Interrupt, behind
 # A verb that waits, and does so meanwhile; `fall` is a Ctrl-C at this very place.
 VERB = """
 import os, signal, sys, time
-import bootstrap.cli.verbs as verbs
+import bootstrap.cli.commands as commands
 from bootstrap.cli.main import main
 
 def fall(number=signal.SIGINT):
@@ -29,7 +29,7 @@ def run(arguments, interrupt):
     time.sleep(10)
     return 0
 
-verbs.run = run
+commands.run = run
 sys.exit(main([]))
 """
 

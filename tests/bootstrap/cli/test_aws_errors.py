@@ -1,7 +1,5 @@
 """What an error of AWS means for the person who typed the command."""
 
-import argparse
-
 import pytest
 from botocore.exceptions import (
     BotoCoreError,
@@ -61,4 +59,4 @@ def test_the_region_is_the_options_or_the_configurations_or_that_of_topologies(
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert account_of(argparse.Namespace(region=option)).region == region
+    assert account_of(option).region == region

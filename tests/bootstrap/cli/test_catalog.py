@@ -138,7 +138,7 @@ def test_the_table_can_be_of_one_kind_and_for_a_program() -> None:
         (["--region", "us-est-1"], 2, "'us-est-1' is not an AWS region; did you mean "),
         (["--region", "eu-north-1"], 1, "there is no price list for eu-north-1, only for us-east-1"),
         (["--dry-run"], 2, "--dry-run goes with --refresh"),
-        (["--gpu", "--emr"], 2, "not allowed with argument --gpu"),
+        (["--gpu", "--emr"], 2, "--gpu and --emr contradict each other"),
     ],
 )
 def test_wrong_use_is_a_sentence(arguments: list[str], status: int, sentence: str) -> None:

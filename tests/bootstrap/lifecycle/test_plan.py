@@ -1,6 +1,5 @@
 """`shoal plan` as its user meets it; nobody is asked but the embedded AWS."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from bootstrap.aws import cdk
-from bootstrap.cli import plan as verb
+from bootstrap.cli.main import main
 from bootstrap.lifecycle.plan import guard_sentences
 from infra import topology
 from infra.rules import Finding
@@ -131,8 +130,7 @@ def test_a_topology_that_cannot_be_read_keeps_no_other_from_being_listed(
     (tmp_path / "good.yaml").write_text("description: x\ntraining: [{instance_type: g5.xlarge, count: 1}]\n")
     (tmp_path / "bad.yaml").write_text("description: x\ntraining: [{instance_type: g5.xlarge, count: none}]\n")
     monkeypatch.setattr(cdk, "TOPOLOGIES", tmp_path)
-    args = argparse.Namespace(topologies=[], hours=None, offline=False, deployment=None, owner=None, json=False)
-    assert verb.run(args) == 1
+    assert main(["plan"]) == 1
     said = capsys.readouterr().out
     assert "good" in said
     assert "bad.yaml, line 2: training 1, count is 'none', but must be" in said

@@ -1,6 +1,5 @@
 """Stacks in every state end, and what they leave ends with them."""
 
-import argparse
 import io
 import json
 import os
@@ -16,8 +15,7 @@ import boto3
 import pytest
 
 from bootstrap.aws.account import Account
-from bootstrap.cli import destroy as destroy_verb
-from bootstrap.cli import fetch as fetch_verb
+from bootstrap.cli.commands import shoal
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.removal import teardown
@@ -99,12 +97,8 @@ class Made:
 
 def command(*arguments: str) -> int:
     """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
-    parser = argparse.ArgumentParser()
-    verbs = parser.add_subparsers(dest="verb")
-    for verb in (destroy_verb, fetch_verb):
-        verb.add(verbs).set_defaults(run=verb.run)
-    args = parser.parse_args(arguments)
-    return int(args.run(args))
+    with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
+        return int(shoal.invoke(ctx))
 
 
 def destroy(deployment: str) -> tuple[teardown.Destroyed, list[str]]:

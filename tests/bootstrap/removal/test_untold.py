@@ -1,6 +1,5 @@
 """What AWS does not tell is never taken for nothing: a refusal is named, and what can be seen is still deleted."""
 
-import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -12,8 +11,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Claim
-from bootstrap.cli import destroy as destroy_verb
-from bootstrap.cli import fetch as fetch_verb
+from bootstrap.cli.commands import shoal
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report
 from bootstrap.removal.kinds import KINDS
@@ -192,9 +190,13 @@ def bucket_of(deployment: str, name: str, region: str = "us-east-1") -> None:
 
 def destroy(deployment: str) -> int:
     """`shoal destroy`'s exit status."""
-    parser = argparse.ArgumentParser()
-    destroy_verb.add(parser.add_subparsers(dest="verb"))
-    return destroy_verb.run(parser.parse_args(["destroy", deployment, "--yes"]))
+    return command("destroy", deployment, "--yes")
+
+
+def command(*arguments: str) -> int:
+    """`shoal` with these arguments; by main() it would end this process's children, the emulator among them."""
+    with shoal.make_context("shoal", list(arguments), obj=list(arguments)) as ctx:
+        return int(shoal.invoke(ctx))
 
 
 @pytest.fixture
@@ -226,13 +228,11 @@ def test_a_bucket_whose_tags_nobody_may_read_is_named_and_the_rest_goes(
 
 
 def test_a_kept_bucket_that_nobody_may_see_is_not_called_missing(account: Account, aws: EmbeddedAws) -> None:
-    parser = argparse.ArgumentParser()
-    fetch_verb.add(parser.add_subparsers(dest="verb"))
-    asked = parser.parse_args(["fetch", "never-was", "--output", "nowhere"])
+    asked = ("fetch", "never-was", "--output", "nowhere")
     with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="data bucket cannot be told"):
-        fetch_verb.run(asked)
+        command(*asked)
     with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
-        fetch_verb.run(asked)
+        command(*asked)
 
 
 def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(

@@ -1,23 +1,22 @@
-"""All verbs: reads the command line, runs the one that is asked for, and turns every known failure into one sentence.
+"""All commands: reads the command line, runs the one that it names, and turns every known failure into one sentence.
 
-The easy mistake is to import what another verb needs, or what a verb needs only while it
-runs: every command would wait for it.
+What one command alone needs is imported by its module, and what it needs only while it runs, by its functions: else
+every command would wait for it.
 """
 
-import argparse
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from importlib import import_module
-from importlib.metadata import version
 from types import FrameType
 
+import click
 import psutil
 
-from bootstrap.cli.help import Parser
-from bootstrap.cli.output import say
+from bootstrap.cli.command import Commands
+from bootstrap.cli.completion import COMPLETION
+from bootstrap.cli.output import say_error
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.interrupt import ENDING_SIGNALS
 from corpus.errors import DataError
@@ -26,7 +25,7 @@ from infra.errors import TopologyError
 from jobs.errors import JobError
 from trainer.errors import TrainingError
 
-VERBS = (
+COMMANDS = (
     "plan",
     "deploy",
     "preprocess",
@@ -42,41 +41,68 @@ VERBS = (
     "demo",
     "catalog",
     "embedded",
+    "completion",
 )
-"""A module each, in the order of the help."""
+"""Their names, in the order of the help."""
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
-_WAY = """\
-on AWS:
-  shoal plan starter          the price, and what is in the way; creates nothing
-  shoal deploy starter        the cluster, which costs money, and ends by itself
+_HELP = """\
+A pile of reviews to a trained sentiment model, on a cluster that switches
+itself off.
+
+\b
+On AWS:
+  shoal plan starter     the price, and what is in the way; creates nothing
+  shoal deploy starter   the cluster, which costs money, and ends by itself
   shoal preprocess --deployment starter --input reviews/*.json.gz
   shoal train --deployment starter --output results/model
-  shoal destroy starter       all of it away, with proof
-on this machine, for nothing:
-  shoal demo                  all of that against an emulator
-  shoal preprocess --local, shoal train --local, shoal predict
+  shoal destroy starter  deletes all of it, and proves that nothing is left
 
-`shoal VERB --help` explains a verb.
+\b
+On this machine, for nothing:
+  shoal demo             all of that against an emulator
+  shoal preprocess --local, shoal train --local, shoal predict
+"""
+_STATUS = """\
+`shoal COMMAND --help` explains a command.
+
 Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by
 Ctrl-C, 143 by SIGTERM (a training that was stopped with a checkpoint, too).
 """
 
+shoal = Commands(
+    name="shoal",
+    modules={name: f"bootstrap.cli.{name}" for name in COMMANDS},
+    help=_HELP,
+    epilog=_STATUS,
+)
+"""The command line. What follows it in `ctx.obj` is what was typed."""
+click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal)
+
 
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
-    """Run the command line's verb, with `interrupt` for all signals that end it; returns the exit status."""
+    """Run the command that is asked for, with `interrupt` for all signals that end it; returns the exit status."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
-    args = _parser(typed).parse_args(typed)
-    args.typed = typed
     before = _children()
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
-        return int(args.run(args))
+        if COMPLETION in os.environ:  # a shell asks what may follow
+            shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
+        with shoal.make_context("shoal", list(typed), obj=typed) as ctx:
+            return int(shoal.invoke(ctx))
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        say_error(_with_help(error))
+        return error.exit_code
     except UsageError as error:
-        say(f"shoal: {error}")
+        say_error(str(error))
         return 2
     except _KNOWN as error:
-        say(f"shoal: {error}{_hint(error)}")
+        say_error(f"{error}{_hint(error)}")
         return 1
     except BrokenPipeError:
         # Whoever read our output has seen enough; what Python would still flush must not fail again.
@@ -86,25 +112,17 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         told = _of_aws(error)
         if told is None:
             raise
-        say(f"shoal: {told}")
+        say_error(told)
         return 1
     finally:
         _end_children(before)
 
 
-def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
-    """Of the verb that is asked for; of all verbs where that is not clear."""
-    parser = Parser(
-        prog="shoal",
-        description="A pile of reviews to a trained sentiment model, on a cluster that switches itself off.",
-        epilog=_WAY,
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('shoal')}")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name in [name for name in VERBS if [name] == typed[:1]] or VERBS:
-        verb = import_module(f"bootstrap.cli.{name}")
-        verb.add(verbs).set_defaults(run=verb.run)
-    return parser
+def _with_help(error: click.ClickException) -> str:
+    """What is wrong with a command line, and the command that explains it."""
+    sentence = error.format_message()
+    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "shoal"
+    return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; what may be written: {where} --help"
 
 
 def _asked_aws() -> bool:
@@ -135,7 +153,7 @@ def _children() -> set[psutil.Process]:
 
 
 def _end_children(but: AbstractSet[psutil.Process]) -> None:
-    """No verb leaves a process behind, however it ended; those that were there before it are not its own."""
+    """No command leaves a process behind, however it ended; those that were there before it are not its own."""
     children = _children() - but
     for child in children:
         child.terminate()

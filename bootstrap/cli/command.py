@@ -1,0 +1,258 @@
+"""How the command line is read and its help is laid out: Click's commands, with a few habits of ours.
+
+An option of `several` values takes them separated by spaces, up to the next option (`--input a b c`), or by being
+repeated; Click knows only the latter. Options that jobs and trainer declare for argparse, so that they can read them
+without Click, are declared here by `declared`.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+
+Callback = TypeVar("Callback", bound=Callable[..., Any])
+
+
+_OPTIONS = "Options"
+_HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
+
+
+class Help(click.HelpFormatter):
+    """Breaks lines between words alone, where Click would break `--learning-rate` at its hyphens, too."""
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph, or several."""
+        super().write_text(text.replace(_HYPHEN, _WHOLE))
+
+    def write_dl(self, rows: Any, col_max: int = 26, col_spacing: int = 2) -> None:
+        """Write terms, each with its explanation."""
+        kept = [tuple(cell.replace(_HYPHEN, _WHOLE) for cell in row) for row in rows]
+        super().write_dl(kept, col_max, col_spacing)
+
+    def write_heading(self, heading: str) -> None:
+        """Write a heading, bold where the help goes to a terminal."""
+        self.write(f"{'':>{self.current_indent}}{click.style(heading, bold=True)}:\n")
+
+    def getvalue(self) -> str:
+        """What was written."""
+        return super().getvalue().replace(_WHOLE, _HYPHEN)
+
+
+class _Context(click.Context):
+    formatter_class = Help
+
+
+class Option(click.Option):
+    """An option that may have `several` values, and a `group` below whose heading the help shows it."""
+
+    def __init__(self, flags: Sequence[str], *, group: str = _OPTIONS, several: bool = False, **how: Any) -> None:
+        super().__init__(flags, multiple=several, **how)
+        self.group, self.several = group, several
+
+
+class Command(click.Command):
+    """A command whose help shows its options in groups. `notes` are sentences that follow the headings of groups."""
+
+    context_class = _Context
+
+    def __init__(self, *positional: Any, notes: Mapping[str, str] | None = None, **how: Any) -> None:
+        super().__init__(*positional, **how)
+        self.notes = notes or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read a command line. Raises click.UsageError, which names the option."""
+        return super().parse_args(ctx, list(self._repeated(args, lenient=ctx.resilient_parsing)))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group, in the order in which they were declared; `--help` is the last."""
+        groups: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                groups.setdefault(getattr(parameter, "group", _OPTIONS), []).append(record)
+        for group in [*(name for name in groups if name != _OPTIONS), _OPTIONS]:
+            with formatter.section(group):
+                if note := self.notes.get(group):
+                    formatter.write_text(note)
+                    formatter.write_paragraph()
+                formatter.write_dl(groups[group])
+
+    def _repeated(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
+        """The command line with the flag of several values before each of them, as Click reads it.
+
+        Raises click.UsageError where an option stands in the place of a value, which Click would take for the value;
+        not where it has to be `lenient`, with a line that is still being typed.
+        """
+        flags = {flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts}
+        rest = list(args)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                yield from (word, *rest)
+                return
+            option = flags.get(word)
+            if option is None or option.is_flag:
+                yield word
+                continue
+            if rest and (rest[0] == "--" or rest[0] in flags) and not lenient:
+                raise click.BadOptionUsage(word, f"Option '{word}' requires a value, but {rest[0]} follows.")
+            yield word
+            if getattr(option, "several", False) and rest:
+                yield rest.pop(0)
+                while rest and not _is_flag(rest[0]):
+                    yield from (word, rest.pop(0))
+
+
+class Group(click.Group):
+    """A command that has commands of its own."""
+
+    context_class = _Context
+
+
+class Commands(Group):
+    """Commands of which each is a module, imported when it is asked for: its `run` is the command."""
+
+    def __init__(self, *positional: Any, modules: Mapping[str, str], **how: Any) -> None:
+        """`modules`: the names of the commands, in the order of the help, and the module of each."""
+        super().__init__(*positional, **how)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names of the commands."""
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name; None where there is none."""
+        if cmd_name not in self._modules:
+            return None
+        found: click.Command = import_module(self._modules[cmd_name]).run
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that a line begins with. Raises click.NoSuchCommand, which names the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:  # which knows those alone that are imported
+            raise click.NoSuchCommand(error.command_name, possibilities=self._modules, ctx=ctx) from None
+
+
+def command(**how: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; see `Command`."""
+    return click.command(cls=Command, **how)
+
+
+def group(**how: Any) -> Callable[[Callable[..., Any]], Group]:
+    """Make a function a command that has commands of its own."""
+    return click.group(cls=Group, **how)
+
+
+def option(*flags: str, **how: Any) -> Callable[[Callback], Callback]:
+    """Declare an option of the function that follows; see `Option`."""
+    return click.option(*flags, cls=Option, **how)
+
+
+def declared(declare: Callable[[Any], None]) -> Callable[[Callback], Callback]:
+    """Declare the options that `declare` adds to a parser of argparse."""
+
+    def decorated(function: Callback) -> Callback:
+        parser = _Parser()
+        declare(parser)
+        for flags, how in reversed(parser.made):
+            option(*flags, **how)(function)
+        return function
+
+    return decorated
+
+
+def given(ctx: click.Context) -> dict[str, Any]:
+    """The parameters that the command line says, by their names."""
+    said = ParameterSource.COMMANDLINE
+    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is said}
+
+
+def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The topologies that a name which was begun may become, or else files."""
+    from bootstrap.aws.cdk import TOPOLOGIES
+    from infra.topology import names
+
+    found = [CompletionItem(name) for name in names(TOPOLOGIES) if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+class _Parser:
+    """Takes what argparse's `add_argument` takes, and keeps it as the arguments of `option`."""
+
+    def __init__(self, group: str = _OPTIONS, made: list[tuple[tuple[str, ...], dict[str, Any]]] | None = None) -> None:
+        self._group = group
+        self.made = [] if made is None else made
+
+    def add_argument(self, *flags: str, **how: Any) -> None:
+        default = how.get("default")
+        made: dict[str, Any] = {
+            "group": self._group,
+            "help": how["help"] % {"default": default},
+            "required": how.get("required", False),
+        }
+        if how.get("action") == "store_true":
+            made["is_flag"] = True
+        else:
+            made |= _value(how)
+        if default not in (None, argparse.SUPPRESS):
+            made["default"] = default
+        self.made.append(((flags[0].lstrip("-").replace("-", "_"), *flags), made))
+
+    def add_argument_group(self, title: str) -> "_Parser":
+        return _Parser(title, self.made)
+
+
+class Converted(click.ParamType[Any]):
+    """A value as a function of argparse's kind makes it of a text."""
+
+    name = "text"
+
+    def __init__(self, convert: Callable[[str], Any]) -> None:
+        self._convert = convert
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):  # a default
+            return value
+        try:
+            return self._convert(value)
+        except argparse.ArgumentTypeError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _value(how: Mapping[str, Any]) -> dict[str, Any]:
+    """What argparse is told of an option's value, as Click is."""
+    made: dict[str, Any] = {"nargs": 1}
+    kind = how.get("type", str)
+    if "choices" in how:
+        made["type"] = click.Choice(how["choices"])
+    elif kind is Path:
+        made["type"] = click.Path(path_type=Path)
+    else:
+        made["type"] = kind if kind in (str, int, float) else Converted(kind)
+    metavar = how.get("metavar")
+    if how.get("nargs") == "+":
+        made |= {"several": True, "metavar": f"{metavar}..."}
+    elif metavar is not None:
+        made |= {"nargs": how.get("nargs", 1), "metavar": metavar if isinstance(metavar, str) else " ".join(metavar)}
+    return made
+
+
+def _is_flag(word: str) -> bool:
+    """Whether a word of a command line begins an option; a number below 0 is a value."""
+    if not word.startswith("-") or word == "-":
+        return False
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False

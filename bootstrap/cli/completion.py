@@ -1,0 +1,29 @@
+"""`shoal completion`: what lets a shell complete commands and options."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from bootstrap.cli.command import command
+
+COMPLETION = "_SHOAL_COMPLETE"
+"""The environment variable by which a shell asks what may follow."""
+
+
+@command(
+    short_help="let a shell complete commands and options",
+    help="Print the lines that let a shell complete Shoal's commands, options and values by the tab key.",
+    epilog="""\
+\b
+Examples:
+  echo 'eval "$(shoal completion bash)"' >>~/.bashrc
+  echo 'eval "$(shoal completion zsh)"' >>~/.zshrc
+""",
+)
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def run(ctx: click.Context, shell: str) -> int:
+    """Do it."""
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(ctx.find_root().command, {}, "shoal", COMPLETION).source())
+    return 0
