@@ -38,7 +38,7 @@ def main() -> None:
     order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
     everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
     laps = Laps()
-    exchange = Exchange(model, laps=laps, bits=asked["bits"] or 32)
+    exchange = Exchange(model, [model.embedding.weight], laps=laps, bits=asked["bits"] or 32)
     seconds, sizes = [], []
     for trial in range(_TRIALS):
         words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)
@@ -50,7 +50,7 @@ def main() -> None:
             dist.all_reduce(everything)
             sizes.append(4 * len(everything))
         else:
-            exchange.reduce(step=trial, size=1, words=words, loss=torch.zeros(()), rows=1, stop=False, save=False)
+            exchange.reduce(step=trial, size=1, touched=[words], loss=torch.zeros(()), rows=1, stop=False, save=False)
             dense = len(everything) - model.embedding.weight.numel()
             sizes.append(asked["bits"] // 8 * (dense + len(words) * model.embedding.embedding_dim))
         seconds.append(time.perf_counter() - start)

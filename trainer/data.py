@@ -157,6 +157,11 @@ class Data:
     """Whether ratings could also be written as fractions of the largest."""
     digest: str
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many rows each part has."""
+        return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
+
     def balancing_weight(self) -> float:
         """The weight of a positive row: the fourth root of negatives / positives, with which the classes count between
         as they come and equally, and nearer to the first. Equal weight finds more of a rare class, and calls too much

@@ -56,13 +56,13 @@ def own_rates(
     device = compute.device
     laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
     twin = compute.twin(laps)
-    steps = Optimiser(twin.model, config)
+    steps = Optimiser(twin.model, twin.tables, config)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
 
     def step() -> None:
         laps.begin(share)
-        twin(generator.integers(len(twin.rows), size=share), share, 0, slowness)
+        twin(generator.integers(twin.rows, size=share), share, 0, slowness)
         steps.step(config.learning_rate)
         steps.clear()
 

@@ -24,10 +24,10 @@ class Sitting:
         self._own_rows = self._claimed = 0
         self._awaited = 0.0
 
-    def compute(self, rows: int, *, claimed: bool = False) -> None:
-        """This rank has computed so many rows, of its share or `claimed`."""
+    def compute(self, rows: int, *, claimed: int) -> None:
+        """This rank has computed so many rows, of which it had claimed some beyond its share."""
         self._own_rows += rows
-        self._claimed += rows if claimed else 0
+        self._claimed += claimed
 
     def held_up(self, seconds: float) -> None:
         """The other ranks wait so long, in the all-reduce of the next step, for what this one did before it."""

@@ -1,4 +1,4 @@
-"""What a run begins with, the same on every rank: its dataset, and the state that it goes on from.
+"""What a run begins with, the same on every rank: its dataset, its order, and the state that it goes on from.
 
 The easy mistake is to trust that all machines were given the same: ranks with other settings or rows would train
 without a word, and to nothing.
@@ -8,12 +8,14 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from corpus.counted import plural
 from trainer import checkpoint, faults, resume
 from trainer.config import TrainConfig
 from trainer.data import Data, load, near
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINTS, prepare, require_free
 from trainer.mapped import free_memory
+from trainer.order import Order
 from trainer.ranks import Ranks
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
@@ -92,6 +94,23 @@ def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any]
     with ranks.agreement():
         config, told = resume.go_on(state, config, digest=data.digest, rows=len(data.training), ranks=ranks.size)
     return state, config, notes + told
+
+
+def order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str, Any] | None) -> Order:
+    """The global batches of a run on so many rows, of the size that `saved` had; without it, of the size asked for.
+
+    Raises TrainingError on all ranks where a batch has fewer rows than there are ranks.
+    """
+    global_batch = saved["global_batch"] if saved else config.batch_for(ranks.size)
+    found = Order(rows=rows, global_batch=global_batch, seed=config.seed)
+    with ranks.agreement():
+        if ranks.size > found.size(0):
+            more = "" if saved else f"raise --global-batch to at least {ranks.size}, or "
+            raise TrainingError(
+                f"{ranks.size} ranks cannot share a global batch of {plural(found.size(0), 'row')}; "
+                f"{more}start fewer ranks"
+            )
+    return found
 
 
 def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:

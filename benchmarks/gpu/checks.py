@@ -20,8 +20,8 @@ from benchmarks.gpu.training import alone
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer import dropout, models
+from trainer.classification import compute_rows
 from trainer.clock import Laps
-from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.data import Rows
 from trainer.evaluate import evaluate
@@ -110,7 +110,7 @@ def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Te
     """All gradients in one: the sum over these shares of a global batch."""
     model.zero_grad()
     laps = Laps()
-    compute = Compute(model, rows, loss=LOSS, device=model.embedding.weight.device, laps=laps)
+    compute = compute_rows(model, rows, loss=LOSS, device=model.embedding.weight.device, laps=laps)
     found = []
     for numbers in shares:
         laps.begin(len(numbers))

@@ -22,8 +22,8 @@ from benchmarks.gpu.part import Outcome, finish, say
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import alone, trained
 from benchmarks.record import table
+from trainer.classification import compute_rows
 from trainer.clock import Laps
-from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.data import Data, Rows, near
 from trainer.dropout import Words
@@ -129,8 +129,8 @@ def _kernels(data: Data, device: torch.device, batch: int) -> list[dict[str, Any
     laps, rows = Laps(), near(data.training[: 2 * batch], device, rows_in="auto")
     config = TrainConfig(data=Path(), output=Path())
     words = Words(config.word_dropout, data.row_length, config.seed)
-    compute = Compute(model, rows, loss=LOSS, device=device, words=words, laps=laps)
-    optimiser, size = Optimiser(model, config), len(rows)
+    compute = compute_rows(model, rows, loss=LOSS, device=device, words=words, laps=laps)
+    optimiser, size = Optimiser(model, [model.embedding.weight], config), len(rows)
     numbers = np.random.default_rng(0).permutation(size)[:batch]
 
     def step() -> None:

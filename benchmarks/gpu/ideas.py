@@ -263,7 +263,7 @@ def _captured(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
 
 
 def _step(model: Classifier, batch: Batch, keys: Tensor) -> Callable[[], None]:
-    optimiser = Optimiser(model, TrainConfig(data=Path(), output=Path()))
+    optimiser = Optimiser(model, [model.embedding.weight], TrainConfig(data=Path(), output=Path()))
 
     def step() -> None:
         _backward(model, batch, keys)

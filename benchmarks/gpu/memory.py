@@ -17,8 +17,8 @@ from benchmarks.gpu.checks import BOUNDS, LOSS, new_model
 from benchmarks.gpu.full import CASES
 from benchmarks.gpu.part import Budget, Outcome, say
 from benchmarks.gpu.rows import make_rows
+from trainer.classification import compute_rows
 from trainer.clock import Laps
-from trainer.compute import Compute
 
 ROOT = Path(__file__).parents[2]
 _SENTENCE = " the memory of "
@@ -75,7 +75,7 @@ def _in_pieces(device: torch.device, share: int) -> dict[str, Any]:
     model, numbers, found = new_model("default", device), np.arange(share), []
     for limited in (False, True):
         laps = Laps()
-        compute = Compute(model, rows, loss=LOSS, device=device, laps=laps)
+        compute = compute_rows(model, rows, loss=LOSS, device=device, laps=laps)
         model.zero_grad()
         laps.begin(share)
         if limited:

@@ -16,8 +16,8 @@ import torch.distributed as dist
 
 from trainer import models
 from trainer.claims import Counter, Plan, pieces
+from trainer.classification import compute_rows
 from trainer.clock import Laps
-from trainer.compute import Compute
 from trainer.data import Rows
 from trainer.dropout import Words
 from trainer.exchange import Exchange
@@ -66,7 +66,7 @@ def gradients(
 ) -> torch.Tensor:
     model.zero_grad()
     words, threads = Words(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
-    compute = Compute(model, rows, loss=LOSS, device=torch.device("cpu"), words=words, laps=laps, threads=threads)
+    compute = compute_rows(model, rows, loss=LOSS, device=torch.device("cpu"), words=words, laps=laps, threads=threads)
     everything = np.arange(64)
     if exchange is None:
         laps.begin(64)
@@ -89,7 +89,7 @@ def gradients(
         exchange.reduce(
             step=0,
             size=64,
-            words=rows.ids(everything, SETTINGS["words"]) if by_word else None,
+            touched=[rows.ids(everything, SETTINGS["words"])] if by_word else None,
             loss=loss,
             rows=split[rank],
             stop=rank == 1,
@@ -110,7 +110,7 @@ def main() -> None:
         ways = ((32, True, False), (16, True, False), (32, False, False), (32, True, True))
         for split, clip_norm, (bits, by_word, claimed) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             laps = Laps()
-            exchange = Exchange(shared, laps=laps, clip_norm=clip_norm, bits=bits)
+            exchange = Exchange(shared, [shared.embedding.weight], laps=laps, clip_norm=clip_norm, bits=bits)
             expected = gradients(alone, rows, split, None, clip_norm, Laps())
             found_here = gradients(shared, rows, split, exchange, clip_norm, laps, by_word=by_word, claimed=claimed)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
@@ -131,8 +131,8 @@ def main() -> None:
             parameter.grad = torch.full_like(parameter, gradient)
         laps = Laps()
         laps.begin(64)
-        exchange = Exchange(shared, laps=laps, bits=16)
-        exchange.reduce(step=0, size=64, words=np.arange(300), loss=torch.zeros(()), rows=0, stop=False, save=False)
+        exchange = Exchange(shared, [shared.embedding.weight], laps=laps, bits=16)
+        exchange.reduce(step=0, size=64, touched=[np.arange(300)], loss=torch.zeros(()), rows=0, stop=False, save=False)
         report = exchange.drain()
         assert report is not None
         found[f"{name}, norm"] = report.norm

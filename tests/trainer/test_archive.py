@@ -224,7 +224,7 @@ def test_whatever_a_model_claims_it_is_refused_or_can_predict(
 def saved() -> dict[str, Any]:
     """A checkpoint's state after a step."""
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(classifier, TrainConfig(data=Path("d"), output=Path("o")))
+    adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
     sum(parameter.sum() for parameter in classifier.parameters()).backward()
     adam.step(0.01)
     return {
@@ -241,7 +241,7 @@ def saved() -> dict[str, Any]:
 
 def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(classifier, TrainConfig(data=Path("d"), output=Path("o")))
+    adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
     checkpoint.require_state(state)
     return checkpoint.restore(state, classifier, adam, where=Path("there"))
 

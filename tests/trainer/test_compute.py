@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from trainer import models
+from trainer.classification import compute_rows
 from trainer.clock import COMPUTE, Laps
-from trainer.compute import Compute
 from trainer.data import Rows
 from trainer.dropout import Words
 from trainer.errors import RankError
@@ -56,7 +56,7 @@ def gradients(
     model.precision = precision
     laps = Laps()
     made = rows_of(ROWS, seed=3)
-    compute = Compute(
+    compute = compute_rows(
         Full(model, holds, fails_in),
         Rows(**made._asdict()),
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),

@@ -1,5 +1,6 @@
 """What can go wrong, as the user sees it: one sentence, status 1, no traceback."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -10,14 +11,16 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, exchange, loop, optimise
+from trainer import checkpoint, exchange, keeper, loop, optimise
 from trainer.__main__ import main
 from trainer.claims import Plan
+from trainer.classification import Classification
+from trainer.sharing import Sharing
 
 
 @pytest.fixture(autouse=True)
 def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -154,7 +157,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1
@@ -246,16 +249,16 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
 def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
     """The command line of a run of four epochs that was lost as the second one was to be judged."""
     options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
-    judge = loop._Run._evaluate_epoch
+    judge, epochs = Classification.judge, itertools.count()
 
-    def lost(run: loop._Run) -> None:
-        if run.progress.epoch == 1:
+    def lost(*arguments: object, **options: object) -> object:
+        if next(epochs) == 1:
             raise KeyError
-        judge(run)
+        return judge(*arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
-        patch.setattr(loop._Run, "_evaluate_epoch", lost)
+        patch.setattr(Classification, "judge", lost)
         assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
     return options
 
@@ -344,10 +347,10 @@ def notes(output: Path) -> list[str]:
 def test_an_error_that_nobody_expects(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
 ) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(loop._Run, "_step", fail)
+    monkeypatch.setattr(Sharing, "plan", fail)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")

@@ -1,0 +1,68 @@
+"""What the loop asks of a kind of learning.
+
+The loop knows rows by their numbers alone, and steps. A task knows what these rows are, what is learnt of them, how
+that is judged, and what is left of it at the end. The easy mistake is to answer by what only one rank knows: all ranks
+ask alike and, but for the gradients of their own rows, must get the same answers.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from trainer.claims import Lengths
+from trainer.clock import Laps
+from trainer.compute import Compute
+from trainer.order import IntArray
+
+TRAINING, VALIDATION, TEST = "training", "validation", "test"
+"""The parts of a task's rows: to learn from; to show after each epoch how a run does; to judge it at the end."""
+
+
+class Task(ABC):
+    """One kind of learning, on the data of one run."""
+
+    model: nn.Module
+    """What learns, with all of its parameters on this rank's device."""
+    tables: Sequence[Tensor]
+    """Those parameters (rows, ...) of which a batch touches few rows. All others have gradients everywhere."""
+    sizes: Mapping[str, int]
+    """How many rows each part has."""
+    digest: str
+    """Of the data: a run goes on with the same alone."""
+    precision: str
+    """In which layers compute."""
+
+    @abstractmethod
+    def compute(self, laps: Laps) -> Compute:
+        """What computes the gradients of rows to learn from; `laps` are told its phases."""
+
+    @abstractmethod
+    def lengths(self, rows: IntArray) -> Lengths:
+        """(n,): how long these rows (n,) to learn from are; ranks share out short and long ones alike."""
+
+    @abstractmethod
+    def touched(self, rows: IntArray) -> Sequence[IntArray]:
+        """Of each table the rows (m,) that have gradients in a batch of these rows (n,) to learn from."""
+
+    @abstractmethod
+    def judge(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
+        """The `loss` of the model on a part's rows, and other measures, the same on every rank.
+
+        `split` (ranks,) sums to the part's size: each rank judges so many rows. None, on every rank, once `stop` says
+        on any of them that it was asked to stop.
+        """
+
+    @abstractmethod
+    def measured(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
+        """Of the measures on the test rows those that summary.json begins with; all None in a run that was stopped."""
+
+    @abstractmethod
+    def made_with(self) -> dict[str, Any]:
+        """What summary.json says of how the task came to be, such as its precision."""
+
+    @abstractmethod
+    def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
+        """Leave the model, as it is after so many epochs, in a run's folder."""
