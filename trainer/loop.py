@@ -150,6 +150,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                 loss_of_epoch = progress.loss_sum / order.rows
                 reporter.write("epoch", epoch=progress.epoch + 1, loss=loss_of_epoch, validation=validation)
                 progress.end_epoch()
+        reporter.trained()
         save()
         # The test rows choose nothing: so they are judged once, here.
         tested = None if agreed.stopped else judged(TEST)

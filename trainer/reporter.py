@@ -115,6 +115,10 @@ class Reporter:
         """A step of so many rows was queued."""
         self._bar.update(rows)
 
+    def trained(self) -> None:
+        """The last step is done, or the run is to stop: the bar has nothing more to show."""
+        self._bar.close()
+
     def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
         """A checkpoint after so many steps was written."""
         self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))

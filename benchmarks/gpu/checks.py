@@ -180,7 +180,9 @@ def _updates(device: torch.device) -> Iterator[Check]:
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
-            optimiser = Optimiser(model, TrainConfig(data=Path(), output=Path(), optimiser=kind))
+            optimiser = Optimiser(
+                model, [model.embedding.weight], TrainConfig(data=Path(), output=Path(), optimiser=kind)
+            )
             generator = torch.Generator().manual_seed(0)
             for _ in range(3):
                 for each in model.parameters():
