@@ -23,7 +23,7 @@ from torch.nn import functional
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
-from trainer import models
+from trainer.classification import models
 from trainer.config import parse
 from trainer.loop import train
 from trainer.ranks import join

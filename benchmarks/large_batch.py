@@ -17,8 +17,8 @@ from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
+from trainer.classification.data import load_data
 from trainer.config import parse
-from trainer.data import load
 
 BATCHES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)
 _ADAM = ["--epochs", "6"]
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     log = Log("large_batch")
     with TemporaryDirectory() as folder:
         dataset = options.dataset or learnable_dataset(Path(folder))
-        data = load(dataset)
+        data = load_data(dataset)
         log.say(f"{dataset.name}: {len(data.training)} rows, {len(data.test)} to test")
         found: list[dict[str, Any]] = []
         for batch in options.batches:

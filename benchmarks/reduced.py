@@ -15,10 +15,10 @@ import torch
 import torch.distributed as dist
 
 from corpus.text import FIRST_WORD
-from trainer import models
+from trainer.classification import models
+from trainer.classification.data import load_data
 from trainer.clock import Laps
 from trainer.config import PRESETS, TrainConfig
-from trainer.data import load
 from trainer.exchange import Exchange
 from trainer.order import Order
 from trainer.ranks import threads_as_batch
@@ -32,7 +32,7 @@ def main() -> None:
     with threads_as_batch():  # as the trainer
         dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    rows = load(Path(asked["data"]))
+    rows = load_data(Path(asked["data"]))
     config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])
     model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
     order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])

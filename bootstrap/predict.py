@@ -20,8 +20,8 @@ from corpus.settings import Settings
 from corpus.text import digest, words
 from jobs.choose import first_positive
 from jobs.settings import read_stopwords
-from trainer.labelling import Prediction
-from trainer.metrics import Confusion
+from trainer.classification.labelling import Prediction
+from trainer.classification.metrics import Confusion
 
 
 @dataclass(frozen=True, kw_only=True)

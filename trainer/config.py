@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from trainer.balance import parse as parse_balance
 from trainer.errors import TrainingError
-from trainer.models import MODULES
+from trainer.kinds import MODELS
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -105,7 +105,7 @@ class TrainConfig:
         default=None,
         choices=tuple(PRESETS),
     )
-    model: str = _option("the kind of model", default="lstm", choices=tuple(MODULES))
+    model: str = _option("the kind of model", default="lstm", choices=tuple(MODELS))
     epochs: int | None = _option(
         f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, but at least "
         f"{FEWEST_EPOCHS} and at most {MOST_EPOCHS}; more than {MOST_EPOCHS} only where these are fewer than "

@@ -15,12 +15,12 @@ import torch
 
 from trainer import checkpoint, drift, faults, memory, start
 from trainer.agreed import Agreed
-from trainer.classification import Classification
 from trainer.clock import ORDER, UPDATE, Activity, Clock, laps_of
 from trainer.config import Slowed, TrainConfig
 from trainer.exchange import Exchange
 from trainer.files import CHECKPOINTS, SUMMARY, write_json
 from trainer.keeper import Keeper
+from trainer.kinds import kind_of
 from trainer.optimise import Optimiser, learning_rate
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
@@ -28,7 +28,7 @@ from trainer.rate import first_rates, own_rates
 from trainer.reporter import Reporter
 from trainer.sharing import Sharing
 from trainer.sitting import Sitting
-from trainer.task import TEST, VALIDATION
+from trainer.task import TEST, TRAINING, VALIDATION
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
@@ -41,12 +41,13 @@ def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
 def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -> dict[str, Any]:
     # What there is: the data, what is learnt of them, and how far an earlier sitting had come.
     config = start.going_on(config, ranks)
-    data = start.data(config, ranks)
+    kind = kind_of(config.model)
+    data = start.data(kind, config, ranks)
     saved, config, notes = start.saved(config, ranks, data)
-    order = start.order(config, ranks, rows=len(data.training), saved=saved)
+    order = start.order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
     epochs = config.epochs_of(order.steps)
     torch.manual_seed(config.seed)
-    task = Classification(config, ranks, data)
+    task = kind(config, ranks, data)
     optimiser, progress = Optimiser(task.model, task.tables, config), Progress()
     with ranks.agreement():
         if saved:
@@ -67,7 +68,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         return {
             "format": checkpoint.FORMAT,
             "config": {**config.plain(), "epochs": epochs},
-            "digest": task.digest,
+            "digest": data.digest,
             "global_batch": order.global_batch,
             "launchers": sorted(ranks.launchers),
             "progress": {**vars(progress), "seconds": sitting.seconds},
@@ -79,7 +80,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         """How the model does on a part of the rows, on all ranks; None, and the run is stopped, when it is asked to: a
         later sitting then judges it."""
         with clock.during(Activity.EVALUATION):
-            found = task.judge(part, split=sharing.split(task.sizes[part]), stop=lambda: stop.made)
+            found = task.judge(part, split=sharing.split(data.sizes[part]), stop=lambda: stop.made)
         if found is None:
             agreed.stopped = True
         else:
@@ -97,7 +98,9 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         keeper = Keeper(config, state, reporter, clock, sitting, done if saved else None)
         steps = epochs * order.steps
         agreed = Agreed(progress, sharing, sitting, reporter, keeper, steps=steps, precision=task.precision)
-        reporter.start(config, ranks, task, order, epochs=epochs, done=done, rates=rates, notes=notes)
+        reporter.start(
+            config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
+        )
         faults.begun()
         while progress.epoch < epochs and not agreed.stopped:
             with clock.during(Activity.TRAINING):
@@ -173,7 +176,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "world_size": ranks.size,
             "split": sharing.split(order.size(0)).tolist(),
             **task.made_with(),
-            "digest": task.digest,
+            "digest": data.digest,
         }
         if ranks.first:
             if tested:

@@ -19,7 +19,7 @@ from trainer.order import Order
 from trainer.ranks import Ranks
 from trainer.record import Record, Thinning, say
 from trainer.sitting import Sitting
-from trainer.task import Task
+from trainer.task import Loaded
 
 
 class Reporter:
@@ -57,9 +57,10 @@ class Reporter:
         self,
         config: TrainConfig,
         ranks: Ranks,
-        task: Task,
+        data: Loaded,
         order: Order,
         *,
+        precision: str,
         epochs: int,
         done: int,
         rates: list[float],
@@ -72,14 +73,14 @@ class Reporter:
             config=config.plain(),
             world_size=ranks.size,
             devices=ranks.gather(ranks.device_name),
-            rows=dict(task.sizes),
-            digest=task.digest,
+            rows=dict(data.sizes),
+            digest=data.digest,
             global_batch=order.global_batch,
             epochs=epochs,
             steps=epochs * order.steps,
             from_step=done,
             own_rates=rates,
-            precision=task.precision,
+            precision=precision,
         )
         losses = [lost for lost in ranks.gather(faults.lost_before()) if lost]
         if losses:

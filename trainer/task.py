@@ -1,39 +1,69 @@
-"""What the loop asks of a kind of learning.
+"""What the loop asks of a task: a kind of learning, on the data of one run.
 
-The loop knows rows by their numbers alone, and steps. A task knows what these rows are, what is learnt of them, how
+The loop knows rows by their numbers alone, and steps. A task knows what these rows are, what is learnt from them, how
 that is judged, and what is left of it at the end. The easy mistake is to answer by what only one rank knows: all ranks
-ask alike and, but for the gradients of their own rows, must get the same answers.
+ask at the same time and, but for the gradients of their own rows, must get the same answers.
 """
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from torch import Tensor, nn
+if TYPE_CHECKING:  # the kinds of tasks are known without torch
+    from torch import Tensor, nn
 
-from trainer.claims import Lengths
-from trainer.clock import Laps
-from trainer.compute import Compute
-from trainer.order import IntArray
+    from trainer.claims import Lengths
+    from trainer.clock import Laps
+    from trainer.compute import Compute
+    from trainer.config import TrainConfig
+    from trainer.order import IntArray
+    from trainer.ranks import Ranks
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """The parts of a task's rows: to learn from; to show after each epoch how a run does; to judge it at the end."""
 
 
-class Task(ABC):
+class Loaded(Protocol):
+    """The data of a run, as far as all tasks have them alike."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """How many rows each part has."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Of the data: a run goes on with the same alone."""
+        ...
+
+
+Data = TypeVar("Data", bound=Loaded)
+
+
+class Task(ABC, Generic[Data]):
     """One kind of learning, on the data of one run."""
 
     model: nn.Module
     """What learns, with all of its parameters on this rank's device."""
     tables: Sequence[Tensor]
     """Those parameters (rows, ...) of which a batch touches few rows. All others have gradients everywhere."""
-    sizes: Mapping[str, int]
-    """How many rows each part has."""
-    digest: str
-    """Of the data: a run goes on with the same alone."""
     precision: str
     """In which layers compute."""
+
+    @staticmethod
+    @abstractmethod
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> Data:
+        """The data that `config` names; this rank may fill `memory` bytes.
+
+        Raises TrainingError or DataError, also on one rank alone: its caller tells the others.
+        """
+
+    @abstractmethod
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data) -> None:
+        """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""
 
     @abstractmethod
     def compute(self, laps: Laps) -> Compute:
@@ -61,7 +91,7 @@ class Task(ABC):
 
     @abstractmethod
     def made_with(self) -> dict[str, Any]:
-        """What summary.json says of how the task came to be, such as its precision."""
+        """What summary.json holds about how the task was set up, such as its precision."""
 
     @abstractmethod
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:

@@ -19,14 +19,15 @@ from benchmarks.gpu.rows import VOCABULARY, make_rows
 from benchmarks.gpu.training import alone
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import dropout, models
-from trainer.classification import compute_rows
+from trainer import dropout
+from trainer.classification import models
+from trainer.classification.data import Rows
+from trainer.classification.evaluate import evaluate
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
 from trainer.clock import Laps
 from trainer.config import TrainConfig
-from trainer.data import Rows
-from trainer.evaluate import evaluate
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.order import IntArray
 from trainer.precision import NAMES, capability, choose

@@ -23,9 +23,9 @@ from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
 from trainer import dropout
 from trainer.balance import deal
+from trainer.classification.data import Batch, Rows
+from trainer.classification.models.classifier import Classifier
 from trainer.config import TrainConfig
-from trainer.data import Batch, Rows
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.order import Order
 from trainer.precision import loss_scale

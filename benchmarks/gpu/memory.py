@@ -17,7 +17,7 @@ from benchmarks.gpu.checks import BOUNDS, LOSS, new_model
 from benchmarks.gpu.full import CASES
 from benchmarks.gpu.part import Budget, Outcome, say
 from benchmarks.gpu.rows import make_rows
-from trainer.classification import compute_rows
+from trainer.classification.task import compute_rows
 from trainer.clock import Laps
 
 ROOT = Path(__file__).parents[2]

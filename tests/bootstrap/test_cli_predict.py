@@ -19,8 +19,8 @@ from bootstrap.predict import held_out
 from corpus.rules import in_test_set
 from corpus.settings import Settings
 from corpus.text import digest, words
-from trainer import models
-from trainer.predict import save_model
+from trainer.classification import models
+from trainer.classification.model_file import save_model
 
 WORDS = {"good": 1.0, "bad": -1.0, "fair": 0.002, "dull": -0.002}
 """What a model knows, and how much each word says; the odds of a text are e to the power of 100 times their mean."""

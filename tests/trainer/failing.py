@@ -11,11 +11,12 @@ from datetime import timedelta
 import torch
 
 from tests.trainer.claiming import always_claim
-from trainer import claims, compute, faults, peers, sharing, start
+from trainer import claims, compute, faults, peers, sharing
 from trainer.__main__ import main
+from trainer.classification import task
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-plan, load, piece, own = sharing.Sharing.plan, start.load, compute.Compute._piece, claims.Plan.own
+plan, load, piece, own = sharing.Sharing.plan, task.load_data, compute.Compute._piece, claims.Plan.own
 claimed, at = claims.Counter.claimed, faults.at
 reached = ""
 
@@ -64,7 +65,7 @@ elif how == "claim":
     always_claim()
     claims.Counter.claimed = killed
 elif how == "late":
-    start.load, peers.TIMEOUT = late, timedelta(seconds=2)
+    task.load_data, peers.TIMEOUT = late, timedelta(seconds=2)
 else:
     faults.at, sharing.Sharing.plan = noting, failing
 status = main()

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer import models
 from trainer.claims import Counter, Plan, pieces
-from trainer.classification import compute_rows
+from trainer.classification import models
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
+from trainer.classification.word_dropout import WordDropout
 from trainer.clock import Laps
-from trainer.data import Rows
-from trainer.dropout import Words
 from trainer.exchange import Exchange
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.threads import Threads
 
 SETTINGS = {
@@ -65,7 +65,7 @@ def gradients(
     claimed: bool = False,
 ) -> torch.Tensor:
     model.zero_grad()
-    words, threads = Words(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
+    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
     compute = compute_rows(model, rows, loss=LOSS, device=torch.device("cpu"), words=words, laps=laps, threads=threads)
     everything = np.arange(64)
     if exchange is None:

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.errors import DataError
-from trainer import checkpoint, models
+from trainer import checkpoint
 from trainer.archive import DamagedError, read, require_tensors
+from trainer.classification import models
+from trainer.classification.labelling import Labeller
+from trainer.classification.model_file import Model, load_model, save_model
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.labelling import Labeller
 from trainer.optimise import Optimiser
-from trainer.predict import Model, load_model, save_model
 
 OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(words=5, outputs=5)
 

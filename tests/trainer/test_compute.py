@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import models
-from trainer.classification import compute_rows
+from trainer.classification import models
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.task import compute_rows
+from trainer.classification.word_dropout import WordDropout
 from trainer.clock import COMPUTE, Laps
-from trainer.data import Rows
-from trainer.dropout import Words
 from trainer.errors import RankError
-from trainer.losses import Loss, Scale
 from trainer.threads import Threads
 
 SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+words", "outputs": 1}
@@ -61,7 +61,7 @@ def gradients(
         Rows(**made._asdict()),
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         device=torch.device("cpu"),
-        words=Words(0.3, made.tokens.shape[1], seed=0),
+        words=WordDropout(0.3, made.tokens.shape[1], seed=0),
         laps=laps,
         threads=Threads(threads),
     )

@@ -14,7 +14,7 @@ from corpus.settings import Settings
 from trainer import checkpoint, exchange, keeper, loop, optimise
 from trainer.__main__ import main
 from trainer.claims import Plan
-from trainer.classification import Classification
+from trainer.classification.task import Classification
 from trainer.sharing import Sharing
 
 

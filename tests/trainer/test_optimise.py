@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from trainer.classification.models.classifier import Classifier
 from trainer.config import TrainConfig
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser, learning_rate
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.classification import compute_rows
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
 from trainer.clock import Laps
 from trainer.config import TrainConfig
-from trainer.data import Rows
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.ranks import join
 from trainer.rate import own_rates
 

@@ -13,8 +13,8 @@ import torch
 
 from corpus.dataset import open_dataset, write_dataset
 from trainer import record
-from trainer.labelling import Labeller
-from trainer.predict import load_model
+from trainer.classification.labelling import Labeller
+from trainer.classification.model_file import load_model
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (

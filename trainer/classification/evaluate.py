@@ -13,11 +13,11 @@ from torch import Tensor
 
 from corpus.counted import plural
 from trainer import peers
-from trainer.data import Rows
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss
+from trainer.classification.metrics import Confusion
+from trainer.classification.models.classifier import Classifier
 from trainer.errors import SPLIT_ALIKE, RankError, TrainingError
-from trainer.losses import Loss
-from trainer.metrics import Confusion
-from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 from trainer.threads import Threads
 

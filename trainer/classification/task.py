@@ -1,6 +1,7 @@
 """The task of classifying texts: rows of word ids with a label or a rating, by a model that `--model` names."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
-from trainer import dropout, models, precision
+from trainer import dropout, precision
 from trainer.claims import Lengths
+from trainer.classification import models
+from trainer.classification.data import Data, Rows, load_data, near
+from trainer.classification.evaluate import evaluate
+from trainer.classification.losses import Loss
+from trainer.classification.metrics import measures
+from trainer.classification.model_file import save_model
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, Laps
 from trainer.compute import Compute
 from trainer.config import TrainConfig
-from trainer.data import Data, Rows
-from trainer.evaluate import evaluate
 from trainer.files import MODEL
-from trainer.losses import Loss
-from trainer.metrics import measures
-from trainer.models.classifier import Classifier
 from trainer.order import IntArray
-from trainer.predict import save_model
 from trainer.ranks import Ranks
 from trainer.task import Task
 from trainer.threads import Threads
@@ -28,13 +31,16 @@ from trainer.threads import Threads
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
 
-class Classification(Task):
+class Classification(Task[Data]):
     """Learns to tell positive texts from negative ones, or what rating they have."""
 
+    @staticmethod
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> Data:
+        found = load_data(config.data, rows_in=config.rows_in, cache=config.cache, memory=memory)
+        return replace(found, training=near(found.training, ranks.device, rows_in=config.rows_in))
+
     def __init__(self, config: TrainConfig, ranks: Ranks, data: Data) -> None:
-        """The model's weights are drawn from torch's generator."""
         self._config, self._ranks, self._data = config, ranks, data
-        self.sizes, self.digest = data.sizes, data.digest
         self._loss = Loss(
             kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
         )
@@ -44,7 +50,7 @@ class Classification(Task):
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
         kept = config.word_dropout
-        self._words = dropout.Words(kept, data.row_length, config.seed) if kept else None
+        self._words = WordDropout(kept, data.row_length, config.seed) if kept else None
 
     def compute(self, laps: Laps) -> Compute:
         return compute_rows(
@@ -110,7 +116,7 @@ def compute_rows(
     loss: Loss,
     device: torch.device,
     seed: int = 0,
-    words: dropout.Words | None = None,
+    words: WordDropout | None = None,
     laps: Laps,
     threads: Threads | None = None,
 ) -> Compute:
