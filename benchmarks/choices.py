@@ -24,7 +24,7 @@ from benchmarks.record import Log
 from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
 from trainer.classification import models
-from trainer.config import parse
+from trainer.command_line import parse
 from trainer.loop import train
 from trainer.ranks import join
 

@@ -18,7 +18,7 @@ from benchmarks.rows import learnable_dataset
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
 from trainer.classification.data import load_data
-from trainer.config import parse
+from trainer.command_line import parse
 
 BATCHES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)
 _ADAM = ["--epochs", "6"]

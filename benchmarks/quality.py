@@ -38,7 +38,7 @@ from jobs.pipeline import preprocess
 from jobs.settings import read_settings
 from trainer.classification.data import Rows, load_data
 from trainer.classification.metrics import Confusion, measures
-from trainer.config import parse
+from trainer.command_line import parse
 
 _GENERATED = 8_000
 _EPOCHS, _RATES = (5, 25), (0.1, 0.5)

@@ -23,7 +23,8 @@ from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
 from corpus.counted import plural
-from trainer.config import TrainConfig, parse
+from trainer.command_line import parse
+from trainer.config import TrainConfig
 
 MODELS = {
     "default": {},

@@ -21,7 +21,8 @@ from bootstrap.tensorboard import FOLDER, Board
 from bootstrap.watch import RunView
 from corpus.dataset import open_dataset
 from trainer import faults
-from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
+from trainer.command_line import as_arguments
+from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import RECORD, SUMMARY, finished_summary, require_free
 

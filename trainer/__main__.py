@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trainer import faults
-from trainer.config import parse
+from trainer.command_line import parse
 from trainer.errors import RankError
 from trainer.faults import Kind
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer import checkpoint
 from trainer.clock import Activity, Clock
-from trainer.config import TrainConfig
+from trainer.config import OutputOptions
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINTS
 from trainer.reporter import Reporter
@@ -24,7 +24,7 @@ class Keeper:
 
     def __init__(
         self,
-        config: TrainConfig,
+        config: OutputOptions,
         state: Callable[[], dict[str, Any]],
         reporter: Reporter,
         clock: Clock,

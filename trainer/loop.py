@@ -20,7 +20,6 @@ from trainer.config import Slowed, TrainConfig
 from trainer.exchange import Exchange
 from trainer.files import CHECKPOINTS, SUMMARY, write_json
 from trainer.keeper import Keeper
-from trainer.kinds import kind_of
 from trainer.optimise import Optimiser, learning_rate
 from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
@@ -28,7 +27,7 @@ from trainer.rate import first_rates, own_rates
 from trainer.reporter import Reporter
 from trainer.sharing import Sharing
 from trainer.sitting import Sitting
-from trainer.task import TEST, TRAINING, VALIDATION
+from trainer.task import TEST, TRAINING, VALIDATION, kind_of
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
-from trainer.config import TrainConfig
+from trainer.config import OptimisationOptions
 
 BATCH = 256
 """Rows of the global batch that --learning-rate is meant for."""
@@ -41,7 +41,7 @@ class Optimiser:
     for Adam, one moment for SGD; as torch.optim's.
     """
 
-    def __init__(self, model: nn.Module, tables: Sequence[Tensor], config: TrainConfig) -> None:
+    def __init__(self, model: nn.Module, tables: Sequence[Tensor], config: OptimisationOptions) -> None:
         self._parameters: list[Tensor] = list(model.parameters())
         self._momentum = None if config.optimiser == "adam" else config.momentum
         self._first = [torch.zeros_like(each, requires_grad=False) for each in self._parameters]
@@ -82,7 +82,7 @@ class Optimiser:
             own.copy_(state[name])
 
 
-def learning_rate(config: TrainConfig, step: int, steps: int, global_batch: int) -> float:
+def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:
     """The rate of step 0, ..., steps - 1 of a whole run: rising linearly, then constant or along a cosine to 0."""
     highest: float = config.learning_rate * (global_batch / BATCH) ** _POWERS[config.rate_scaling]
     warm = math.ceil(config.warm_up * steps)

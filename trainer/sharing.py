@@ -6,7 +6,7 @@ import numpy as np
 
 from trainer.balance import balancer
 from trainer.claims import Claims, Counter, Plan
-from trainer.config import TrainConfig
+from trainer.config import BalanceOptions
 from trainer.errors import TrainingError
 from trainer.exchange import Report
 from trainer.order import IntArray, Order
@@ -16,7 +16,7 @@ from trainer.ranks import Ranks
 class Sharing:
     """Plans each step, and learns from what all ranks are told of it: so all plan alike."""
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, order: Order, rates: list[float]) -> None:
+    def __init__(self, config: BalanceOptions, ranks: Ranks, order: Order, rates: list[float]) -> None:
         """`rates` (ranks,): the ranks' own, in rows a second. Raises TrainingError on all ranks for a `config.balance`
         that is not for so many."""
         with ranks.agreement():

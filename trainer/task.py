@@ -5,22 +5,21 @@ that is judged, and what is left of it at the end. The easy mistake is to answer
 ask at the same time and, but for the gradients of their own rows, must get the same answers.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:  # the kinds of tasks are known without torch
-    from torch import Tensor, nn
+from torch import Tensor, nn
 
-    from trainer.claims import Lengths
-    from trainer.clock import Laps
-    from trainer.compute import Compute
-    from trainer.config import TrainConfig
-    from trainer.order import IntArray
-    from trainer.ranks import Ranks
+from trainer.claims import Lengths
+from trainer.clock import Laps
+from trainer.compute import Compute
+from trainer.config import TrainConfig
+from trainer.kinds import MODELS
+from trainer.order import IntArray
+from trainer.ranks import Ranks
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """The parts of a task's rows: to learn from; to show after each epoch how a run does; to judge it at the end."""
@@ -96,3 +95,10 @@ class Task(ABC, Generic[Data]):
     @abstractmethod
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
         """Leave the model, as it is after so many epochs, in a run's folder."""
+
+
+def kind_of(model: str) -> type[Task[Any]]:
+    """The kind of task that a model belongs to. Raises KeyError for an unknown model."""
+    module, name = MODELS[model]
+    kind: type[Task[Any]] = getattr(import_module(module), name)
+    return kind

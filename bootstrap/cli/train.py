@@ -11,7 +11,8 @@ from bootstrap.cli.output import add_json, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
-from trainer.config import TrainConfig, add_arguments, from_args
+from trainer.command_line import add_arguments, from_args
+from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import MODEL
 

@@ -93,10 +93,10 @@ HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         f"no {name}": (lambda held, name=name: held.pop(name) and None, f"it has no {name}")
         for name in ("name", "settings", "loss", "state", "vocabulary", "stopwords", "row_length", "about")
     },
-    "another model": (lambda held: held.update(name="oracle"), "--model is oracle, but must be one of lstm"),
-    "a path as model": (lambda held: held.update(name="../x"), "--model is ../x, but must be"),
+    "another model": (lambda held: held.update(name="oracle"), "its model is oracle, but must be one of lstm"),
+    "a path as model": (lambda held: held.update(name="../x"), "its model is ../x, but must be"),
     "an unknown setting": (settled(colour="red"), "nothing is known of 'colour'"),
-    "an option of runs": (settled(seed=3), "its settings are not those of a model"),
+    "an option of runs": (settled(seed=3), "nothing is known of 'seed'"),
     "a setting less": (lambda held: held["settings"].pop("hidden") and None, "its settings are not those of a model"),
     "a text as size": (settled(hidden="3"), "hidden is of another type than int"),
     "half a size": (settled(hidden=3.0), "hidden is of another type than int"),

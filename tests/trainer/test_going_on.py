@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config import GLOBAL_BATCH, TrainConfig, parse
+from trainer.command_line import parse
+from trainer.config import GLOBAL_BATCH, TrainConfig
 from trainer.errors import TrainingError
 from trainer.optimise import learning_rate
 from trainer.resume import go_on
