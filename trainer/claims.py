@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer import peers
-from trainer.balance import deal, proportional
+from trainer.split import deal, proportional
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from trainer.balance import parse as parse_balance
+from trainer.balance import parse_balance
 from trainer.errors import TrainingError
 from trainer.kinds import MODELS, TaskOptions
 from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, described, option

@@ -13,12 +13,12 @@ import torch
 import torch.distributed as dist
 
 from trainer import peers
-from trainer.balance import proportional
 from trainer.clock import Laps, WaitingLaps
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.optimise import Optimiser
 from trainer.order import IntArray
+from trainer.split import proportional
 
 _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3

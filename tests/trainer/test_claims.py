@@ -9,8 +9,8 @@ import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.balance import proportional
 from trainer.claims import Claims, Counter, Observed, Plan, pieces
+from trainer.split import proportional
 
 
 @given(st.integers(0, 3000), st.integers(1, 20), st.floats(0, 500))
