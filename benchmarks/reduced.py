@@ -17,7 +17,7 @@ import torch.distributed as dist
 from corpus.text import FIRST_WORD
 from trainer.classification import models
 from trainer.classification.data import load_data
-from trainer.clock import Laps
+from trainer.clock import StepTimer
 from trainer.config import PRESETS, TrainConfig
 from trainer.exchange import Exchange
 from trainer.order import Order
@@ -37,13 +37,13 @@ def main() -> None:
     model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
     order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
     everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
-    laps = Laps()
-    exchange = Exchange(model, [model.embedding.weight], laps=laps, bits=asked["bits"] or 32)
+    timer = StepTimer()
+    exchange = Exchange(model, [model.embedding.weight], timer=timer, bits=asked["bits"] or 32)
     seconds, sizes = [], []
     for trial in range(_TRIALS):
         words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)
         model.zero_grad()
-        laps.begin(1)
+        timer.begin(1)
         dist.barrier()
         start = time.perf_counter()
         if asked["bits"] is None:

@@ -87,7 +87,7 @@ def train_on(
     if summary is None or (not asked and summary["stopped"]):
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
-        logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of sittings on more nodes
+        logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]  # others are of a start on more nodes
         said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
         failed = failure(said, f"the logs are in {output}")
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
@@ -236,7 +236,7 @@ class RemoteRecord:
     """Follows the record of a run in S3."""
 
     def __init__(self, deployment: Deployment, run: Run, view: RunView) -> None:
-        """Before the run begins: what is there already is of the sitting before."""
+        """Before the run begins: what is there already is of an earlier start."""
         self._s3, self._view = deployment.session.client("s3"), view
         self._place = Place(run.folder.bucket, run.folder.key + RECORD)
         self._known = self._state()

@@ -1,7 +1,8 @@
 """A training run as it is seen from outside: its record, wherever that is written, to one progress bar and to curves.
 
-The easy mistake is to read a record that grows as if its last line were whole. It also holds the sittings before, and
-ranks that start again tell another beginning: the bar goes back to it, and none is added.
+The easy mistake is to read a record that grows as if its last line were whole. It also holds what
+was before the run was resumed, and ranks that start again write another beginning: the bar goes back to it, and none is
+added.
 """
 
 import json
@@ -74,7 +75,7 @@ class RunView:
         elif line["kind"] == "note" and line["time"] >= self._since:
             self._bars.note(printable(line["text"]))
         elif line["kind"] == "end":
-            self._ended = True  # unless another sitting follows
+            self._ended = True  # unless the run goes on
 
 
 def parse(record: bytes) -> Iterator[dict[str, Any]]:

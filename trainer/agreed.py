@@ -7,13 +7,13 @@ one rank is further than another: they would then split the next step differentl
 import numpy as np
 
 from corpus.counted import plural
+from trainer.checkpoint import RunProgress
 from trainer.errors import SPLIT_ALIKE, TrainingError
 from trainer.exchange import Report
 from trainer.keeper import Keeper
-from trainer.progress import Progress
 from trainer.reporter import Reporter
 from trainer.sharing import Sharing
-from trainer.sitting import Sitting
+from trainer.throughput import Throughput
 
 
 class Agreed:
@@ -21,9 +21,9 @@ class Agreed:
 
     def __init__(
         self,
-        progress: Progress,
+        progress: RunProgress,
         sharing: Sharing,
-        sitting: Sitting,
+        throughput: Throughput,
         reporter: Reporter,
         keeper: Keeper,
         *,
@@ -31,7 +31,7 @@ class Agreed:
         precision: str,
     ) -> None:
         """`steps`: of the whole run. `precision`: in which layers compute."""
-        self._progress, self._sharing, self._sitting = progress, sharing, sitting
+        self._progress, self._sharing, self._throughput = progress, sharing, throughput
         self._reporter, self._keeper = reporter, keeper
         self._steps, self._precision = steps, precision
         self.stopped = False
@@ -48,11 +48,11 @@ class Agreed:
         self._require_whole(report)
         self._progress.loss_sum += report.loss * report.size
         self._sharing.observe(report)
-        self._sitting.add(report)
+        self._throughput.add(report)
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
         last = self.stopped or report.step + 1 == self._steps
-        self._reporter.step(report, self._sitting, epoch=self._progress.epoch + 1, last=last)
+        self._reporter.step(report, self._throughput, epoch=self._progress.epoch + 1, last=last)
 
     def require_finite(self, what: str, value: float, step: int) -> None:
         """Raise TrainingError for a value, known after so many steps, that is no number."""

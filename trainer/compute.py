@@ -17,7 +17,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from trainer.clock import BACKWARD, FORWARD, SLOWED, Laps
+from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.errors import RankError
 from trainer.order import IntArray
 from trainer.precision import loss_scale
@@ -30,9 +30,9 @@ _FEWEST = 16
 class LossOf(Protocol):
     """What a task makes of rows."""
 
-    def __call__(self, model: nn.Module, numbers: IntArray, step: int, laps: Laps) -> Tensor:
-        """The sum of the losses of these rows (n,), n > 0, in a step of the run, a scalar on the model's device; `laps`
-        are told when the rows are there (clock.ROWS)."""
+    def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
+        """The sum of the losses of these rows (n,), n > 0, in a step of the run, a scalar on the model's device;
+        `timer` is told when the rows are there (clock.ROWS)."""
         ...
 
 
@@ -40,7 +40,7 @@ class Compute:
     """Computes shares with one model on one device, on a CPU by `threads`.
 
     `rows`: how many there are to learn from. `tables`: those of the model's parameters of which a batch touches few
-    rows. `precision`: in which its layers compute. `laps` are told the phases; who makes them begins the steps.
+    rows. `precision`: in which its layers compute. `timer` is told the phases; whoever makes it begins the steps.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Compute:
         tables: Sequence[Tensor] = (),
         precision: torch.dtype = torch.float32,
         device: torch.device,
-        laps: Laps,
+        timer: StepTimer,
         threads: Threads | None = None,
     ) -> None:
         self.model, self.rows, self.tables, self.device = model, rows, tables, device
@@ -61,10 +61,10 @@ class Compute:
         self._loss_of = loss_of
         self._parameters = list(model.parameters())
         self._precision = precision
-        self._laps = laps
+        self._timer = timer
         self._threads = threads or Threads(1)
 
-    def twin(self, laps: Laps) -> "Compute":
+    def twin(self, timer: StepTimer) -> "Compute":
         """One with a copy of the model, which learns by itself, for the same rows and in the same way."""
         model = copy.deepcopy(self.model)
         for module in model.modules():
@@ -78,7 +78,7 @@ class Compute:
             tables=[copies[table] for table in self.tables],
             precision=self._precision,
             device=self.device,
-            laps=laps,
+            timer=timer,
             threads=self._threads,
         )
 
@@ -98,7 +98,7 @@ class Compute:
             self._take_less(before)
         if slowness > 1.0:
             time.sleep((slowness - 1.0) * (time.perf_counter() - start))
-            self._laps.end_of(SLOWED)
+            self._timer.end_of(SLOWED)
         return loss
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
@@ -112,7 +112,7 @@ class Compute:
             threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
 
             def computed(first: int, rows: IntArray = rows, threads: int = threads) -> tuple[Tensor, Sequence[Tensor]]:
-                return self._piece(rows[first::threads], of, step, scale, Laps() if first else self._laps)
+                return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)
 
             for part, gradients in self._threads.map(computed, range(threads)):
                 loss += part
@@ -120,7 +120,7 @@ class Compute:
                     torch._foreach_add_(sums, list(gradients))
                 else:
                     sums = list(gradients)
-            self._laps.end_of(BACKWARD)
+            self._timer.end_of(BACKWARD)
         if scale != 1.0 and sums:
             torch._foreach_div_(sums, scale)
         for parameter, gradient in zip(self._parameters, sums, strict=bool(sums)):
@@ -128,12 +128,12 @@ class Compute:
         return loss
 
     def _piece(
-        self, numbers: IntArray, of: int, step: int, scale: float, laps: Laps
+        self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        loss = self._loss_of(self.model, numbers, step, laps) / of
-        laps.end_of(FORWARD)
+        loss = self._loss_of(self.model, numbers, step, timer) / of
+        timer.end_of(FORWARD)
         gradients = torch.autograd.grad(loss * scale, self._parameters)
-        laps.end_of(BACKWARD)
+        timer.end_of(BACKWARD)
         return loss.detach(), gradients
 
     def _take_less(self, rows: int) -> None:

@@ -21,9 +21,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer import peers
+from trainer import collectives
 from trainer.claims import Observed
-from trainer.clock import ALL_REDUCE, PACK, Computed, Laps
+from trainer.clock import ALL_REDUCE, PACK, Computed, StepTimer
 from trainer.order import IntArray
 
 _MOST_TOUCHED = 0.8
@@ -83,24 +83,24 @@ class Exchange:
         model: nn.Module,
         tables: Sequence[Tensor],
         *,
-        laps: Laps,
+        timer: StepTimer,
         clip_norm: float = 0.0,
         bits: int = 32,
     ) -> None:
         """Also gives every rank the parameters, and the masks of dropout, of rank 0. `tables`: those of the parameters
-        (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients to this; 0: never. What a
-        rank's `laps` know of its times, all ranks are told. `bits`: 16 to send gradients as half-precision numbers; 32
-        to send them as they are."""
+        (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients to this; 0: never. All
+        ranks are told what a rank's `timer` knows of its times. `bits`: 16 to send gradients as half-precision numbers;
+        32 to send them as they are."""
         self._bits = bits
-        self._laps = laps
+        self._timer = timer
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
         self._tables = list(tables)
         self._dense = [each for each in model.parameters() if not any(each is table for table in tables)]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
-        self._late: tuple[int, int, Tensor, peers.Arrival | None] | None = None
-        with peers.needed("at the start"):
+        self._late: tuple[int, int, Tensor, collectives.Arrival | None] | None = None
+        with collectives.reporting("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
 
@@ -137,16 +137,16 @@ class Exchange:
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), piece, rows)
+        told[_TIMES + self._rank :: self._ranks] = (*self._timer.computing(), piece, rows)
         tail = torch.from_numpy(told).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
-        self._laps.end_of(PACK)
+        self._timer.end_of(PACK)
         if self._ranks > 1:
-            with peers.needed(f"at step {step + 1}"):
+            with collectives.reporting(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
-        self._laps.end_of(ALL_REDUCE)
+        self._timer.end_of(ALL_REDUCE)
         whole = flat[: -len(tail)]  # all gradients that are not zero
         norm = whole.norm()
         if self._clip_norm:
@@ -163,7 +163,7 @@ class Exchange:
                 table.grad = of_tables[number]
         late = self.drain()
         self._late = (step, size, *_on_its_way(tail))
-        self._laps.end_of(PACK)
+        self._timer.end_of(PACK)
         return late
 
     def _add_up(self, flat: Tensor, told: int) -> None:
@@ -190,8 +190,8 @@ class Exchange:
         step, size, tail, arrival = self._late
         self._late = None
         if arrival is not None:
-            with peers.needed(f"at step {step + 1}"):
-                peers.wait(arrival, peers.health(self._device))
+            with collectives.reporting(f"at step {step + 1}"):
+                collectives.wait(arrival, collectives.health(self._device))
         said = tail.to(torch.float64).numpy()
         told = said[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = told
@@ -220,7 +220,7 @@ def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _on_its_way(tail: Tensor) -> tuple[Tensor, peers.Arrival | None]:
+def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.Arrival | None]:
     """A copy on the host, and the event after which it is there."""
     if tail.device.type != "cuda":
         return tail.clone(), None

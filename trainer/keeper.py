@@ -13,7 +13,7 @@ from trainer.config import OutputOptions
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINTS
 from trainer.reporter import Reporter
-from trainer.sitting import Sitting
+from trainer.throughput import Throughput
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0
 """A checkpoint that is older than this is followed by another one at an epoch's end."""
@@ -28,13 +28,13 @@ class Keeper:
         state: Callable[[], dict[str, Any]],
         reporter: Reporter,
         clock: Clock,
-        sitting: Sitting,
+        throughput: Throughput,
         steps: int | None,
     ) -> None:
-        """`state`: what a checkpoint is to hold, as it is then. `steps`: those of the checkpoint from which this
-        sitting goes on."""
+        """`state`: what a checkpoint is to hold, as it is then. `steps`: those of the checkpoint from which the run
+        goes on."""
         self._folder, self._seconds = config.output / CHECKPOINTS, 60 * config.checkpoint_minutes
-        self._state, self._reporter, self._clock, self._sitting = state, reporter, clock, sitting
+        self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
         """Of the newest checkpoint; None where there is none."""
         self._since = time.monotonic()
@@ -42,8 +42,8 @@ class Keeper:
     def wants(self, *, epoch_ends: bool) -> bool:
         """Whether this step is to be kept: the last one of an epoch sooner than others, as an evaluation, which may
         take long, is about to come, and the machine may be lost."""
-        patience = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
-        return time.monotonic() - self._since > patience
+        seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
+        return time.monotonic() - self._since > seconds
 
     def save(self, steps: int, *, awaited: bool) -> None:
         """Write a checkpoint after so many steps of the run, if this is the first rank; `awaited`: the others wait for
@@ -61,4 +61,4 @@ class Keeper:
             else:
                 self._reporter.checkpoint(steps, path, time.monotonic() - start)
         if awaited:
-            self._sitting.held_up(time.monotonic() - start)
+            self._throughput.held_up(time.monotonic() - start)

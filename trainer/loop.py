@@ -15,30 +15,30 @@ import torch
 
 from trainer import checkpoint, drift, faults, memory, start
 from trainer.agreed import Agreed
-from trainer.clock import ORDER, UPDATE, Activity, Clock, laps_of
+from trainer.checkpoint import RunProgress
+from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
 from trainer.config import Slowed, TrainConfig
 from trainer.exchange import Exchange
 from trainer.files import CHECKPOINTS, SUMMARY, write_json
 from trainer.keeper import Keeper
 from trainer.optimise import Optimiser, learning_rate
-from trainer.progress import Progress
 from trainer.ranks import Ranks, StopRequest
 from trainer.rate import first_rates, own_rates
 from trainer.reporter import Reporter
 from trainer.sharing import Sharing
-from trainer.sitting import Sitting
 from trainer.task import TEST, TRAINING, VALIDATION, kind_of
+from trainer.throughput import Throughput
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
     """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
     clock = Clock()
-    with StopRequest() as stop, memory.needed(ranks.device):
+    with StopRequest() as stop, memory.reporting(ranks.device):
         return _train(config, ranks, clock, stop)
 
 
 def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -> dict[str, Any]:
-    # What there is: the data, what is learnt of them, and how far an earlier sitting had come.
+    # What there is: the data, what is learnt of them, and how far the run had come before.
     config = start.going_on(config, ranks)
     kind = kind_of(config.model)
     data = start.data(kind, config, ranks)
@@ -47,21 +47,21 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     epochs = config.epochs_of(order.steps)
     torch.manual_seed(config.seed)
     task = kind(config, ranks, data)
-    optimiser, progress = Optimiser(task.model, task.tables, config), Progress()
+    optimiser, progress = Optimiser(task.model, task.tables, config), RunProgress()
     with ranks.agreement():
         if saved:
             progress = checkpoint.restore(saved, task.model, optimiser, where=config.output / CHECKPOINTS)
 
     # Who computes what, how fast, and what ranks tell each other.
     slowed = config.slow.get(ranks.rank, Slowed(1.0))
-    laps = laps_of(ranks.device, slowed=ranks.rank in config.slow)
-    compute = task.compute(laps)
-    exchange = Exchange(task.model, task.tables, laps=laps, clip_norm=config.clip_norm, bits=config.gradient_bits)
+    timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
+    compute = task.compute(timer)
+    exchange = Exchange(task.model, task.tables, timer=timer, clip_norm=config.clip_norm, bits=config.gradient_bits)
     sparse = exchange.saves_by(task.touched(order.batch(0, 0)))
     done = order.steps * progress.epoch + progress.step  # steps of the whole run
     with clock.during(Activity.RATES):
         rates = first_rates(compute, config, total=order.size(0), slowness=slowed.at(done))
-    sharing, sitting = Sharing(config, ranks, order, rates), Sitting(progress, clock, rates)
+    sharing, throughput = Sharing(config, ranks, order, rates), Throughput(progress, clock, rates)
 
     def state() -> dict[str, Any]:
         return {
@@ -70,14 +70,14 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "digest": data.digest,
             "global_batch": order.global_batch,
             "launchers": sorted(ranks.launchers),
-            "progress": {**vars(progress), "seconds": sitting.seconds},
+            "progress": {**vars(progress), "seconds": throughput.seconds},
             "model": task.model.state_dict(),
             "optimiser": optimiser.state(),
         }
 
     def judged(part: str) -> dict[str, float] | None:
-        """How the model does on a part of the rows, on all ranks; None, and the run is stopped, when it is asked to: a
-        later sitting then judges it."""
+        """How the model does on a part of the rows, on all ranks; None, and the run is stopped, when it is asked to: it
+        is then judged once the run goes on."""
         with clock.during(Activity.EVALUATION):
             found = task.judge(part, split=sharing.split(data.sizes[part]), stop=lambda: stop.made)
         if found is None:
@@ -94,9 +94,9 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
 
     clock.turn_to(Activity.OTHER)
     with Reporter(config, ranks, rows=epochs * order.rows, seen=progress.rows_seen, fresh=not saved) as reporter:
-        keeper = Keeper(config, state, reporter, clock, sitting, done if saved else None)
+        keeper = Keeper(config, state, reporter, clock, throughput, done if saved else None)
         steps = epochs * order.steps
-        agreed = Agreed(progress, sharing, sitting, reporter, keeper, steps=steps, precision=task.precision)
+        agreed = Agreed(progress, sharing, throughput, reporter, keeper, steps=steps, precision=task.precision)
         reporter.start(
             config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
         )
@@ -107,22 +107,22 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                     with faults.at(f"at step {done + 1}"):
                         size = order.size(progress.step)
                         plan = sharing.plan(size)
-                        laps.begin(int(plan.share[ranks.rank]))
+                        timer.begin(int(plan.share[ranks.rank]))
                         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
                         lengths = task.lengths(rows)
                         own = rows[plan.own(lengths, ranks.rank)]  # (share,)
                         touched = task.touched(rows) if sparse else None
                         optimiser.clear()
-                        laps.end_of(ORDER)
+                        timer.end_of(ORDER)
                         slowness = slowed.at(done)
                         loss, computed = compute(own, size, done, slowness), len(own)
                         for number in sharing.claimed(plan, f"at step {done + 1}"):
                             piece = rows[plan.piece(lengths, number)]
-                            laps.claims(len(piece))
+                            timer.claims(len(piece))
                             loss += compute(piece, size, done, slowness)
                             computed += len(piece)
                         if plan.pieces:
-                            laps.claims(0)
+                            timer.claims(0)
                         report = exchange.reduce(
                             step=done,
                             size=size,
@@ -134,8 +134,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                             save=ranks.first and keeper.wants(epoch_ends=progress.step + 1 == order.steps),
                         )
                         optimiser.step(learning_rate(config, done, steps, order.size(0)))
-                        laps.end_of(UPDATE)
-                        sitting.compute(computed, claimed=computed - len(own))
+                        timer.end_of(UPDATE)
+                        throughput.compute(computed, claimed=computed - len(own))
                         progress.step, done = progress.step + 1, done + 1
                         progress.rows_seen += size
                         reporter.went_on(size)
@@ -156,15 +156,15 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         save()
         # The test rows choose nothing: so they are judged once, here.
         tested = None if agreed.stopped else judged(TEST)
-        laps.finish()
+        timer.finish()
         if tested:
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
                 split, slowness = sharing.split(order.size(0)), slowed.at(done)
-                sitting.measured_again(own_rates(compute, config, split=split, slowness=slowness))
+                throughput.measured_again(own_rates(compute, config, split=split, slowness=slowness))
         summary = {
             **task.measured(tested),
-            **sitting.summary(ranks, laps),
+            **throughput.summary(ranks, timer),
             "rows_seen": progress.rows_seen,
             "rows": order.rows,
             "epochs": epochs,

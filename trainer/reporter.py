@@ -18,8 +18,8 @@ from trainer.files import CHECKPOINTS, RECORD, SUMMARY
 from trainer.order import Order
 from trainer.ranks import Ranks
 from trainer.record import Record, Thinning, say
-from trainer.sitting import Sitting
 from trainer.task import Loaded
+from trainer.throughput import Throughput
 
 
 class Reporter:
@@ -66,8 +66,8 @@ class Reporter:
         rates: list[float],
         notes: Sequence[str],
     ) -> None:
-        """A sitting begins after so many steps were `done`; `notes`: what else there is to say of that. All ranks
-        call it at once."""
+        """The run begins, or goes on, after so many steps were `done`; `notes`: what else the user should know of that.
+        All ranks call it at once."""
         self.write(
             "start",
             config=config.plain(),
@@ -124,7 +124,7 @@ class Reporter:
         """A checkpoint after so many steps was written."""
         self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))
 
-    def step(self, report: Report, sitting: Sitting, *, epoch: int, last: bool) -> None:
+    def step(self, report: Report, throughput: Throughput, *, epoch: int, last: bool) -> None:
         """What is known of a step of an epoch (from 1)."""
         for rank in np.flatnonzero(report.pieces != self._pieces):
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
@@ -136,12 +136,12 @@ class Reporter:
                 epoch=epoch,
                 step=report.step + 1,
                 loss=report.loss,
-                rows_per_second=sitting.rows_per_second,
-                balanced=sitting.balanced,
+                rows_per_second=throughput.rows_per_second,
+                balanced=throughput.balanced,
                 split=report.rows.tolist(),
                 compute_seconds=report.seconds.tolist(),
             )
-            self._bar.set_postfix_str(f"loss {report.loss:.3f}, {sitting.balanced:.0%} balanced")
+            self._bar.set_postfix_str(f"loss {report.loss:.3f}, {throughput.balanced:.0%} balanced")
 
 
 def _opened(output: Path, *, fresh: bool) -> Record:

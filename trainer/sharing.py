@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trainer.balance import balancer
-from trainer.claims import Claims, Counter, Plan
+from trainer.claims import Claims, Counter, StepPlan
 from trainer.config import BalanceOptions
 from trainer.errors import TrainingError
 from trainer.exchange import Report
@@ -30,7 +30,7 @@ class Sharing:
                 )
             except ValueError as error:
                 raise TrainingError(f"--balance {config.balance}: {error}") from error
-        self._claims = Claims(wanted=config.balance == "steps" and ranks.device.type == "cpu")
+        self._claims = Claims(enabled=config.balance == "steps" and ranks.device.type == "cpu")
         self._counter = Counter(ranks.store, ranks.from_first(Counter.now(ranks.store)))
         self._rank = ranks.rank
 
@@ -38,11 +38,11 @@ class Sharing:
         """(ranks,): how `rows` are shared out as speeds are now, without claims."""
         return self._balancer.split(rows)
 
-    def plan(self, size: int) -> Plan:
+    def plan(self, size: int) -> StepPlan:
         """Of the next step, whose global batch has `size` rows."""
         return self._claims.plan(self._balancer.split(size))
 
-    def claimed(self, plan: Plan, where: str) -> Iterator[int]:
+    def claimed(self, plan: StepPlan, where: str) -> Iterator[int]:
         """The numbers of the pieces that this rank claims, as `Counter.claimed` has them."""
         return self._counter.claimed(plan, self._rank, where)
 

@@ -47,7 +47,7 @@ def data(kind: type[Task[Data]], config: TrainConfig, ranks: Ranks) -> Data:
         if ranks.first and not config.resume:
             require_free(config.output, force=config.force)
     free = min(ranks.gather(memory.free()))  # before any rank has filled some
-    with ranks.agreement(patiently=True):
+    with ranks.agreement(loading=True):
         if config.slow and max(config.slow) >= ranks.size:
             raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
         found = kind.load(config, ranks, memory=free // ranks.here)

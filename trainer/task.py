@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from torch import Tensor, nn
 
 from trainer.claims import Lengths
-from trainer.clock import Laps
+from trainer.clock import StepTimer
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.kinds import MODELS
@@ -65,8 +65,8 @@ class Task(ABC, Generic[Data]):
         """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""
 
     @abstractmethod
-    def compute(self, laps: Laps) -> Compute:
-        """What computes the gradients of rows to learn from; `laps` are told its phases."""
+    def compute(self, timer: StepTimer) -> Compute:
+        """What computes the gradients of rows to learn from; `timer` is told its phases."""
 
     @abstractmethod
     def lengths(self, rows: IntArray) -> Lengths:

@@ -26,7 +26,7 @@ from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.task import compute_rows
-from trainer.clock import Laps
+from trainer.clock import StepTimer
 from trainer.config import TrainConfig
 from trainer.optimise import Optimiser
 from trainer.order import IntArray
@@ -110,11 +110,11 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
 def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
     """All gradients in one: the sum over these shares of a global batch."""
     model.zero_grad()
-    laps = Laps()
-    compute = compute_rows(model, rows, loss=LOSS, device=model.embedding.weight.device, laps=laps)
+    timer = StepTimer()
+    compute = compute_rows(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
     found = []
     for numbers in shares:
-        laps.begin(len(numbers))
+        timer.begin(len(numbers))
         model.zero_grad()
         compute(numbers, sum(map(len, shares)), 3)
         found.append(torch.cat([each.grad.flatten().double() for each in model.parameters() if each.grad is not None]))

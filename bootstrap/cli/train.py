@@ -175,7 +175,7 @@ def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the time of the sitting went to."""
+    """What the time of the run went to, since it was started."""
     spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
     return [("time", f"{result['wall']:.1f} s: {spent}")]
 

@@ -11,12 +11,12 @@ from datetime import timedelta
 import torch
 
 from tests.trainer.claiming import always_claim
-from trainer import claims, compute, faults, peers, sharing
+from trainer import claims, collectives, compute, faults, sharing
 from trainer.__main__ import main
 from trainer.classification import task
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-plan, load, piece, own = sharing.Sharing.plan, task.load_data, compute.Compute._piece, claims.Plan.own
+plan, load, piece, own = sharing.Sharing.plan, task.load_data, compute.Compute._piece, claims.StepPlan.own
 claimed, at = claims.Counter.claimed, faults.at
 reached = ""
 
@@ -27,7 +27,7 @@ def noting(where: str):
     return at(where)
 
 
-def failing(self: sharing.Sharing, size: int) -> claims.Plan:
+def failing(self: sharing.Sharing, size: int) -> claims.StepPlan:
     if os.environ["RANK"] == "1" and reached == "at step 20" and (again or not faults.lost_before()):
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -35,7 +35,7 @@ def failing(self: sharing.Sharing, size: int) -> claims.Plan:
     return plan(self, size)
 
 
-def killed(self: claims.Counter, plan: claims.Plan, rank: int, where: str):
+def killed(self: claims.Counter, plan: claims.StepPlan, rank: int, where: str):
     if rank == 1 and where == "at step 20" and not faults.lost_before():
         next(claimed(self, plan, rank, where), None)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -60,12 +60,12 @@ def fewer(*arguments):
 if how == "memory":
     compute.Compute._piece = small
 elif how == "split":
-    claims.Plan.own = fewer
+    claims.StepPlan.own = fewer
 elif how == "claim":
     always_claim()
     claims.Counter.claimed = killed
 elif how == "late":
-    task.load_data, peers.TIMEOUT = late, timedelta(seconds=2)
+    task.load_data, collectives.TIMEOUT = late, timedelta(seconds=2)
 else:
     faults.at, sharing.Sharing.plan = noting, failing
 status = main()

@@ -13,7 +13,7 @@ from corpus.dataset import write_dataset
 from corpus.settings import Settings
 from trainer import checkpoint, exchange, keeper, loop, optimise
 from trainer.__main__ import main
-from trainer.claims import Plan
+from trainer.claims import StepPlan
 from trainer.classification.task import Classification
 from trainer.sharing import Sharing
 
@@ -117,7 +117,7 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
         (exchange.Exchange, "reduce", FULL, " at step 1"),
         (exchange.Exchange, "reduce", FULL_FOR_NCCL, " at step 1"),
         (optimise.Optimiser, "step", FULL, ""),  # which measures its own rate first
-        (Plan, "own", FULL_FOR_CUBLAS, " at step 1"),
+        (StepPlan, "own", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
 def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
@@ -176,13 +176,13 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
-    own, dealt = Plan.own, []
+    own, dealt = StepPlan.own, []
 
     def losing(*arguments):
         dealt.append(own(*arguments))
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
-    monkeypatch.setattr(Plan, "own", losing)
+    monkeypatch.setattr(StepPlan, "own", losing)
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (

@@ -19,7 +19,7 @@ from trainer.classification.metrics import measures
 from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
-from trainer.clock import ROWS, Laps
+from trainer.clock import ROWS, StepTimer
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.files import MODEL
@@ -52,7 +52,7 @@ class Classification(Task[Data]):
         kept = config.word_dropout
         self._words = WordDropout(kept, data.row_length, config.seed) if kept else None
 
-    def compute(self, laps: Laps) -> Compute:
+    def compute(self, timer: StepTimer) -> Compute:
         return compute_rows(
             self.model,
             self._data.training,
@@ -60,7 +60,7 @@ class Classification(Task[Data]):
             device=self._ranks.device,
             seed=self._config.seed,
             words=self._words,
-            laps=laps,
+            timer=timer,
             threads=self._ranks.threads,
         )
 
@@ -117,15 +117,15 @@ def compute_rows(
     device: torch.device,
     seed: int = 0,
     words: WordDropout | None = None,
-    laps: Laps,
+    timer: StepTimer,
     threads: Threads | None = None,
 ) -> Compute:
     """What computes the gradients of `loss` by rows of word ids. `seed`: of dropout, and of the `words` that rows
     lose."""
 
-    def loss_of(model: nn.Module, numbers: IntArray, step: int, laps: Laps) -> Tensor:
+    def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
         batch = rows.batch(numbers, device, keys=dropout.keys(seed, step, numbers), words=words)
-        laps.end_of(ROWS)
+        timer.end_of(ROWS)
         outputs: Tensor = model(batch.tokens, batch.lengths, batch.keys)  # (n, outputs)
         return loss.sum(outputs, batch.labels, batch.ratings)
 
@@ -136,6 +136,6 @@ def compute_rows(
         tables=(model.embedding.weight,),
         precision=model.precision,
         device=device,
-        laps=laps,
+        timer=timer,
         threads=threads,
     )
