@@ -18,7 +18,7 @@ from benchmarks.rows import learnable_dataset
 from bootstrap.progress import Bars
 from bootstrap.train import train_here
 from trainer.classification.data import load_data
-from trainer.command_line import parse
+from trainer.command_line import parse_arguments
 
 BATCHES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)
 _ADAM = ["--epochs", "6"]
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence[str]) -> dict[str, Any]:
-    config = parse(
+    config = parse_arguments(
         [
             *(f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}"),
             *("--force", *asked),

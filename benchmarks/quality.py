@@ -38,7 +38,7 @@ from jobs.pipeline import preprocess
 from jobs.settings import read_settings
 from trainer.classification.data import Rows, load_data
 from trainer.classification.metrics import Confusion, measures
-from trainer.command_line import parse
+from trainer.command_line import parse_arguments
 
 _GENERATED = 8_000
 _EPOCHS, _RATES = (5, 25), (0.1, 0.5)
@@ -150,7 +150,9 @@ def _split(path: Path, output: Path, seed: int | None, most: int) -> Path:
 
 
 def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) -> Figures:
-    config = parse(["--data", str(dataset), "--output", str(output), "--seed", str(seed), "--force", *options.option])
+    config = parse_arguments(
+        ["--data", str(dataset), "--output", str(output), "--seed", str(seed), "--force", *options.option]
+    )
     start = time.perf_counter()
     with Bars() as bars:
         summary = train_here(config, ranks=options.ranks, bars=bars)

@@ -42,7 +42,7 @@ def as_arguments(config: TrainConfig) -> list[str]:
     return line
 
 
-def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
+def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
     """The configuration of a command line; wrong use ends the process with status 2, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="python -m trainer",

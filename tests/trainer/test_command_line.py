@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.command_line import add_arguments, as_arguments, from_args, parse
+from trainer.command_line import add_arguments, as_arguments, from_args, parse_arguments
 from trainer.config import Slowed, TrainConfig
 
 FILES = ["--data", "d.h5", "--output", "out"]
@@ -37,11 +37,11 @@ FILES = ["--data", "d.h5", "--output", "out"]
     )
 )
 def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> None:
-    assert parse(as_arguments(config)) == config
+    assert parse_arguments(as_arguments(config)) == config
 
 
 def test_options_have_the_names_that_others_give_them_too() -> None:
-    config = parse([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
+    config = parse_arguments([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
     assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
 
 
@@ -49,13 +49,13 @@ def test_options_have_the_names_that_others_give_them_too() -> None:
     "options", ["", "--global-batch 256", "--preset reference", "--preset reference --batch-size 64"]
 )
 def test_rows_in_a_step_are_handed_on_where_they_were_given(options: str) -> None:
-    config = parse([*FILES, *options.split()])
-    assert parse(as_arguments(config)) == config
+    config = parse_arguments([*FILES, *options.split()])
+    assert parse_arguments(as_arguments(config)) == config
     assert bool(options) == bool({"--global-batch", "--rank-batch", "--preset"} & set(as_arguments(config)))
 
 
 def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
-    config = parse([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3@40:1"])
+    config = parse_arguments([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3@40:1"])
     assert config.slow == {0: Slowed(1.5), 1: Slowed(2.0), 2: Slowed(3.0, 1.0, 40)}
     assert [config.slow[2].at(step) for step in (0, 39, 40, 99)] == [3.0, 3.0, 1.0, 1.0]
     assert config.slow[1].at(10**6) == 2.0
@@ -86,7 +86,7 @@ def test_wrong_use_exits_2_with_a_sentence(
     options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:
-        parse([*FILES, *options])
+        parse_arguments([*FILES, *options])
     assert exit_.value.code == 2
     assert sentence in capsys.readouterr().err
 
@@ -98,7 +98,7 @@ def test_the_options_are_known_without_torch() -> None:
 
 def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
-        parse(["--help"])
+        parse_arguments(["--help"])
     assert exit_.value.code == 0
     text = capsys.readouterr().out
     for words in ("--global-batch", "over all ranks together", "default: 256", "--slow RANK:FACTOR", "--preset"):
@@ -107,7 +107,7 @@ def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_options_are_shown_in_the_groups_of_their_sections(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse(["--help"])
+        parse_arguments(["--help"])
     text = capsys.readouterr().out
     titles = ["data", "output", "task", "model", "optimisation", "balance", "compute", "debugging"]
     places = [text.index(f"\n{title}:\n") for title in titles]

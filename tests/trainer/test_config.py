@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.command_line import parse
+from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 
@@ -12,7 +12,7 @@ FILES = ["--data", "d.h5", "--output", "out"]
 
 
 def test_the_reference_preset_sets_the_reference() -> None:
-    config = parse([*FILES, "--preset", "reference"])
+    config = parse_arguments([*FILES, "--preset", "reference"])
     assert (config.layers, config.hidden, config.embedding, config.pooling) == (2, 32, 100, "last")
     assert (config.optimiser, config.learning_rate, config.momentum) == ("sgd", 0.1, 0.9)
     assert (config.positive_weight, config.epochs, config.dropout) == (0.2, 10, 0.5)
@@ -21,7 +21,7 @@ def test_the_reference_preset_sets_the_reference() -> None:
 
 
 def test_options_beside_a_preset_win() -> None:
-    config = parse([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
+    config = parse_arguments([*FILES, "--preset", "reference", "--epochs", "1", "--global-batch", "64"])
     assert (config.epochs, config.batch_for(4), config.hidden) == (1, 64, 32)
 
 
@@ -30,7 +30,7 @@ def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        parse([*FILES, name, "64", "--rank-batch", "32", "--preset", "reference"])
+        parse_arguments([*FILES, name, "64", "--rank-batch", "32", "--preset", "reference"])
     assert "--global-batch and --rank-batch contradict each other" in capsys.readouterr().err
 
 
@@ -38,20 +38,20 @@ def test_rows_of_all_ranks_and_rows_of_each_contradict_each_other(
 @pytest.mark.parametrize("value", ["inf", "nan"])
 def test_numbers_are_finite(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse([*FILES, option, value])
+        parse_arguments([*FILES, option, value])
     assert f"{option} is {value}, but must be a finite number" in capsys.readouterr().err
 
 
 def test_a_step_has_256_rows_unless_told_otherwise() -> None:
-    config = parse(FILES)
+    config = parse_arguments(FILES)
     assert (config.batch_for(3), config.rows_asked(3)) == (256, None)
-    assert parse([*FILES, "--global-batch", "256"]).rows_asked(3) == 256
+    assert parse_arguments([*FILES, "--global-batch", "256"]).rows_asked(3) == 256
 
 
 def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
-    config = parse(FILES)
+    config = parse_arguments(FILES)
     assert [config.epochs_of(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
-    assert parse([*FILES, "--epochs", "3"]).epochs_of(1) == 3
+    assert parse_arguments([*FILES, "--epochs", "3"]).epochs_of(1) == 3
 
 
 def test_a_configuration_made_in_code_is_checked_too() -> None:
