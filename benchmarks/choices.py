@@ -23,8 +23,8 @@ from torch.nn import functional
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
-from trainer import models
-from trainer.config import parse
+from trainer.classification import models
+from trainer.command_line import parse_arguments
 from trainer.loop import train
 from trainer.ranks import join
 
@@ -128,7 +128,7 @@ def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int |
         with open_dataset(dataset) as whole:
             positive = float(np.mean(whole.train.labels[:]))
         asked.append(f"--positive-weight={(1 - positive) / positive}")
-    config, start = parse(asked), time.perf_counter()
+    config, start = parse_arguments(asked), time.perf_counter()
     smooth = partial(functional.cross_entropy, label_smoothing=choice.smoothing)
     with (
         mock.patch.dict(models.MODULES, lstm=choice.model),

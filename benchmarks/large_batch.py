@@ -17,8 +17,8 @@ from benchmarks.record import Log
 from benchmarks.rows import learnable_dataset
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_here
-from trainer.config import parse
-from trainer.data import load
+from trainer.classification.data import load_data
+from trainer.command_line import parse_arguments
 
 BATCHES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536)
 _ADAM = ["--epochs", "6"]
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     log = Log("large_batch")
     with TemporaryDirectory() as folder:
         dataset = options.dataset or learnable_dataset(Path(folder))
-        data = load(dataset)
+        data = load_data(dataset)
         log.say(f"{dataset.name}: {len(data.training)} rows, {len(data.test)} to test")
         found: list[dict[str, Any]] = []
         for batch in options.batches:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _trained(dataset: Path, output: Path, batch: int, seed: int, asked: Sequence[str]) -> dict[str, Any]:
-    config = parse(
+    config = parse_arguments(
         [
             *(f"--data={dataset}", f"--output={output}", f"--seed={seed}", f"--global-batch={batch}"),
             *("--force", *asked),

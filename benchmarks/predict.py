@@ -31,10 +31,10 @@ from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, load_stopwords, words
-from trainer import models
+from trainer.classification import models
+from trainer.classification.losses import CROSS_ENTROPY, Loss, Scale
+from trainer.classification.model_file import save_model
 from trainer.config import TrainConfig
-from trainer.losses import CROSS_ENTROPY, Loss, Scale
-from trainer.predict import save_model
 
 WAYS: Mapping[str, Sequence[str]] = {
     "shoal": ("bootstrap.cli.main", "predict", "--model"),

@@ -36,9 +36,9 @@ from bootstrap.training.local import train_here
 from corpus.dataset import open_dataset
 from jobs.pipeline import preprocess
 from jobs.settings import read_settings
-from trainer.config import parse
-from trainer.data import Rows, load
-from trainer.metrics import Confusion, measures
+from trainer.classification.data import Rows, load_data
+from trainer.classification.metrics import Confusion, measures
+from trainer.command_line import parse_arguments
 
 _GENERATED = 8_000
 _EPOCHS, _RATES = (5, 25), (0.1, 0.5)
@@ -150,7 +150,9 @@ def _split(path: Path, output: Path, seed: int | None, most: int) -> Path:
 
 
 def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) -> Figures:
-    config = parse(["--data", str(dataset), "--output", str(output), "--seed", str(seed), "--force", *options.option])
+    config = parse_arguments(
+        ["--data", str(dataset), "--output", str(output), "--seed", str(seed), "--force", *options.option]
+    )
     start = time.perf_counter()
     with Bars() as bars:
         summary = train_here(config, ranks=options.ranks, bars=bars)
@@ -161,7 +163,7 @@ def _fasttext(dataset: Path, file: Path, seed: int, pairs: int) -> Figures:
     """The settings with the best accuracy on the rows held out, judged by the test rows."""
     import fasttext  # of requirements-bench.txt
 
-    data = load(dataset)
+    data = load_data(dataset)
     learnt, held_out, test = (_as_texts(rows) for rows in (data.training, data.validation, data.test))
     shuffled = random.Random(seed).sample(learnt, len(learnt))  # noqa: S311
     file.write_text("".join(f"__label__{label} {text}\n" for text, label in shuffled))

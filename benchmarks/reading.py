@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from trainer.data import Data, load
+from trainer.classification.data import Data, load_data
 from trainer.order import Order
 
 _BATCH = 8192
@@ -41,13 +41,13 @@ def main(arguments: Sequence[str]) -> None:
             cache = Path(name) / f"{run}"
             for where, rows_in in (("memory", "memory"), ("disk", "disk"), ("disk, again", "disk")):
                 start = time.perf_counter()
-                data = load(dataset, rows_in=rows_in, cache=cache)
+                data = load_data(dataset, rows_in=rows_in, cache=cache)
                 loading.setdefault(where, []).append(time.perf_counter() - start)
                 if where != "disk":
                     reading.setdefault(where, []).append(_epoch(data, run))
                 del data  # what is mapped cannot be dropped
             _forget(cache)
-            data = load(dataset, rows_in="disk", cache=cache)
+            data = load_data(dataset, rows_in="disk", cache=cache)
             reading.setdefault("disk, dropped by the kernel", []).append(_epoch(data, run))
             log.say(f"{run}: {loading} {reading}")
     log.table(

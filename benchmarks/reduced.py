@@ -15,10 +15,10 @@ import torch
 import torch.distributed as dist
 
 from corpus.text import FIRST_WORD
-from trainer import models
-from trainer.clock import Laps
+from trainer.classification import models
+from trainer.classification.data import load_data
+from trainer.clock import StepTimer
 from trainer.config import PRESETS, TrainConfig
-from trainer.data import load
 from trainer.exchange import Exchange
 from trainer.order import Order
 from trainer.ranks import threads_as_batch
@@ -32,25 +32,25 @@ def main() -> None:
     with threads_as_batch():  # as the trainer
         dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    rows = load(Path(asked["data"]))
+    rows = load_data(Path(asked["data"]))
     config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])
     model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
     order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
     everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
-    laps = Laps()
-    exchange = Exchange(model, laps=laps, bits=asked["bits"] or 32)
+    timer = StepTimer()
+    exchange = Exchange(model, [model.embedding.weight], timer=timer, bits=asked["bits"] or 32)
     seconds, sizes = [], []
     for trial in range(_TRIALS):
         words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)
         model.zero_grad()
-        laps.begin(1)
+        timer.begin(1)
         dist.barrier()
         start = time.perf_counter()
         if asked["bits"] is None:
             dist.all_reduce(everything)
             sizes.append(4 * len(everything))
         else:
-            exchange.reduce(step=trial, size=1, words=words, loss=torch.zeros(()), rows=1, stop=False, save=False)
+            exchange.reduce(step=trial, size=1, touched=[words], loss=torch.zeros(()), rows=1, stop=False, save=False)
             dense = len(everything) - model.embedding.weight.numel()
             sizes.append(asked["bits"] // 8 * (dense + len(words) * model.embedding.embedding_dim))
         seconds.append(time.perf_counter() - start)

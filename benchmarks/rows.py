@@ -12,7 +12,7 @@ from corpus.dataset import ARRAYS, Dataset, Rows, Split, write_dataset
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from jobs.pipeline import preprocess
-from trainer.data import VALIDATION_SHARE
+from trainer.classification.data import VALIDATION_SHARE
 
 _BLOCK = 1_000_000
 

@@ -4,7 +4,7 @@ Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance,
 share of a step the all-reduce shall be (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether
 the last rank `halves` its speed midway, by how much a rank's speed varies from step to step (`jitter`), what share of a
 step is needed to begin (`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds
-as they are on average), what the time went to (accounts.py), and the share of the rows that was `claimed`.
+as they are on average), what the time went to (efficiency.py), and the share of the rows that was `claimed`.
 
 A rank takes fixed + rows / speed for its share, and as much again for each piece that it claims, in a step all of it
 longer or shorter by the same factor.
@@ -18,10 +18,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer.accounts import Accounts
 from trainer.balance import balancer
 from trainer.claims import Claims, Counter, Observed
-from trainer.clock import ALL_REDUCE, BACKWARD, Computed, Laps
+from trainer.clock import ALL_REDUCE, BACKWARD, Computed, StepTimer
+from trainer.efficiency import Efficiency
 from trainer.ranks import threads_as_batch
 
 _BATCH = 512
@@ -50,46 +50,46 @@ def main() -> None:
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
     splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
-    claims, counter = Claims(wanted=asked["claims"]), Counter(dist.distributed_c10d._get_default_store(), 0)
-    accounts, laps, late, claimed = Accounts(rates.tolist()), Laps(), None, 0
+    claims, counter = Claims(enabled=asked["claims"]), Counter(dist.distributed_c10d._get_default_store(), 0)
+    efficiency, timer, late, claimed = Efficiency(rates.tolist()), StepTimer(), None, 0
 
     def compute(rows: int) -> None:
         if rows:
             _sleep_until(time.perf_counter() + (fixed + per_row * rows / speed) * noise[step])
-            laps.end_of(BACKWARD)
+            timer.end_of(BACKWARD)
 
     dist.barrier()
     start = time.perf_counter()
     for step in range(steps):
         speed = speeds[rank] / (2 if step >= change and rank == len(speeds) - 1 else 1)
         plan = claims.plan(splitting.split(_BATCH))
-        laps.begin(int(plan.share[rank]))
+        timer.begin(int(plan.share[rank]))
         compute(int(plan.share[rank]))
         if plan.pieces:
             for number in counter.claimed(plan, rank, f"at step {step}"):
-                laps.claims(plan.pieces[number])
+                timer.claims(plan.pieces[number])
                 compute(plan.pieces[number])
-            laps.claims(0)
+            timer.claims(0)
         told.zero_()
-        told[:, rank] = torch.tensor(laps.computing())
-        laps.end_of("pack")
+        told[:, rank] = torch.tensor(timer.computing())
+        timer.end_of("pack")
         dist.all_reduce(gradients)
-        laps.end_of(ALL_REDUCE)
+        timer.end_of(ALL_REDUCE)
         if late is not None:  # as the trainer, which knows of a step when it has done the next
             splitting.observe(late.rows, late.seconds)
             claims.observe(late)
         rows, seconds, more, more_seconds, pieces, claiming = told.double().numpy().copy()
         late = Observed(rows=rows, seconds=seconds, claimed=more, pieces=pieces, claiming=claiming)
-        accounts.add((rows + more).astype(np.int64), seconds + more_seconds)
+        efficiency.add((rows + more).astype(np.int64), seconds + more_seconds)
         claimed += int(more.sum())
-    laps.finish()
+    timer.finish()
     elapsed = time.perf_counter() - start
     phases: list[dict[str, float]] = [{}] * len(speeds)
-    dist.all_gather_object(phases, dict(laps.sums))
+    dist.all_gather_object(phases, dict(timer.sums))
     if rank == 0:
         slower = speeds * np.where(np.arange(len(speeds)) == len(speeds) - 1, 0.5, 1.0)
         ideal = change * step_seconds + (steps - change) * (fixed + per_row * _BATCH / slower.sum())
-        shares = accounts.shares(rows=steps * _BATCH, seconds=elapsed, phases=phases, checkpoints=0.0, awaited=0.0)
+        shares = efficiency.shares(rows=steps * _BATCH, seconds=elapsed, phases=phases, checkpoints=0.0, awaited=0.0)
         found = {"share": ideal / elapsed, **shares, "claimed": claimed / steps / _BATCH, "step": elapsed / steps}
         print(json.dumps(found))  # noqa: T201
     dist.destroy_process_group()

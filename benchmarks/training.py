@@ -23,7 +23,8 @@ from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_here
 from corpus.counted import plural
-from trainer.config import TrainConfig, parse
+from trainer.command_line import parse_arguments
+from trainer.config import TrainConfig
 
 MODELS = {
     "default": {},
@@ -88,7 +89,9 @@ def _asked(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _settings(data: Path, output: Path, name: str, batch: int, asked: Sequence[str]) -> TrainConfig:
     model = [f"--{key}={value}" for key, value in MODELS[name].items()]
-    return parse([f"--data={data}", f"--output={output}", f"--global-batch={batch}", "--force", *model, *asked])
+    return parse_arguments(
+        [f"--data={data}", f"--output={output}", f"--global-batch={batch}", "--force", *model, *asked]
+    )
 
 
 def _shoal(data: Path, output: Path, name: str, ranks: int, batch: int, asked: Sequence[str]) -> float:

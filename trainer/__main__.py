@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trainer import faults
-from trainer.config import parse
+from trainer.command_line import parse_arguments
 from trainer.errors import RankError
 from trainer.faults import Kind
 
@@ -42,7 +42,7 @@ def _said(*, here: bool) -> Iterator[None]:
 
 
 def main() -> int:
-    config = parse()
+    config = parse_arguments()
     from trainer.loop import train
     from trainer.ranks import join
 

@@ -7,7 +7,7 @@ one, may have written it. Whether it is of the run that is to go on is for resum
 
 import io
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINT, write_whole
 from trainer.optimise import Optimiser
-from trainer.progress import Progress
 
 KEPT = 2
 FORMAT = 6
@@ -39,6 +38,26 @@ _KINDS = {
     "model": dict,
     "optimiser": dict,
 }
+
+
+@dataclass(kw_only=True)
+class RunProgress:
+    """How far a run has come: its counts, also of before it was resumed."""
+
+    epoch: int = 0
+    step: int = 0
+    """Steps done of this epoch; all of them while the epoch waits for its evaluation."""
+    rows_seen: int = 0
+    seconds: float = 0.0
+    """Of training."""
+    loss_sum: float = 0.0
+    """Of this epoch, over its rows so far."""
+    validation: dict[str, float] | None = None
+    """The loss and the measures of the latest epoch on the validation rows."""
+
+    def end_epoch(self) -> None:
+        """Go on to the next one."""
+        self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
 
 
 class PassedOver(NamedTuple):
@@ -122,7 +141,7 @@ def require_state(state: dict[str, Any]) -> None:
         raise DamagedError("it holds no launchers")
     numbers = ("epochs", "global_batch", "rank_batch")
     require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
-    require_fields(Progress, state["progress"])
+    require_fields(RunProgress, state["progress"])
     if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
         raise DamagedError("it is of less than no step")
     for tensors in (state["model"], state["optimiser"]):
@@ -135,13 +154,13 @@ def set_aside(path: Path) -> None:
         path.rename(path.with_name(f"{path.name}.damaged"))
 
 
-def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> Progress:
+def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> RunProgress:
     """Give a model and its optimiser what a state has for them; returns how far the run had come.
 
     `state` is of `newest`. Raises TrainingError where it is of another model.
     """
     try:
-        progress = Progress(**state["progress"])
+        progress = RunProgress(**state["progress"])
         expected = model.state_dict()
         archive.require_tensors(state["model"], expected)
         archive.require_tensors(state["optimiser"], optimiser.state())

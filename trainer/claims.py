@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from trainer import peers
-from trainer.balance import deal, proportional
+from trainer import collectives
+from trainer.split import deal, proportional
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ _TRIAL = 4
 _FEW, _LOSS = 4, 0.1
 """After so many steps that took so much longer by claims, as a share of their time, claims end at once."""
 
-_PATIENCE, _MOST_PATIENCE = 4, 64
+_RETRY_AFTER, _MOST_RETRY_AFTER = 4, 64
 """Windows until claims that were not worth while are tried again: four times as many each time, and these at most."""
 
 _KEY = "claimed"
@@ -67,7 +67,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class StepPlan:
     """Who computes what of a step."""
 
     share: IntArray
@@ -112,11 +112,11 @@ class Counter:
         """Where the counter of ranks that were started with this store is."""
         return store.add(_KEY, 0)
 
-    def claimed(self, plan: Plan, rank: int, where: str) -> Iterator[int]:
+    def claimed(self, plan: StepPlan, rank: int, where: str) -> Iterator[int]:
         """The numbers of the pieces that a rank claims, each at the time that it is asked for; all that claim have to
         go through to the end. Raises TrainingError when the other ranks are gone, with `where` the run was."""
         while plan.may_claim(rank):
-            with peers.needed(where):
+            with collectives.reporting(where):
                 number = self._store.add(_KEY, 1) - 1 - self._begin
             if number >= len(plan.pieces):
                 break
@@ -159,37 +159,37 @@ class Claims:
     Deterministic as balancers are, and by arithmetic that is the same on all processors.
     """
 
-    def __init__(self, *, wanted: bool = True) -> None:
-        """`wanted`: whether there may be a pool at all."""
-        self._wanted = wanted
+    def __init__(self, *, enabled: bool = True) -> None:
+        """`enabled`: whether there may be a pool at all."""
+        self._enabled = enabled
         self._pool = 0.0  # as a share of the global batch
         self._smallest: float | None = None  # rows of a piece; None: not known yet
-        self._wait, self._patience = 0, _PATIENCE  # windows
+        self._wait, self._retry_after = 0, _RETRY_AFTER  # windows
         self._gains = deque[float](maxlen=_TRIAL)
         self._planned = deque[IntArray]()
         self._seen: list[tuple[IntArray, Observed]] = []
 
-    def plan(self, split: IntArray) -> Plan:
+    def plan(self, split: IntArray) -> StepPlan:
         """How a step goes whose rows are split so.
 
         Ranks leave rows to the pool, and claim, that have at least half as many as the one with most: of a much slower
         rank all would wait for its last piece.
         """
-        if not self._wanted:
-            return Plan(share=split)
+        if not self._enabled:
+            return StepPlan(share=split)
         self._planned.append(split)
         claiming = 2 * split >= split.max()
         pool, ranks = int(self._pool * int(split.sum())), int(claiming.sum())
         pool = min(pool, int(split[claiming].sum()) // 2)
         if ranks < 2 or pool < 2 * ranks:
-            return Plan(share=split)
+            return StepPlan(share=split)
         smallest = self._smallest or pool / (ranks * _FIRST_LOOK)
         taken = proportional(pool, np.where(claiming, split, 0).astype(np.float64))
-        return Plan(share=split - taken, pieces=pieces(pool, ranks, smallest), claiming=claiming)
+        return StepPlan(share=split - taken, pieces=pieces(pool, ranks, smallest), claiming=claiming)
 
     def observe(self, step: Observed) -> None:
         """Take in what the steps that were planned took, one after the other."""
-        if not self._wanted:
+        if not self._enabled:
             return
         self._seen.append((self._planned.popleft(), step))
         harmful = self._pool > 0 and len(self._seen) >= _FEW and _gain(self._seen) < -_LOSS
@@ -201,8 +201,8 @@ class Claims:
         waits = max(0.0, _waits(self._seen))
         if self._pool and (self._failed() or harmful):
             self._gains.clear()
-            self._pool, self._wait = 0.0, self._patience
-            self._patience = min(4 * self._patience, _MOST_PATIENCE)
+            self._pool, self._wait = 0.0, self._retry_after
+            self._retry_after = min(4 * self._retry_after, _MOST_RETRY_AFTER)
         elif self._pool or (waits >= _WAITS and not self._wait):
             self._pool = min(_MOST, _POOL * waits)
         else:
@@ -217,7 +217,7 @@ class Claims:
             return False
         if math.fsum(self._gains) <= 0:
             return True
-        self._patience = _PATIENCE
+        self._retry_after = _RETRY_AFTER
         return False
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a sitting goes: the whole of it, and step by step the phases of training.
+"""Where the time since a run was started goes: the whole of it, and step by step the phases of training.
 
 The easy mistake is to ask a GPU for the time of the step that was just queued: the host then waits for it, at every
 step. On a GPU the newest times are those of two steps before, so that the host may be a step ahead.
@@ -39,7 +39,7 @@ class Computed(NamedTuple):
 
 
 class Activity(StrEnum):
-    """What a moment of a sitting is spent on."""
+    """What a moment of a run is spent on."""
 
     LOADING = "loading"
     """Reading the dataset, making the model."""
@@ -55,7 +55,7 @@ class Activity(StrEnum):
 
 
 class Clock:
-    """What a sitting is about, moment by moment: its times add up to its whole time, as each moment is about one thing.
+    """What time is spent on since a run was started; the times add up to all of it, as each moment counts once.
 
     Time counts from the making of it, at first for loading.
     """
@@ -93,7 +93,7 @@ class Clock:
         return times[Activity.TRAINING] + times[Activity.CHECKPOINTS]
 
 
-class Laps:
+class StepTimer:
     """The phases of each step, by the host's clock."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Laps:
             self.sums[phase] += seconds
 
 
-class WaitingLaps(Laps):
+class SynchronizedStepTimer(StepTimer):
     """The phases of each step of a GPU, by the host's clock: the host waits for the GPU at the end of each.
 
     For a rank that is slowed: its sleep is not in the GPU's queue of work.
@@ -161,7 +161,7 @@ class WaitingLaps(Laps):
         super().end_of(phase)
 
 
-class GPULaps(Laps):
+class CUDAStepTimer(StepTimer):
     """The phases of each step, by events in the device's queue of work."""
 
     def __init__(self) -> None:
@@ -195,11 +195,11 @@ class GPULaps(Laps):
         self._add(phases)
 
 
-def laps_of(device: torch.device, *, slowed: bool) -> Laps:
-    """The laps of a rank that computes on `device`, and is slowed or not."""
+def step_timer(device: torch.device, *, slowed: bool) -> StepTimer:
+    """What times the steps of a rank that computes on `device`, and is slowed or not."""
     if device.type != "cuda":
-        return Laps()
-    return WaitingLaps() if slowed else GPULaps()
+        return StepTimer()
+    return SynchronizedStepTimer() if slowed else CUDAStepTimer()
 
 
 def _seconds() -> defaultdict[str, float]:

@@ -1,4 +1,4 @@
-"""One rank's own part of a step: forward and backward over its share of the global batch.
+"""One rank's own part of a step: the gradients of its share of the global batch, whatever is learnt.
 
 The easy mistake is to weigh a share by itself. A rank's loss is the *sum* over its rows divided by the rows of the
 whole global batch; summed over ranks (exchange.py) it is the mean over the global batch, however unequal the shares.
@@ -12,16 +12,13 @@ share does not fit into its memory: the gradients of pieces add up to the share'
 import copy
 import time
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from trainer import dropout
-from trainer.clock import BACKWARD, FORWARD, ROWS, SLOWED, Laps
-from trainer.data import Rows
+from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.errors import RankError
-from trainer.losses import Loss
-from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 from trainer.precision import loss_scale
 from trainer.threads import Threads
@@ -30,50 +27,58 @@ _FEWEST = 16
 """Rows of a thread: fewer take nearly as long as these."""
 
 
+class LossOf(Protocol):
+    """What a task makes of rows."""
+
+    def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
+        """The sum of the losses of these rows (n,), n > 0, in a step of the run, a scalar on the model's device;
+        `timer` is told when the rows are there (clock.ROWS)."""
+        ...
+
+
 class Compute:
     """Computes shares with one model on one device, on a CPU by `threads`.
 
-    `seed`: of dropout, and of the `words` that rows lose. `laps` are told the phases; who makes them begins the steps.
+    `rows`: how many there are to learn from. `tables`: those of the model's parameters of which a batch touches few
+    rows. `precision`: in which its layers compute. `timer` is told the phases; whoever makes it begins the steps.
     """
 
     def __init__(
         self,
-        model: Classifier,
-        rows: Rows,
+        model: nn.Module,
+        loss_of: LossOf,
         *,
-        loss: Loss,
+        rows: int,
+        tables: Sequence[Tensor] = (),
+        precision: torch.dtype = torch.float32,
         device: torch.device,
-        seed: int = 0,
-        words: dropout.Words | None = None,
-        laps: Laps,
+        timer: StepTimer,
         threads: Threads | None = None,
     ) -> None:
-        self.model = model
-        self.rows = rows
-        self._parameters = list(model.parameters())
-        self.device = device
-        self._seed = seed
-        self._words = words
+        self.model, self.rows, self.tables, self.device = model, rows, tables, device
         self.fitting = 0
         """Rows of a piece, since a share did not fit into memory; 0: all that come."""
-        self._loss = loss
-        self._laps = laps
+        self._loss_of = loss_of
+        self._parameters = list(model.parameters())
+        self._precision = precision
+        self._timer = timer
         self._threads = threads or Threads(1)
 
-    def twin(self, laps: Laps) -> "Compute":
+    def twin(self, timer: StepTimer) -> "Compute":
         """One with a copy of the model, which learns by itself, for the same rows and in the same way."""
         model = copy.deepcopy(self.model)
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
+        copies: dict[Tensor, Tensor] = dict(zip(self._parameters, model.parameters(), strict=True))
         return Compute(
             model,
-            self.rows,
-            loss=self._loss,
+            self._loss_of,
+            rows=self.rows,
+            tables=[copies[table] for table in self.tables],
+            precision=self._precision,
             device=self.device,
-            seed=self._seed,
-            words=self._words,
-            laps=laps,
+            timer=timer,
             threads=self._threads,
         )
 
@@ -93,21 +98,21 @@ class Compute:
             self._take_less(before)
         if slowness > 1.0:
             time.sleep((slowness - 1.0) * (time.perf_counter() - start))
-            self._laps.end_of(SLOWED)
+            self._timer.end_of(SLOWED)
         return loss
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """The sum of losses, and gradients, over pieces: one for each thread at a time, of all kinds of rows each."""
-        loss = torch.zeros((), device=self.device, dtype=self.model.embedding.weight.dtype)
+        loss = torch.zeros((), device=self.device, dtype=self._parameters[0].dtype)
         sums: list[Tensor] = []
         size = self.fitting or max(1, len(numbers))
-        scale = loss_scale(self.model.precision, of)
+        scale = loss_scale(self._precision, of)
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
             threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
 
             def computed(first: int, rows: IntArray = rows, threads: int = threads) -> tuple[Tensor, Sequence[Tensor]]:
-                return self._piece(rows[first::threads], of, step, scale, Laps() if first else self._laps)
+                return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)
 
             for part, gradients in self._threads.map(computed, range(threads)):
                 loss += part
@@ -115,7 +120,7 @@ class Compute:
                     torch._foreach_add_(sums, list(gradients))
                 else:
                     sums = list(gradients)
-            self._laps.end_of(BACKWARD)
+            self._timer.end_of(BACKWARD)
         if scale != 1.0 and sums:
             torch._foreach_div_(sums, scale)
         for parameter, gradient in zip(self._parameters, sums, strict=bool(sums)):
@@ -123,16 +128,12 @@ class Compute:
         return loss
 
     def _piece(
-        self, numbers: IntArray, of: int, step: int, scale: float, laps: Laps
+        self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        keys = dropout.keys(self._seed, step, numbers)
-        batch = self.rows.batch(numbers, self.device, keys=keys, words=self._words)
-        laps.end_of(ROWS)
-        outputs = self.model(batch.tokens, batch.lengths, batch.keys)  # (n, outputs)
-        loss = self._loss.sum(outputs, batch.labels, batch.ratings) / of
-        laps.end_of(FORWARD)
+        loss = self._loss_of(self.model, numbers, step, timer) / of
+        timer.end_of(FORWARD)
         gradients = torch.autograd.grad(loss * scale, self._parameters)
-        laps.end_of(BACKWARD)
+        timer.end_of(BACKWARD)
         return loss.detach(), gradients
 
     def _take_less(self, rows: int) -> None:

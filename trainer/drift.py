@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer import peers
+from trainer import collectives
 from trainer.optimise import Optimiser
 from trainer.ranks import Ranks
 
@@ -25,7 +25,7 @@ def mend(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
     """
     if ranks.size == 1 or len(set(ranks.gather(_digest(model)))) == 1:
         return None
-    with peers.needed("between two steps"):
+    with collectives.reporting("between two steps"):
         most = max(_take_first(parameter.detach()) for parameter in model.parameters())
         for moments in optimiser.state().values():
             dist.broadcast(moments, src=0)

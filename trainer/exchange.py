@@ -2,32 +2,32 @@
 
 Why not torch's DistributedDataParallel wrapper: it averages over ranks, which is wrong for unequal shares unless
 every loss is scaled by the world size; it reduces inside `backward()`, so that a rank's own compute time cannot be
-told from its wait for the others; and it sends the whole word table, most of the parameters, of which a small batch
+told from its wait for the others; and it sends whole tables of vectors, most of the parameters, of which a small batch
 touches a fraction. Here the all-reduce is a *sum* of shares that are already divided by the rows of the global batch
-(compute.py), it comes after `backward()`, and of the word table it carries the rows whose words occur in the global
-batch. Every rank knows those, because every rank knows the whole global batch. All other gradients are zero on all
-ranks, so the result is the same.
+(compute.py), it comes after `backward()`, and of a table it carries the rows that the global batch touches. Every rank
+knows those, because every rank knows the whole global batch. All other gradients are zero on all ranks, so the result
+is the same.
 
 Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. The easy
 mistake is to read them at different points on different ranks, which would then split a batch differently.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
-from trainer import peers
+from trainer import collectives
 from trainer.claims import Observed
-from trainer.clock import ALL_REDUCE, PACK, Computed, Laps
-from trainer.models.classifier import Classifier
+from trainer.clock import ALL_REDUCE, PACK, Computed, StepTimer
 from trainer.order import IntArray
 
-MOST_WORDS = 0.8
-"""Where batches touch a larger share of the word table, finding out which rows takes longer than to send all."""
+_MOST_TOUCHED = 0.8
+"""Where batches touch a larger share of a table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = len(Computed._fields) + 2  # numbers: what it computed, rows of a piece that memory holds, rows of this step
@@ -78,27 +78,43 @@ class Report:
 class Exchange:
     """Sums a model's gradients over the ranks of the default process group."""
 
-    def __init__(self, model: Classifier, *, laps: Laps, clip_norm: float = 0.0, bits: int = 32) -> None:
-        """Also gives every rank the parameters, and the masks of dropout, of rank 0. `clip_norm`: shorten longer
-        gradients to this; 0: never. What a rank's `laps` know of its times, all ranks are told. `bits`: 16 to send
-        gradients as half-precision numbers; 32 to send them as they are."""
+    def __init__(
+        self,
+        model: nn.Module,
+        tables: Sequence[Tensor],
+        *,
+        timer: StepTimer,
+        clip_norm: float = 0.0,
+        bits: int = 32,
+    ) -> None:
+        """Also gives every rank the parameters, and the masks of dropout, of rank 0. `tables`: those of the parameters
+        (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients to this; 0: never. All
+        ranks are told what a rank's `timer` knows of its times. `bits`: 16 to send gradients as half-precision numbers;
+        32 to send them as they are."""
         self._bits = bits
-        self._laps = laps
+        self._timer = timer
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
-        self._table = model.embedding.weight
-        self._dense = [parameter for parameter in model.parameters() if parameter is not self._table]
-        self._late: tuple[int, int, Tensor, peers.Arrival | None] | None = None
-        with peers.needed("at the start"):
+        self._tables = list(tables)
+        self._dense = [each for each in model.parameters() if not any(each is table for table in tables)]
+        first = next(model.parameters())
+        self._device, self._dtype = first.device, first.dtype
+        self._late: tuple[int, int, Tensor, collectives.Arrival | None] | None = None
+        with collectives.reporting("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
+
+    def saves_by(self, touched: Sequence[IntArray]) -> bool:
+        """Whether to send the touched rows (m,) of tables alone, of such batches as these are of, is worth while."""
+        few = all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
+        return self._ranks > 1 and few
 
     def reduce(
         self,
         *,
         step: int,
         size: int,
-        words: IntArray | None,
+        touched: Sequence[IntArray] | None,
         loss: Tensor,
         rows: int,
         piece: int = 0,
@@ -107,44 +123,47 @@ class Exchange:
     ) -> Report | None:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
-        `size`: rows of the global batch. `words` (m,): the ids in it, the same on every rank; None: of the word table,
-        too, all is sent. `loss`: this rank's part of the mean, over `rows` rows of its own, computed in pieces of
-        `piece` rows, or at once (0).
+        `size`: rows of the global batch. `touched`: of each table the rows (m,) that it touches, alike on all ranks;
+        None: of tables, too, all is sent. `loss`: this rank's part of the mean, over `rows` rows of its own, computed
+        in pieces of `piece` rows, or at once (0).
         Raises TrainingError when other ranks are gone.
         """
-        device = self._table.device
-        if self._table.grad is None:
-            self._table.grad = torch.zeros_like(self._table)
-        touched = None if words is None else torch.from_numpy(words).to(device, non_blocking=True)
-        sent = self._table.grad if touched is None else self._table.grad[touched]
+        of_tables = [_gradient(table) for table in self._tables]
+        places = (
+            None
+            if touched is None
+            else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
+        )
+        sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._laps.computing(), piece, rows)
-        tail = torch.from_numpy(told).to(device=device, dtype=self._table.dtype, non_blocking=True)
+        told[_TIMES + self._rank :: self._ranks] = (*self._timer.computing(), piece, rows)
+        tail = torch.from_numpy(told).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
-        dense = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self._dense]
-        parts = [*(gradient.flatten() for gradient in dense), sent.flatten(), tail]
+        parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
-        self._laps.end_of(PACK)
+        self._timer.end_of(PACK)
         if self._ranks > 1:
-            with peers.needed(f"at step {step + 1}"):
+            with collectives.reporting(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
-        self._laps.end_of(ALL_REDUCE)
+        self._timer.end_of(ALL_REDUCE)
         whole = flat[: -len(tail)]  # all gradients that are not zero
         norm = whole.norm()
         if self._clip_norm:
             whole *= (self._clip_norm / (norm + 1e-6)).clamp(max=1.0)
         flat[-len(tail) + _NORM] = norm
-        *gradients, table_rows, tail = torch.split(flat, [part.numel() for part in parts])
-        for parameter, gradient in zip(self._dense, gradients, strict=True):
+        *gradients, tail = torch.split(flat, [part.numel() for part in parts])
+        for parameter, gradient in zip(self._dense, gradients[: len(self._dense)], strict=True):
             parameter.grad = gradient.view_as(parameter)
-        if touched is None:
-            self._table.grad = table_rows.view_as(self._table)
-        else:
-            self._table.grad.index_copy_(0, touched, table_rows.view_as(sent))
+        for number, (table, gradient) in enumerate(zip(self._tables, gradients[len(self._dense) :], strict=True)):
+            if places is None:
+                table.grad = gradient.view_as(table)
+            else:
+                of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
+                table.grad = of_tables[number]
         late = self.drain()
         self._late = (step, size, *_on_its_way(tail))
-        self._laps.end_of(PACK)
+        self._timer.end_of(PACK)
         return late
 
     def _add_up(self, flat: Tensor, told: int) -> None:
@@ -171,8 +190,8 @@ class Exchange:
         step, size, tail, arrival = self._late
         self._late = None
         if arrival is not None:
-            with peers.needed(f"at step {step + 1}"):
-                peers.wait(arrival, peers.health(self._table.device))
+            with collectives.reporting(f"at step {step + 1}"):
+                collectives.wait(arrival, collectives.health(self._device))
         said = tail.to(torch.float64).numpy()
         told = said[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = told
@@ -197,7 +216,11 @@ class Exchange:
         )
 
 
-def _on_its_way(tail: Tensor) -> tuple[Tensor, peers.Arrival | None]:
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.Arrival | None]:
     """A copy on the host, and the event after which it is there."""
     if tail.device.type != "cuda":
         return tail.clone(), None

@@ -37,7 +37,7 @@ def finished_summary(output: Path) -> dict[str, Any] | None:
 
 
 def was_stopped(output: Path) -> bool:
-    """Whether the newest sitting there was stopped, so that a model there is one that its run may replace."""
+    """Whether the run there was stopped, so that a model there is one that its run may replace."""
     return _summary(output).get("stopped") is True
 
 
@@ -50,7 +50,7 @@ def _summary(output: Path) -> dict[str, Any]:
 
 
 def _has_ended(output: Path) -> bool:
-    """Whether the newest sitting came to the end of its run, by its summary or the last line of its record."""
+    """Whether the run there came to its end, by its summary or the last line of its record."""
     for path in (output / SUMMARY, output / RECORD):
         with suppress(OSError, ValueError, IndexError):
             with path.open("rb") as file:

@@ -32,12 +32,12 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
-from trainer import faults, peers
+from trainer import collectives, faults
 from trainer.faults import Failure, Kind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_MEETING_AGAIN_SECONDS = int(peers.TIMEOUT.total_seconds()) + 120
-"""A machine's ranks are ended once they know that their peers are lost."""
+_MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
+"""A machine's ranks are ended once they know that the others are lost."""
 _OWN_KILL_SECONDS = 20
 """Torchrun kills ranks that do not end within 30 seconds after the first failure: that is none of theirs."""
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if lost.kind is Kind.FINAL or repeated or not begun or attempt == asked.max_restarts:
                 break
             before = lost
-            # Torchrun's own would be heeded only when the other machines have come.
+            # Torchrun's own would take effect only when the other machines have come.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             _say(f"{lost.short}; starting again, for the {_ordinal(attempt + 1)} of {asked.max_restarts} times")
@@ -103,7 +103,7 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
         os.environ[faults.FOLDER] = folder
         if own.master_port is not None:
             own.master_port += attempt
-            seconds = _MEETING_AGAIN_SECONDS if attempt else int(peers.MEETING.total_seconds())
+            seconds = _MEETING_AGAIN_SECONDS if attempt else int(collectives.MEETING_TIMEOUT.total_seconds())
             own.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", own.rdzv_conf)))
         failures: list[Failure] = []
         try:
@@ -112,7 +112,9 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
             failures = _of_ranks(error, faults.told(Path(folder)))
         except (RendezvousError, dist.DistError) as error:
             node = os.environ.get(faults.NODE)
-            sentence = peers.unmet(node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error)
+            sentence = collectives.no_rendezvous(
+                node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error
+            )
             kind = Kind.CONSEQUENCE if attempt else Kind.FINAL
             failures = [Failure(kind=kind, time=time.time(), what=sentence)]
         return [replace(failure, attempt=attempt) for failure in failures], faults.has_begun(Path(folder))

@@ -1,12 +1,15 @@
-"""A GPU whose memory is full where a run cannot go on in pieces: one sentence on the rank that it befell.
+"""Memory: what is free of a machine's, and a GPU's that is full where a run cannot go on in pieces.
 
 A share that does not fit is computed in smaller pieces (compute.py), and so is an evaluation. Gradients in one buffer,
-the optimiser's moments or a collective's own buffers cannot be cut. The easy mistake is to look for
-torch.OutOfMemoryError alone: NCCL, cuBLAS and cuDNN take memory of their own, and say in other words that it is full.
+the optimiser's moments and a collective's own buffers cannot be cut: the rank that lacks memory for them ends with one
+sentence. The easy mistake is to look for torch.OutOfMemoryError alone: NCCL, cuBLAS and cuDNN take memory of their own,
+and report in other words that it is full.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
@@ -21,7 +24,7 @@ def is_full(error: RuntimeError) -> bool:
 
 
 @contextmanager
-def needed(device: torch.device) -> Iterator[None]:
+def reporting(device: torch.device) -> Iterator[None]:
     """Turn an error of this block which says that the memory of `device` is full into a RankError that says so."""
     try:
         yield
@@ -33,3 +36,13 @@ def needed(device: torch.device) -> Iterator[None]:
             f"the memory of {device} is full{where}; take a smaller model, or --rows-in memory, or end what else runs "
             "there, and start again with --resume"
         ) from error
+
+
+def free() -> int:
+    """Bytes of memory that are free, or would be when the kernel let go of files."""
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

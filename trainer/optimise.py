@@ -8,16 +8,15 @@ from its first step for as long as importing torch does. The functions behind th
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
-from trainer.config import TrainConfig
-from trainer.models.classifier import Classifier
+from trainer.config import OptimisationOptions
 
 BATCH = 256
 """Rows of the global batch that --learning-rate is meant for."""
@@ -35,23 +34,23 @@ _SGD: dict[str, Any] = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False
 
 
 class Optimiser:
-    """Adam (Kingma and Ba 2015) or SGD with momentum over a model's parameters, in fused passes; the table of word
-    vectors at a rate of its own.
+    """Adam (Kingma and Ba 2015) or SGD with momentum over a model's parameters, in fused passes; `tables`, those
+    of word vectors, at a rate of their own.
 
     Every parameter needs a gradient when a step is taken. The state is two moments a parameter and the number of steps
     for Adam, one moment for SGD; as torch.optim's.
     """
 
-    def __init__(self, model: Classifier, config: TrainConfig) -> None:
+    def __init__(self, model: nn.Module, tables: Sequence[Tensor], config: OptimisationOptions) -> None:
         self._parameters: list[Tensor] = list(model.parameters())
         self._momentum = None if config.optimiser == "adam" else config.momentum
         self._first = [torch.zeros_like(each, requires_grad=False) for each in self._parameters]
         adams = self._parameters if self._momentum is None else []
         self._second = [torch.zeros_like(each, requires_grad=False) for each in adams]
         self._steps = [torch.zeros((), device=each.device) for each in adams]
-        tables = [number for number, each in enumerate(self._parameters) if each is model.embedding.weight]
-        others = [number for number in range(len(self._parameters)) if number not in tables]
-        self._groups = ((tables, config.word_rate), (others, 1.0))
+        of_tables = [number for number, each in enumerate(self._parameters) if any(each is table for table in tables)]
+        others = [number for number in range(len(self._parameters)) if number not in of_tables]
+        self._groups = ((of_tables, config.word_rate), (others, 1.0))
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
@@ -83,7 +82,7 @@ class Optimiser:
             own.copy_(state[name])
 
 
-def learning_rate(config: TrainConfig, step: int, steps: int, global_batch: int) -> float:
+def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:
     """The rate of step 0, ..., steps - 1 of a whole run: rising linearly, then constant or along a cosine to 0."""
     highest: float = config.learning_rate * (global_batch / BATCH) ** _POWERS[config.rate_scaling]
     warm = math.ceil(config.warm_up * steps)

@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from corpus.counted import plural
 from corpus.errors import DataError
-from trainer import devices, faults, peers
+from trainer import collectives, devices, faults
 from trainer.claims import Store
 from trainer.config import NEEDS_GPU
 from trainer.errors import LostError, TrainingError
@@ -43,7 +43,7 @@ class Ranks:
     """Those that compute on a CPU; on a GPU this one alone."""
     store: Store
     """Where all ranks can count."""
-    patient: dist.ProcessGroup | None = None
+    loading_group: dist.ProcessGroup | None = None
     """All ranks once more, to wait for each other as long as reading a dataset may take."""
     launchers: frozenset[str] = frozenset()
     """The torchrun processes that started the ranks, one a machine; none for a rank that was started without."""
@@ -58,17 +58,18 @@ class Ranks:
         return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "CPU"
 
     @contextmanager
-    def agreement(self, *, patiently: bool = False) -> Iterator[None]:
+    def agreement(self, *, loading: bool = False) -> Iterator[None]:
         """Turn an error of any rank inside this block into the same error on all ranks.
 
-        `patiently`: ranks may differ by peers.LOADING, not only peers.TIMEOUT, in the time that they take for it.
+        `loading`: ranks may differ by collectives.LOADING_TIMEOUT, and not by collectives.TIMEOUT alone, in the time
+        that they take for it.
         """
         mine: tuple[str, str] | None = None
         try:
             yield
         except (TrainingError, DataError) as error:
             mine = faults.who(self.rank), str(error)
-        told = self.gather(mine, self.patient if patiently else None)
+        told = self.gather(mine, self.loading_group if loading else None)
         for rank, failed in enumerate(told):
             if failed is not None:
                 who, sentence = failed
@@ -77,14 +78,14 @@ class Ranks:
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """What each rank passed, in the order of ranks; `group`, of all ranks, has another time-out."""
         everyone: list[Any] = [None] * self.size
-        with peers.needed("between two steps"):
+        with collectives.reporting("between two steps"):
             dist.all_gather_object(everyone, mine, group)
         return everyone
 
     def from_first(self, value: Any) -> Any:
         """What rank 0 passed."""
         box = [value]
-        with peers.needed("between two steps"):
+        with collectives.reporting("between two steps"):
             dist.broadcast_object_list(box, src=0)
         return box[0]
 
@@ -142,10 +143,10 @@ def join(threads: int | None) -> Iterator[Ranks]:
     store = _met(rank)  # its thread answers the others at once: it is none of those that are scheduled next
     failed = True
     with threads_as_batch() if device.type == "cpu" else nullcontext():
-        dist.init_process_group(backend, timeout=peers.TIMEOUT, store=store, rank=rank, world_size=size)
-        patient = dist.new_group(backend="gloo", timeout=peers.LOADING)
+        dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
+        loading_group = dist.new_group(backend="gloo", timeout=collectives.LOADING_TIMEOUT)
     try:
-        ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), store=store, patient=patient)
+        ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), store=store, loading_group=loading_group)
         machines, launchers = zip(*ranks.gather((_machine(), _launcher())), strict=True)
         here = machines.count(machines[rank])
         torch.set_num_threads(1)
@@ -166,11 +167,11 @@ def _met(rank: int) -> Any:
     if "RANK" not in os.environ:
         return dist.HashStore()  # type: ignore[attr-defined]
     try:
-        store, *_ = next(dist.rendezvous("env://", timeout=peers.MEETING))  # type: ignore[attr-defined]
-        store.set_timeout(peers.MEETING)
+        store, *_ = next(dist.rendezvous("env://", timeout=collectives.MEETING_TIMEOUT))  # type: ignore[attr-defined]
+        store.set_timeout(collectives.MEETING_TIMEOUT)
     except dist.DistError as error:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        sentence = peers.unmet(faults.who(rank), place, error)
+        sentence = collectives.no_rendezvous(faults.who(rank), place, error)
         raise (LostError(sentence, "", "") if faults.lost_before() else TrainingError(sentence)) from error
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return store  # of these ranks alone, whose machines need not have started them equally often

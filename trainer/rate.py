@@ -12,13 +12,13 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer import peers
-from trainer.balance import proportional
-from trainer.clock import Laps, WaitingLaps
+from trainer import collectives
+from trainer.clock import StepTimer, SynchronizedStepTimer
 from trainer.compute import Compute
 from trainer.config import TrainConfig
 from trainer.optimise import Optimiser
 from trainer.order import IntArray
+from trainer.split import proportional
 
 _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3
@@ -54,15 +54,15 @@ def own_rates(
     """Rows a second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
     rank. Measured for so many `seconds`, after some steps to `warm_up`, or one where that takes as long."""
     device = compute.device
-    laps = WaitingLaps() if device.type == "cuda" and slowness > 1.0 else Laps()
-    twin = compute.twin(laps)
-    steps = Optimiser(twin.model, config)
+    timer = SynchronizedStepTimer() if device.type == "cuda" and slowness > 1.0 else StepTimer()
+    twin = compute.twin(timer)
+    steps = Optimiser(twin.model, twin.tables, config)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
 
     def step() -> None:
-        laps.begin(share)
-        twin(generator.integers(len(twin.rows), size=share), share, 0, slowness)
+        timer.begin(share)
+        twin(generator.integers(twin.rows, size=share), share, 0, slowness)
         steps.step(config.learning_rate)
         steps.clear()
 
@@ -73,7 +73,7 @@ def own_rates(
         if time.perf_counter() - start > seconds:
             break  # shares as large as these are warm after one
     queue = max(1, min(_QUEUE, int(seconds / (time.perf_counter() - start))))
-    with peers.needed("between two steps"):
+    with collectives.reporting("between two steps"):
         dist.barrier()
     count, start = 0, time.perf_counter()
     while count == 0 or time.perf_counter() - start < seconds:  # a busy machine may have taken all of them meanwhile
@@ -84,7 +84,7 @@ def own_rates(
     _finish(device)
     elapsed = time.perf_counter() - start
     rates: list[float] = [0.0] * dist.get_world_size()
-    with peers.needed("between two steps"):
+    with collectives.reporting("between two steps"):
         dist.all_gather_object(rates, count * share / elapsed)
     return rates
 

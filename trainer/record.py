@@ -6,22 +6,25 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   dataset's), `global_batch`, `epochs`, `steps` (of the whole run), `from_step` (0, or where it goes on), `own_rates`
   (rows/s, a rank), `precision`.
 - `step`: every `record_every` steps, but at most one in half a second, so that quick steps make no large file, and
-  one at least in five seconds; the first and the last step of a sitting always; with `record_every` 1 all of them.
+  one at least in five seconds; the first and the last step after each start always; with `record_every` 1 all of them.
   `epoch` and `step` (of the run; both from 1), `loss` (the mean over the global batch), `rows_per_second` and
-  `balanced` (in this sitting so far, evaluation left out), `split` (rows, a rank, as they were computed),
+  `balanced` (since the `start`, evaluation left out), `split` (rows, a rank, as they were computed),
   `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
 - `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
   a share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights of unlike ranks
-  that had come apart and were made equal (once a sitting, by how much at the end of the first epoch that it was so).
-- `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of metrics.py).
+  that had come apart and were made equal (once after a start, by how much in the first epoch where
+  it was so).
+- `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of
+  classification/metrics.py).
 - `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows.
 - `end`: what summary.json says.
 
 summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `f1_positive`, `f1_negative`, `majority`
 (on the test rows, at the end; null where a run was stopped), `validation` (after the latest epoch),
 `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included), `samples_per_second`; and what it had:
-`rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Of this sitting:
+`rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Since its
+latest start:
 
 - `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
   `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, to what the rest of that went
@@ -90,9 +93,9 @@ class Record:
         """Append one line and hand it to the operating system."""
         if self._file is not None:
             line = json.dumps({"kind": kind, "time": round(time.time(), 3), **content}, allow_nan=False)
-            wanted = f"{'' if self._whole else chr(10)}{line}\n".encode()
+            encoded = f"{'' if self._whole else chr(10)}{line}\n".encode()
             try:
-                self._whole = self._file.write(wanted) == len(wanted)
+                self._whole = self._file.write(encoded) == len(encoded)
             except OSError as error:
                 if self._complete:
                     say(f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines")
@@ -100,7 +103,7 @@ class Record:
 
 
 class Thinning:
-    """Which steps of a sitting get a line."""
+    """Which steps get a line, since a run was started."""
 
     def __init__(self, every: int) -> None:
         """`every`: steps between two lines, which are also half a second apart, and no more than five where steps are
@@ -111,8 +114,8 @@ class Thinning:
     def takes(self, step: int, *, last: bool, now: float) -> bool:
         """Whether this step (of the run, from 0) gets one; `now` in seconds."""
         since = math.inf if self._latest is None else now - self._latest
-        wanted = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
-        if not (wanted or last or since >= _QUIET_SECONDS):
+        due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
+        if not (due or last or since >= _QUIET_SECONDS):
             return False
         self._latest = now
         return True

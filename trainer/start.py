@@ -1,4 +1,4 @@
-"""What a run begins with, the same on every rank: its dataset, and the state that it goes on from.
+"""What a run begins with, the same on every rank: its data, its order, and the state that it goes on from.
 
 The easy mistake is to trust that all machines were given the same: ranks with other settings or rows would train
 without a word, and to nothing.
@@ -8,13 +8,14 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from trainer import checkpoint, faults, resume
+from corpus.counted import plural
+from trainer import checkpoint, faults, memory, resume
 from trainer.config import TrainConfig
-from trainer.data import Data, load, near
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINTS, prepare, require_free
-from trainer.mapped import free_memory
+from trainer.order import Order
 from trainer.ranks import Ranks
+from trainer.task import TRAINING, Data, Loaded, Task
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
 """In which ranks may differ: each node has paths, memory and cores of its own."""
@@ -36,8 +37,8 @@ def going_on(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     return replace(config, resume=config.resume or any(ranks.gather(again)))
 
 
-def data(config: TrainConfig, ranks: Ranks) -> Data:
-    """The dataset, where `config` wants its rows, and an output folder to write to.
+def data(kind: type[Task[Data]], config: TrainConfig, ranks: Ranks) -> Data:
+    """The data of a run of this kind, and an output folder to write to.
 
     Raises TrainingError on all ranks when one of them cannot have it, or was told of another dataset or run; and where
     a run from the beginning would remove what an unfinished one can go on from, or replace a model unasked.
@@ -45,12 +46,11 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     with ranks.agreement():
         if ranks.first and not config.resume:
             require_free(config.output, force=config.force)
-    free = min(ranks.gather(free_memory()))  # before any rank has filled some
-    with ranks.agreement(patiently=True):
+    free = min(ranks.gather(memory.free()))  # before any rank has filled some
+    with ranks.agreement(loading=True):
         if config.slow and max(config.slow) >= ranks.size:
             raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
-        found = load(config.data, rows_in=config.rows_in, cache=config.cache, memory=free // ranks.here)
-        found = replace(found, training=near(found.training, ranks.device, rows_in=config.rows_in))
+        found = kind.load(config, ranks, memory=free // ranks.here)
         if ranks.first:
             prepare(config.output)
     plain, digest = ranks.from_first((config.plain(), found.digest))
@@ -69,7 +69,7 @@ def data(config: TrainConfig, ranks: Ranks) -> Data:
     return found
 
 
-def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
+def saved(config: TrainConfig, ranks: Ranks, data: Loaded) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
     """The state to go on from, or None to start from the beginning; `config` as the run goes on with it; and what to
     say of it, on the first rank.
 
@@ -90,8 +90,25 @@ def saved(config: TrainConfig, ranks: Ranks, data: Data) -> tuple[dict[str, Any]
     if state is None:
         return None, config, notes
     with ranks.agreement():
-        config, told = resume.go_on(state, config, digest=data.digest, rows=len(data.training), ranks=ranks.size)
+        config, told = resume.go_on(state, config, digest=data.digest, rows=data.sizes[TRAINING], ranks=ranks.size)
     return state, config, notes + told
+
+
+def order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str, Any] | None) -> Order:
+    """The global batches of a run on so many rows, of the size that `saved` had; without it, of the size asked for.
+
+    Raises TrainingError on all ranks where a batch has fewer rows than there are ranks.
+    """
+    global_batch = saved["global_batch"] if saved else config.batch_for(ranks.size)
+    found = Order(rows=rows, global_batch=global_batch, seed=config.seed)
+    with ranks.agreement():
+        if ranks.size > found.size(0):
+            more = "" if saved else f"raise --global-batch to at least {ranks.size}, or "
+            raise TrainingError(
+                f"{ranks.size} ranks cannot share a global batch of {plural(found.size(0), 'row')}; "
+                f"{more}start fewer ranks"
+            )
+    return found
 
 
 def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:

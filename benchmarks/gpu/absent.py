@@ -1,8 +1,8 @@
 """What stands in for libraries of the trainer that change nothing of what it computes, where they are absent."""
 
 import sys
-from types import ModuleType, TracebackType
-from typing import Any, Self, TextIO
+from types import ModuleType
+from typing import Any, TextIO
 
 
 class Bar:
@@ -10,17 +10,13 @@ class Bar:
 
     def __init__(self, **_how: Any) -> None: ...
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
     def update(self, _rows: int) -> None:
         """Nothing to show."""
 
     def set_postfix_str(self, _text: str) -> None:
+        """Nothing to show."""
+
+    def close(self) -> None:
         """Nothing to show."""
 
     @staticmethod

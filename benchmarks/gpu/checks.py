@@ -19,14 +19,15 @@ from benchmarks.gpu.rows import VOCABULARY, make_rows
 from benchmarks.gpu.training import alone
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import dropout, models
-from trainer.clock import Laps
-from trainer.compute import Compute
+from trainer import dropout
+from trainer.classification import models
+from trainer.classification.data import Rows
+from trainer.classification.evaluate import evaluate
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
+from trainer.clock import StepTimer
 from trainer.config import TrainConfig
-from trainer.data import Rows
-from trainer.evaluate import evaluate
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.order import IntArray
 from trainer.precision import NAMES, capability, choose
@@ -109,11 +110,11 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
 def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
     """All gradients in one: the sum over these shares of a global batch."""
     model.zero_grad()
-    laps = Laps()
-    compute = Compute(model, rows, loss=LOSS, device=model.embedding.weight.device, laps=laps)
+    timer = StepTimer()
+    compute = compute_rows(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
     found = []
     for numbers in shares:
-        laps.begin(len(numbers))
+        timer.begin(len(numbers))
         model.zero_grad()
         compute(numbers, sum(map(len, shares)), 3)
         found.append(torch.cat([each.grad.flatten().double() for each in model.parameters() if each.grad is not None]))
@@ -180,7 +181,9 @@ def _updates(device: torch.device) -> Iterator[Check]:
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
-            optimiser = Optimiser(model, TrainConfig(data=Path(), output=Path(), optimiser=kind))
+            optimiser = Optimiser(
+                model, [model.embedding.weight], TrainConfig(data=Path(), output=Path(), optimiser=kind)
+            )
             generator = torch.Generator().manual_seed(0)
             for _ in range(3):
                 for each in model.parameters():

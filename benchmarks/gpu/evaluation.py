@@ -13,7 +13,7 @@ from benchmarks.gpu.part import SETTINGS, Budget, Outcome, say
 from benchmarks.gpu.rows import make_rows
 from benchmarks.gpu.training import alone
 from benchmarks.record import table
-from trainer.evaluate import evaluate
+from trainer.classification.evaluate import evaluate
 from trainer.precision import NAMES, capability, choose
 from trainer.threads import Threads
 

@@ -35,7 +35,7 @@ class Case(NamedTuple):
 _OF_TORCH = torch.OutOfMemoryError("CUDA out of memory")
 _OF_NCCL = dist.DistBackendError("NCCL error\nCuda failure 2 'out of memory'")
 CASES = {
-    "one row": Case("compute", "Compute", "__call__", "trainer.data.Rows.batch", _OF_TORCH),
+    "one row": Case("compute", "Compute", "__call__", "trainer.classification.data.Rows.batch", _OF_TORCH),
     "first collective": Case("exchange", "Exchange", "__init__", "torch.distributed.broadcast", _OF_NCCL),
     "all-reduce": Case("exchange", "Exchange", "reduce", "torch.cat", _OF_TORCH),
     "moments": Case("optimise", "Optimiser", "__init__", "torch.zeros_like", _OF_TORCH),

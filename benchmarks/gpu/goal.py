@@ -22,13 +22,13 @@ from benchmarks.gpu.part import Outcome, finish, say
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import alone, trained
 from benchmarks.record import table
-from trainer.clock import Laps
-from trainer.compute import Compute
+from trainer.classification.data import Data, Rows, near
+from trainer.classification.evaluate import evaluate
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import StepTimer
 from trainer.config import TrainConfig
-from trainer.data import Data, Rows, near
-from trainer.dropout import Words
-from trainer.evaluate import evaluate
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.precision import NAMES, capability, choose
 from trainer.ranks import Ranks
@@ -126,16 +126,16 @@ def _kernels(data: Data, device: torch.device, batch: int) -> list[dict[str, Any
     """What the device does in a step, the longest first: name, milliseconds a step, and how often."""
     model = new_model("default", device)
     model.precision = NAMES[choose("auto", [capability(device)])]
-    laps, rows = Laps(), near(data.training[: 2 * batch], device, rows_in="auto")
+    timer, rows = StepTimer(), near(data.training[: 2 * batch], device, rows_in="auto")
     config = TrainConfig(data=Path(), output=Path())
-    words = Words(config.word_dropout, data.row_length, config.seed)
-    compute = Compute(model, rows, loss=LOSS, device=device, words=words, laps=laps)
-    optimiser, size = Optimiser(model, config), len(rows)
+    words = WordDropout(config.word_dropout, data.row_length, config.seed)
+    compute = compute_rows(model, rows, loss=LOSS, device=device, words=words, timer=timer)
+    optimiser, size = Optimiser(model, [model.embedding.weight], config), len(rows)
     numbers = np.random.default_rng(0).permutation(size)[:batch]
 
     def step() -> None:
         optimiser.clear()
-        laps.begin(len(numbers))
+        timer.begin(len(numbers))
         compute(numbers, len(numbers), 0)
         optimiser.step(1e-3)
 

@@ -22,13 +22,13 @@ from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, say
 from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
 from trainer import dropout
-from trainer.balance import deal
+from trainer.classification.data import Batch, Rows
+from trainer.classification.models.classifier import Classifier
 from trainer.config import TrainConfig
-from trainer.data import Batch, Rows
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser
 from trainer.order import Order
 from trainer.precision import loss_scale
+from trainer.split import deal
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _captured(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
 
 
 def _step(model: Classifier, batch: Batch, keys: Tensor) -> Callable[[], None]:
-    optimiser = Optimiser(model, TrainConfig(data=Path(), output=Path()))
+    optimiser = Optimiser(model, [model.embedding.weight], TrainConfig(data=Path(), output=Path()))
 
     def step() -> None:
         _backward(model, batch, keys)

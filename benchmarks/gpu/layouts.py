@@ -21,9 +21,10 @@ from benchmarks.peers.plain_torch import Plain
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer import dropout
+from trainer.classification.data import Batch
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.word_dropout import WordDropout
 from trainer.config import TrainConfig
-from trainer.data import Batch
-from trainer.models.classifier import Classifier
 from trainer.precision import NAMES, capability, choose
 
 GROUPS = (1, 2, 4, 8)
@@ -68,10 +69,10 @@ def _cells(taken: dict[str, float]) -> list[str]:
     return [f"{ms:.2f}" for ms in taken.values()]
 
 
-def _words(name: str) -> dropout.Words | None:
+def _words(name: str) -> WordDropout | None:
     """What the default model is left of its texts; the reference's has all."""
     share = TrainConfig(data=Path(), output=Path(), **SETTINGS[name]).word_dropout
-    return dropout.Words(share, ROW_LENGTH, seed=0) if share else None
+    return WordDropout(share, ROW_LENGTH, seed=0) if share else None
 
 
 def _ways(name: str, precision: str, batch: Batch, device: torch.device) -> dict[str, Callable[[], Any]]:

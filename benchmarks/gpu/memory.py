@@ -17,8 +17,8 @@ from benchmarks.gpu.checks import BOUNDS, LOSS, new_model
 from benchmarks.gpu.full import CASES
 from benchmarks.gpu.part import Budget, Outcome, say
 from benchmarks.gpu.rows import make_rows
-from trainer.clock import Laps
-from trainer.compute import Compute
+from trainer.classification.task import compute_rows
+from trainer.clock import StepTimer
 
 ROOT = Path(__file__).parents[2]
 _SENTENCE = " the memory of "
@@ -74,10 +74,10 @@ def _in_pieces(device: torch.device, share: int) -> dict[str, Any]:
     rows = make_rows(share, device)
     model, numbers, found = new_model("default", device), np.arange(share), []
     for limited in (False, True):
-        laps = Laps()
-        compute = Compute(model, rows, loss=LOSS, device=device, laps=laps)
+        timer = StepTimer()
+        compute = compute_rows(model, rows, loss=LOSS, device=device, timer=timer)
         model.zero_grad()
-        laps.begin(share)
+        timer.begin(share)
         if limited:
             torch.cuda.empty_cache()
             most = torch.cuda.get_device_properties(device).total_memory

@@ -17,8 +17,8 @@ from benchmarks.gpu.training import alone, trained
 from benchmarks.peers import plain_torch
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
+from trainer.classification.data import Data, Rows
 from trainer.config import TrainConfig
-from trainer.data import Data, Rows
 from trainer.precision import capability, choose
 from trainer.ranks import Ranks
 

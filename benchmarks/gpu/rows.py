@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 
 from corpus.text import FIRST_WORD
-from trainer.data import Data, Rows
-from trainer.losses import Scale
+from trainer.classification.data import Data, Rows
+from trainer.classification.losses import Scale
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
 

@@ -9,9 +9,10 @@ from unittest import mock
 
 import torch
 
-from trainer import loop, start
+from trainer import loop
+from trainer.classification import task
+from trainer.classification.data import Data
 from trainer.config import TrainConfig
-from trainer.data import Data
 from trainer.ranks import Ranks, join
 
 
@@ -31,5 +32,5 @@ def trained(data: Data, ranks: Ranks, **options: Any) -> dict[str, Any]:
 @contextlib.contextmanager
 def given(data: Data) -> Iterator[None]:
     """Have runs find these rows, and read no file."""
-    with mock.patch.object(start, "load", return_value=data):
+    with mock.patch.object(task, "load_data", return_value=data):
         yield

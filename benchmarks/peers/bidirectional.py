@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.models.lstm import LSTMClassifier
+from trainer.classification.models.lstm import LSTMClassifier
 
 
 def _turned(states: Tensor, lengths: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from corpus.text import PADDING
+from trainer.classification.models.lstm import LSTMClassifier
 from trainer.dropout import Dropout
-from trainer.models.lstm import LSTMClassifier
 
 _ROWS, _WIDTH = 1 << 16, 8
 _FIRST, _SECOND, _PRIME = 116_049_371, 2_654_435_761, 2_147_483_647

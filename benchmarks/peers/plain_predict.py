@@ -15,7 +15,7 @@ from corpus.reading.sources import Wanted
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.text import PADDING, encode, words
-from trainer.predict import Model, load_model
+from trainer.classification.model_file import Model, load_model
 
 _SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 

@@ -33,8 +33,8 @@ from jobs.settings import add_rating_scale
 if TYPE_CHECKING:
     from corpus.reading.sources import Wanted
     from corpus.settings import Settings
-    from trainer.labelling import Prediction
-    from trainer.predict import Model
+    from trainer.classification.labelling import Prediction
+    from trainer.classification.model_file import Model
 
 _AT_ONCE = 1 << 20
 _LABELS = {0: "negative", 1: "positive", None: "unknown"}
@@ -149,7 +149,7 @@ def _standard_input(model: "Model", *, threshold: float, as_json: bool) -> None:
     from bootstrap.prediction.answers import Answers
     from corpus.reading.tally import Tally
     from corpus.reading.texts import plain_texts
-    from trainer.labelling import Labeller
+    from trainer.classification.labelling import Labeller
     from trainer.threads import cores
 
     given = sys.stdin.buffer
@@ -183,7 +183,7 @@ def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, thr
     from corpus.reading.tally import Tally
     from corpus.reading.texts import in_blocks
     from jobs.choose import DEFAULT_MAX_MALFORMED
-    from trainer.labelling import Labeller
+    from trainer.classification.labelling import Labeller
     from trainer.threads import cores
 
     settings, wanted = _how(reading, model)
@@ -216,7 +216,7 @@ def _how(reading: dict[str, Any], model: "Model") -> tuple["Settings", "Wanted"]
     steps has a scale in those that are asked for.
     """
     from corpus.settings import Settings
-    from trainer.losses import Scale
+    from trainer.classification.losses import Scale
 
     scale, asked = model.loss.scale, 2 if reading["half_stars"] else 1
     learnt = model.about.get("rating_steps", asked)
@@ -257,8 +257,8 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _load(address: str) -> "Model":
+    from trainer.classification.model_file import load_model
     from trainer.files import MODEL
-    from trainer.predict import load_model
 
     if not address.startswith("s3://"):
         return load_model(address)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.output import percent, say, table
 from corpus.counted import plural
 from jobs.errors import FinalError
-from trainer import metrics
-from trainer.metrics import Confusion
+from trainer.classification import metrics
+from trainer.classification.metrics import Confusion
 
 if TYPE_CHECKING:
     from bootstrap.prediction.answers import Answers

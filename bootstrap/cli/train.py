@@ -14,7 +14,8 @@ from bootstrap.cli.output import json_option, percent, summary
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
-from trainer.config import TrainConfig, add_arguments, from_args
+from trainer.command_line import add_arguments, from_args
+from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import MODEL
 
@@ -173,7 +174,7 @@ def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the time of the sitting went to."""
+    """What the time of the run went to, since it was started."""
     spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
     return [("time", f"{result['wall']:.1f} s: {spent}")]
 

@@ -165,8 +165,8 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
     with announce("shoal predict"):
         from bootstrap.prediction.texts import held_out
-        from trainer.labelling import Labeller
-        from trainer.predict import load_model
+        from trainer.classification.labelling import Labeller
+        from trainer.classification.model_file import load_model
 
         texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
         said = Labeller(load_model(output / _MODEL))(texts)

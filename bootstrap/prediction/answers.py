@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from corpus.settings import Settings
 from jobs.choose import first_positive
-from trainer.labelling import Prediction
-from trainer.metrics import Confusion
+from trainer.classification.labelling import Prediction
+from trainer.classification.metrics import Confusion
 
 
 @dataclass(kw_only=True)

@@ -19,7 +19,8 @@ from bootstrap.training.outcome import failure, read_summary
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import FOLDER, Board
 from corpus.dataset import open_dataset
-from trainer.config import RANK_ENVIRONMENT, TrainConfig, as_arguments
+from trainer.command_line import as_arguments
+from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import RECORD, SUMMARY, finished_summary, require_free
 

@@ -18,7 +18,8 @@ from bootstrap.nodes.fleet import Node
 from bootstrap.training.launch import LIMITS
 from infra import topology
 from trainer import faults
-from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig, as_arguments
+from trainer.command_line import as_arguments
+from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 
 _RECORD_SECONDS = 5
 # Files that are on their way, and whatever is hidden.

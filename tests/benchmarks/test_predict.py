@@ -10,8 +10,8 @@ from bootstrap.prediction.texts import find_texts, read_given
 from corpus.reading.sources import Wanted
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
-from trainer.labelling import Labeller
-from trainer.predict import load_model
+from trainer.classification.labelling import Labeller
+from trainer.classification.model_file import load_model
 
 
 def test_the_plain_way_says_the_same_of_short_and_long_texts(tmp_path: Path) -> None:

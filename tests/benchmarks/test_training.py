@@ -11,7 +11,7 @@ from benchmarks.balance import ideal_seconds
 from benchmarks.peers.bidirectional import _turned
 from benchmarks.ranks import run_on
 from benchmarks.rows import VOCABULARY, write_rows
-from trainer.data import load
+from trainer.classification.data import load_data
 
 
 def test_the_ideal_of_ranks_is_the_sum_of_their_rates() -> None:
@@ -55,5 +55,5 @@ def test_a_peer_judges_a_text_alike_alone_and_in_a_batch(module: str) -> None:
 @pytest.mark.parametrize("count", [18, 19, 20, 21, 1000])
 def test_so_many_rows_are_to_train_on(tmp_path, count: int) -> None:
     write_rows(tmp_path / "rows.h5", count)
-    data = load(tmp_path / "rows.h5")
+    data = load_data(tmp_path / "rows.h5")
     assert (len(data.training), len(data.vocabulary)) == (count, VOCABULARY)

@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "jobs/encode.py",
         "jobs/words.txt",
         "trainer/loop.py",
-        "trainer/models/lstm.py",
+        "trainer/classification/models/lstm.py",
         "trainer/.cache/x",
         "infra/stack.py",
         "tests/corpus/test_text.py",

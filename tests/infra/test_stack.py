@@ -254,7 +254,7 @@ def test_a_node_is_told_what_it_needs_and_runs_the_boot_script(resources: Resour
     assert exports["DATA_BUCKET"] == f"'{the(resources, 'AWS::S3::Bucket', 'Data')[0]}'"
     assert exports["SHARE_ID"] == f"'{the(resources, 'AWS::EFS::FileSystem')[0]}'"
     code, wheels = (asset(out, exports[name].strip("'")) for name in ("CODE_URL", "WHEELS_URL"))
-    assert files(code) == ["corpus/text.py", "trainer/loop.py", "trainer/models/lstm.py"]
+    assert files(code) == ["corpus/text.py", "trainer/classification/models/lstm.py", "trainer/loop.py"]
     assert wheels.read_text() == "build/wheels/gpu.zip"
     assert text.rstrip().endswith('bash "${NODE_ROOT:-}/tmp/boot.sh"')
 

@@ -10,8 +10,8 @@ def always_claim() -> None:
     """Have ranks claim from the first step on, whatever it costs."""
     begin = Claims.__init__
 
-    def made(self: Claims, *, wanted: bool = True) -> None:
-        begin(self, wanted=wanted)
+    def made(self: Claims, *, enabled: bool = True) -> None:
+        begin(self, enabled=enabled)
         self._pool, self._smallest = 0.2, 2.0
 
     Claims.__init__ = made

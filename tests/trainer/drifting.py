@@ -1,36 +1,38 @@
-"""A program for two ranks: the trainer, whose rank 1 has word vectors, and moments, off by their last bit before the
-last step of each epoch, the thirtieth.
+"""A program for two ranks: the trainer, whose rank 1 has word vectors, and moments, off by their last bit at the end of
+each epoch.
 
 Each rank leaves a file RANK-EPOCH beside the record, for the beginning of each evaluation: the bytes of its weights,
 and of its optimiser's moments.
 """
 
+import itertools
 import os
 import sys
+from pathlib import Path
 
 import torch
 
+from trainer import drift
 from trainer.__main__ import main
-from trainer.loop import _Run
+from trainer.optimise import Optimiser
+from trainer.ranks import Ranks
 
-step, evaluate = _Run._step, _Run._evaluate_epoch
+OUTPUT = Path(sys.argv[sys.argv.index("--output") + 1])
+mend, epochs = drift.mend, itertools.count()
 
 
-def nudged(run: _Run) -> None:
-    if run.ranks.rank == 1 and run.progress.step == 29:
-        for tensor in (run.model.embedding.weight.data, run.optimiser.state()["first.0"]):
+def nudged(model: torch.nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
+    if ranks.rank == 1:
+        for tensor in (model.embedding.weight.data, optimiser.state()["first.0"]):
             tensor.copy_(torch.nextafter(tensor, torch.full_like(tensor, torch.inf)))
-    step(run)
-
-
-def told(run: _Run) -> None:
-    tensors = (*run.model.state_dict().values(), *run.optimiser.state().values())
+    apart = mend(model, optimiser, ranks)
+    tensors = (*model.state_dict().values(), *optimiser.state().values())
     content = b"".join(tensor.numpy().tobytes() for tensor in tensors)
-    (run.config.output / f"{run.ranks.rank}-{run.progress.epoch}").write_bytes(content)
-    evaluate(run)
+    (OUTPUT / f"{ranks.rank}-{next(epochs)}").write_bytes(content)
+    return apart
 
 
-_Run._step, _Run._evaluate_epoch = nudged, told
+drift.mend = nudged
 status = main()
 if status:
     os._exit(status)

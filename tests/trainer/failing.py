@@ -11,23 +11,31 @@ from datetime import timedelta
 import torch
 
 from tests.trainer.claiming import always_claim
-from trainer import claims, compute, faults, loop, peers, start
+from trainer import claims, collectives, compute, faults, sharing
 from trainer.__main__ import main
+from trainer.classification import task
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-step, load, piece, own = loop._Run._step, start.load, compute.Compute._piece, claims.Plan.own
-claimed = claims.Counter.claimed
+plan, load, piece, own = sharing.Sharing.plan, task.load_data, compute.Compute._piece, claims.StepPlan.own
+claimed, at = claims.Counter.claimed, faults.at
+reached = ""
 
 
-def failing(run: loop._Run) -> None:
-    if run.ranks.rank == 1 and run.steps_done == 19 and (again or not faults.lost_before()):
+def noting(where: str):
+    global reached
+    reached = where
+    return at(where)
+
+
+def failing(self: sharing.Sharing, size: int) -> claims.StepPlan:
+    if os.environ["RANK"] == "1" and reached == "at step 20" and (again or not faults.lost_before()):
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         raise KeyError("what is not there")
-    step(run)
+    return plan(self, size)
 
 
-def killed(self: claims.Counter, plan: claims.Plan, rank: int, where: str):
+def killed(self: claims.Counter, plan: claims.StepPlan, rank: int, where: str):
     if rank == 1 and where == "at step 20" and not faults.lost_before():
         next(claimed(self, plan, rank, where), None)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -52,14 +60,14 @@ def fewer(*arguments):
 if how == "memory":
     compute.Compute._piece = small
 elif how == "split":
-    claims.Plan.own = fewer
+    claims.StepPlan.own = fewer
 elif how == "claim":
     always_claim()
     claims.Counter.claimed = killed
 elif how == "late":
-    start.load, peers.TIMEOUT = late, timedelta(seconds=2)
+    task.load_data, collectives.TIMEOUT = late, timedelta(seconds=2)
 else:
-    loop._Run._step = failing
+    faults.at, sharing.Sharing.plan = noting, failing
 status = main()
 if status:
     os._exit(status)

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer import models
-from trainer.claims import Counter, Plan, pieces
-from trainer.clock import Laps
-from trainer.compute import Compute
-from trainer.data import Rows
-from trainer.dropout import Words
+from trainer.claims import Counter, StepPlan, pieces
+from trainer.classification import models
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import StepTimer
 from trainer.exchange import Exchange
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.threads import Threads
 
 SETTINGS = {
@@ -59,37 +59,39 @@ def gradients(
     split: tuple[int, ...],
     exchange: Exchange | None,
     clip_norm: float,
-    laps: Laps,
+    timer: StepTimer,
     *,
     by_word: bool = True,
     claimed: bool = False,
 ) -> torch.Tensor:
     model.zero_grad()
-    words, threads = Words(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
-    compute = Compute(model, rows, loss=LOSS, device=torch.device("cpu"), words=words, laps=laps, threads=threads)
+    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
+    compute = compute_rows(
+        model, rows, loss=LOSS, device=torch.device("cpu"), words=words, timer=timer, threads=threads
+    )
     everything = np.arange(64)
     if exchange is None:
-        laps.begin(64)
+        timer.begin(64)
         compute(everything, 64, 0)
         if clip_norm:
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
             assert norm > 4 * clip_norm
     else:
         rank = dist.get_rank()
-        plan = Plan(share=np.array(split))
+        plan = StepPlan(share=np.array(split))
         if claimed:
             share = np.array(split) * 4 // 5
-            plan = Plan(share=share, pieces=pieces(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
-        laps.begin(int(plan.share[rank]))
+            plan = StepPlan(share=share, pieces=pieces(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
+        timer.begin(int(plan.share[rank]))
         loss = compute(plan.own(rows.lengths, rank), 64, 0)
         for number in COUNTER.claimed(plan, rank, "in the test"):
             piece = plan.piece(rows.lengths, number)
-            laps.claims(len(piece))
+            timer.claims(len(piece))
             loss += compute(piece, 64, 0)
         exchange.reduce(
             step=0,
             size=64,
-            words=rows.ids(everything, SETTINGS["words"]) if by_word else None,
+            touched=[rows.ids(everything, SETTINGS["words"])] if by_word else None,
             loss=loss,
             rows=split[rank],
             stop=rank == 1,
@@ -109,10 +111,10 @@ def main() -> None:
         shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
         ways = ((32, True, False), (16, True, False), (32, False, False), (32, True, True))
         for split, clip_norm, (bits, by_word, claimed) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
-            laps = Laps()
-            exchange = Exchange(shared, laps=laps, clip_norm=clip_norm, bits=bits)
-            expected = gradients(alone, rows, split, None, clip_norm, Laps())
-            found_here = gradients(shared, rows, split, exchange, clip_norm, laps, by_word=by_word, claimed=claimed)
+            timer = StepTimer()
+            exchange = Exchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)
+            expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
+            found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word, claimed=claimed)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
             report = exchange.drain()
             assert report is not None
@@ -129,10 +131,10 @@ def main() -> None:
     for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
         for parameter in shared.parameters():
             parameter.grad = torch.full_like(parameter, gradient)
-        laps = Laps()
-        laps.begin(64)
-        exchange = Exchange(shared, laps=laps, bits=16)
-        exchange.reduce(step=0, size=64, words=np.arange(300), loss=torch.zeros(()), rows=0, stop=False, save=False)
+        timer = StepTimer()
+        timer.begin(64)
+        exchange = Exchange(shared, [shared.embedding.weight], timer=timer, bits=16)
+        exchange.reduce(step=0, size=64, touched=[np.arange(300)], loss=torch.zeros(()), rows=0, stop=False, save=False)
         report = exchange.drain()
         assert report is not None
         found[f"{name}, norm"] = report.norm

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.errors import DataError
-from trainer import checkpoint, models
+from trainer import checkpoint
 from trainer.archive import DamagedError, read, require_tensors
+from trainer.classification import models
+from trainer.classification.labelling import Labeller
+from trainer.classification.model_file import Model, load_model, save_model
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.labelling import Labeller
 from trainer.optimise import Optimiser
-from trainer.predict import Model, load_model, save_model
 
 OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(words=5, outputs=5)
 
@@ -92,10 +93,10 @@ HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         f"no {name}": (lambda held, name=name: held.pop(name) and None, f"it has no {name}")
         for name in ("name", "settings", "loss", "state", "vocabulary", "stopwords", "row_length", "about")
     },
-    "another model": (lambda held: held.update(name="oracle"), "--model is oracle, but must be one of lstm"),
-    "a path as model": (lambda held: held.update(name="../x"), "--model is ../x, but must be"),
+    "another model": (lambda held: held.update(name="oracle"), "its model is oracle, but must be one of lstm"),
+    "a path as model": (lambda held: held.update(name="../x"), "its model is ../x, but must be"),
     "an unknown setting": (settled(colour="red"), "nothing is known of 'colour'"),
-    "an option of runs": (settled(seed=3), "its settings are not those of a model"),
+    "an option of runs": (settled(seed=3), "nothing is known of 'seed'"),
     "a setting less": (lambda held: held["settings"].pop("hidden") and None, "its settings are not those of a model"),
     "a text as size": (settled(hidden="3"), "hidden is of another type than int"),
     "half a size": (settled(hidden=3.0), "hidden is of another type than int"),
@@ -224,7 +225,7 @@ def test_whatever_a_model_claims_it_is_refused_or_can_predict(
 def saved() -> dict[str, Any]:
     """A checkpoint's state after a step."""
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(classifier, TrainConfig(data=Path("d"), output=Path("o")))
+    adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
     sum(parameter.sum() for parameter in classifier.parameters()).backward()
     adam.step(0.01)
     return {
@@ -241,7 +242,7 @@ def saved() -> dict[str, Any]:
 
 def restored(state: dict[str, Any]) -> Any:
     classifier = models.build("lstm", OWN)
-    adam = Optimiser(classifier, TrainConfig(data=Path("d"), output=Path("o")))
+    adam = Optimiser(classifier, [classifier.embedding.weight], TrainConfig(data=Path("d"), output=Path("o")))
     checkpoint.require_state(state)
     return checkpoint.restore(state, classifier, adam, where=Path("there"))
 

@@ -9,8 +9,8 @@ import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.balance import proportional
-from trainer.claims import Claims, Counter, Observed, Plan, pieces
+from trainer.claims import Claims, Counter, Observed, StepPlan, pieces
+from trainer.split import proportional
 
 
 @given(st.integers(0, 3000), st.integers(1, 20), st.floats(0, 500))
@@ -93,14 +93,14 @@ def test_where_there_are_not_two_to_claim_or_not_enough_to_claim_there_is_no_poo
 
 
 def test_where_claims_are_not_wanted_there_is_never_a_pool() -> None:
-    claims = Claims(wanted=False)
+    claims = Claims(enabled=False)
     for _ in range(100):
         assert claims.plan(np.array([50, 50])).pieces == ()
-        claims.observe(step(claims_plan := Plan(share=np.array([50, 50])), [1.0, 3.0], 0.0))
+        claims.observe(step(claims_plan := StepPlan(share=np.array([50, 50])), [1.0, 3.0], 0.0))
         assert claims_plan.numbers == 0
 
 
-def step(plan: Plan, per_row: Sequence[float], cost: float) -> Observed:
+def step(plan: StepPlan, per_row: Sequence[float], cost: float) -> Observed:
     """Ranks that need so long for a row, and `cost` for their share and each piece, in a step; they claim."""
     ranks = len(per_row)
     seconds = np.array([cost + per_row[rank] * plan.share[rank] for rank in range(ranks)])

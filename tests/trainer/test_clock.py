@@ -1,11 +1,11 @@
-"""A sitting's times add up: each moment is about one thing. So do a step's, with what is claimed told apart."""
+"""The times of a run add up: each moment counts once. So do a step's, with what is claimed told apart."""
 
 from contextlib import suppress
 
 import pytest
 
 from trainer import clock
-from trainer.clock import ALL_REDUCE, BACKWARD, ORDER, Activity, Clock, Computed, Laps
+from trainer.clock import ALL_REDUCE, BACKWARD, ORDER, Activity, Clock, Computed, StepTimer
 
 
 class Now:
@@ -57,32 +57,32 @@ def test_what_an_error_ends_counts_for_what_it_was(now: Now) -> None:
 
 
 def test_what_is_claimed_in_a_step_is_told_apart_from_the_share(now: Now) -> None:
-    laps = Laps()
+    timer = StepTimer()
     for _ in range(2):
-        laps.begin(100)
+        timer.begin(100)
         for phase, seconds in ((ORDER, 1.0), (BACKWARD, 10.0)):
             now.seconds += seconds
-            laps.end_of(phase)
-        assert laps.computing() == Computed(rows=100, seconds=10.0)
+            timer.end_of(phase)
+        assert timer.computing() == Computed(rows=100, seconds=10.0)
         for rows in (20, 5, 0):
             now.seconds += 0.5
-            laps.claims(rows)
+            timer.claims(rows)
             if rows:
                 now.seconds += rows / 10
-                laps.end_of(BACKWARD)
+                timer.end_of(BACKWARD)
         now.seconds += 3
-        laps.end_of(ALL_REDUCE)
+        timer.end_of(ALL_REDUCE)
         expected = Computed(rows=100, seconds=10.0, claimed=25, claimed_seconds=2.5, pieces=2, claiming=4.0)
-        assert laps.computing() == expected
-    laps.finish()
-    assert laps.sums == {"order": 2.0, "backward": 25.0, "claim": 3.0, "all_reduce": 6.0}
+        assert timer.computing() == expected
+    timer.finish()
+    assert timer.sums == {"order": 2.0, "backward": 25.0, "claim": 3.0, "all_reduce": 6.0}
 
 
 def test_a_rank_that_finds_nothing_to_claim_has_asked(now: Now) -> None:
-    laps = Laps()
-    laps.begin(7)
+    timer = StepTimer()
+    timer.begin(7)
     now.seconds += 2
-    laps.end_of(BACKWARD)
+    timer.end_of(BACKWARD)
     now.seconds += 0.25
-    laps.claims(0)
-    assert laps.computing() == Computed(rows=7, seconds=2.0, claiming=0.25)
+    timer.claims(0)
+    assert timer.computing() == Computed(rows=7, seconds=2.0, claiming=0.25)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import models
-from trainer.clock import COMPUTE, Laps
-from trainer.compute import Compute
-from trainer.data import Rows
-from trainer.dropout import Words
+from trainer.classification import models
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.task import compute_rows
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import COMPUTE, StepTimer
 from trainer.errors import RankError
-from trainer.losses import Loss, Scale
 from trainer.threads import Threads
 
 SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+words", "outputs": 1}
@@ -54,26 +54,26 @@ def gradients(
     shares = {"dropout": 0.5, "embedding_dropout": 0.5}
     model = models.build("lstm", {**SETTINGS, **shares}).double()  # which autocast leaves alone
     model.precision = precision
-    laps = Laps()
+    timer = StepTimer()
     made = rows_of(ROWS, seed=3)
-    compute = Compute(
+    compute = compute_rows(
         Full(model, holds, fails_in),
         Rows(**made._asdict()),
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         device=torch.device("cpu"),
-        words=Words(0.3, made.tokens.shape[1], seed=0),
-        laps=laps,
+        words=WordDropout(0.3, made.tokens.shape[1], seed=0),
+        timer=timer,
         threads=Threads(threads),
     )
     for step in range(2):
         model.zero_grad()
-        laps.begin(ROWS)
+        timer.begin(ROWS)
         for part in parts:
             compute(np.arange(ROWS)[part], ROWS, step)
-    assert laps.computing()[0] == ROWS
-    assert laps.computing()[1] > 0
-    laps.finish()
-    assert set(laps.sums) <= set(COMPUTE)
+    assert timer.computing()[0] == ROWS
+    assert timer.computing()[1] > 0
+    timer.finish()
+    assert set(timer.sums) <= set(COMPUTE)
     return [parameter.grad for parameter in model.parameters()], compute.fitting
 
 

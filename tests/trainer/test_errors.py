@@ -1,5 +1,6 @@
 """What can go wrong, as the user sees it: one sentence, status 1, no traceback."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -10,14 +11,16 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, exchange, loop, optimise
+from trainer import checkpoint, exchange, keeper, loop, optimise
 from trainer.__main__ import main
-from trainer.claims import Plan
+from trainer.claims import StepPlan
+from trainer.classification.task import Classification
+from trainer.sharing import Sharing
 
 
 @pytest.fixture(autouse=True)
 def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -114,7 +117,7 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
         (exchange.Exchange, "reduce", FULL, " at step 1"),
         (exchange.Exchange, "reduce", FULL_FOR_NCCL, " at step 1"),
         (optimise.Optimiser, "step", FULL, ""),  # which measures its own rate first
-        (Plan, "own", FULL_FOR_CUBLAS, " at step 1"),
+        (StepPlan, "own", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
 def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
@@ -154,7 +157,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1
@@ -173,13 +176,13 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
-    own, dealt = Plan.own, []
+    own, dealt = StepPlan.own, []
 
     def losing(*arguments):
         dealt.append(own(*arguments))
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
-    monkeypatch.setattr(Plan, "own", losing)
+    monkeypatch.setattr(StepPlan, "own", losing)
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
@@ -246,16 +249,16 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
 def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
     """The command line of a run of four epochs that was lost as the second one was to be judged."""
     options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
-    judge = loop._Run._evaluate_epoch
+    judge, epochs = Classification.judge, itertools.count()
 
-    def lost(run: loop._Run) -> None:
-        if run.progress.epoch == 1:
+    def lost(*arguments: object, **options: object) -> object:
+        if next(epochs) == 1:
             raise KeyError
-        judge(run)
+        return judge(*arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
-        patch.setattr(loop._Run, "_evaluate_epoch", lost)
+        patch.setattr(Classification, "judge", lost)
         assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
     return options
 
@@ -344,10 +347,10 @@ def notes(output: Path) -> list[str]:
 def test_an_error_that_nobody_expects(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path, error: Exception, sentence: str
 ) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(loop._Run, "_step", fail)
+    monkeypatch.setattr(Sharing, "plan", fail)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")

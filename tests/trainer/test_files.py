@@ -109,7 +109,7 @@ def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: P
     assert list((tmp_path / "new" / "one").iterdir()) == []
 
 
-def test_a_model_beside_a_stopped_sitting_is_one_that_its_run_may_replace(tmp_path: Path) -> None:
+def test_a_model_beside_a_stopped_run_is_one_that_its_run_may_replace(tmp_path: Path) -> None:
     for stopped, said in ((True, True), (False, False)):
         (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
         assert was_stopped(tmp_path) is said

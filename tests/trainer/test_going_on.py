@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.config import GLOBAL_BATCH, TrainConfig, parse
+from trainer.command_line import parse_arguments
+from trainer.config import GLOBAL_BATCH, TrainConfig
 from trainer.errors import TrainingError
 from trainer.optimise import learning_rate
 from trainer.resume import go_on
@@ -110,12 +111,12 @@ def test_more_epochs_are_said_with_the_learning_rate_of_a_run_of_so_many() -> No
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_what_a_preset_says_is_not_given(ranks: int) -> None:
     command = ["--data=d.h5", "--output=out", "--preset=reference"]
-    begun = parse([*command, "--epochs=20", "--global-batch=128"])
+    begun = parse_arguments([*command, "--epochs=20", "--global-batch=128"])
     of = {**state(ranks, epoch=12), "config": begun.plain(), "global_batch": 128}
-    going, notes = go_on(of, parse([*command, "--resume"]), digest="a", rows=ROWS, ranks=ranks)
+    going, notes = go_on(of, parse_arguments([*command, "--resume"]), digest="a", rows=ROWS, ranks=ranks)
     assert (going.epochs, going.global_batch, going.rank_batch, notes) == (20, 128, None, [])
     with pytest.raises(TrainingError, match="--epochs is 10, but the run in out has done 96 steps"):
-        go_on(of, parse([*command, "--resume", "--epochs=10"]), digest="a", rows=ROWS, ranks=1)
+        go_on(of, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a", rows=ROWS, ranks=1)
 
 
 def test_the_rates_of_a_run_that_is_cut_to_what_is_done_are_said_also_in_its_warm_up() -> None:

@@ -62,7 +62,7 @@ def test_machines_join_a_run_and_leave_it_and_it_goes_on(dataset: Path, tmp_path
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
-    def sitting(number: int) -> Callable[[], bool]:
+    def started(number: int) -> Callable[[], bool]:
         """Whether so many have begun, the last of which has come ten steps far."""
 
         def begun() -> bool:
@@ -72,13 +72,13 @@ def test_machines_join_a_run_and_leave_it_and_it_goes_on(dataset: Path, tmp_path
         return begun
 
     first = machine(dataset, tmp_path, port, host=True)
-    wait(first, sitting(1))
+    wait(first, started(1))
     second = machine(dataset, tmp_path, port, host=False)
-    wait(first, sitting(2))
+    wait(first, started(2))
     for each in [*psutil.Process(second.pid).children(recursive=True), second]:
         each.kill()
     second.communicate()
-    wait(first, sitting(3))
+    wait(first, started(3))
     third = machine(dataset, tmp_path, port, host=False)  # for it the ranks never failed, for the first one they did
     said = [each.communicate(timeout=400)[1] for each in (first, third)]
     assert [first.returncode, third.returncode] == [0, 0], said

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from trainer.classification.models.classifier import Classifier
 from trainer.config import TrainConfig
-from trainer.models.classifier import Classifier
 from trainer.optimise import Optimiser, learning_rate
 
 
@@ -47,7 +47,7 @@ def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind:
     config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
     few, others = Few(), Few()
     ours, theirs = list(few.parameters()), list(others.parameters())
-    own = Optimiser(few, config)
+    own = Optimiser(few, [few.embedding.weight], config)
     assert any(each is others.embedding.weight for each in theirs)
     rest = [each for each in theirs if each is not others.embedding.weight]
     groups = [{"params": rest}, {"params": [others.embedding.weight]}]
@@ -58,7 +58,7 @@ def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind:
     peer = make[kind]()
     for number, found in enumerate(gradients(20)):
         if number == 10:
-            saved, own = own.state(), Optimiser(few, config)
+            saved, own = own.state(), Optimiser(few, [few.embedding.weight], config)
             own.restore(saved)
         rate = 0.01 / (1 + number)
         own.clear()

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.clock import Laps
-from trainer.compute import Compute
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import compute_rows
+from trainer.clock import StepTimer
 from trainer.config import TrainConfig
-from trainer.data import Rows
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.ranks import join
 from trainer.rate import own_rates
 
@@ -41,7 +41,7 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     )
     loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
     config = TrainConfig(data=tmp_path, output=tmp_path)
-    compute = Compute(Sleepy(), rows, loss=loss, device=torch.device("cpu"), laps=Laps())
+    compute = compute_rows(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
     with join(1):
         (found,) = own_rates(compute, config, split=np.array([SHARE]), slowness=slowness, **seconds)
     return found

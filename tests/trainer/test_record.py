@@ -86,7 +86,7 @@ def test_quick_steps_get_two_lines_a_second() -> None:
     assert taken(10, 0.01, 143) == [0, 50, 100, 142]
 
 
-def test_a_sitting_that_begins_between_two_lines_begins_with_one() -> None:
+def test_a_run_that_goes_on_between_two_lines_begins_with_one() -> None:
     assert taken(10, 0.25, 42, first=17) == [17, 20, 30, 40, 41]
 
 

@@ -13,8 +13,8 @@ import torch
 
 from corpus.dataset import open_dataset, write_dataset
 from trainer import record
-from trainer.labelling import Labeller
-from trainer.predict import load_model
+from trainer.classification.labelling import Labeller
+from trainer.classification.model_file import load_model
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (
@@ -138,7 +138,7 @@ def test_the_summary_says_where_the_time_went(uneven: Path, alone: Path) -> None
     assert summary(alone)["lost"]["imbalance"] == pytest.approx(0, abs=1e-6)
 
 
-def test_the_times_of_a_sitting_add_up(uneven: Path) -> None:
+def test_the_times_of_a_run_add_up(uneven: Path) -> None:
     found, times = summary(uneven), summary(uneven)["times"]
     assert sum(times.values()) == pytest.approx(found["wall"])
     assert times["training"] + times["checkpoints"] == pytest.approx(found["seconds"])
@@ -238,7 +238,7 @@ def long_to_judge(tmp_path_factory: pytest.TempPathFactory, dataset: Path, rows_
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_by_the_next_sitting(
+def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_when_it_goes_on(
     launch, long_to_judge: Path, tmp_path: Path
 ) -> None:
     wide = ("--epochs", "1", "--hidden", "256", "--global-batch", "512", "--threads", "1")

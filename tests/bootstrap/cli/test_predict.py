@@ -16,8 +16,8 @@ import torch
 from bootstrap.cli.main import main
 from bootstrap.cli.predict import _as_they_come, _bytes_to_come
 from tests.bootstrap.cli.answered_files import FIVE, WAYS, as_folder, as_json, json_lines
-from trainer import models
-from trainer.predict import save_model
+from trainer.classification import models
+from trainer.classification.model_file import save_model
 
 WORDS = {"good": 1.0, "bad": -1.0, "fair": 0.002, "dull": -0.002}
 """What a model knows, and how much each word says; the odds of a text are e to the power of 100 times their mean."""

@@ -1,33 +1,33 @@
-"""One sitting of a run, from its start to its end or its interruption: how fast it is, and where its time goes.
+"""How fast a run is since it was started, and where its time goes.
 
 The easy mistake is to mix it up with the run, which may have had other ranks, on other machines, before: rows and
-seconds of the run are counted over all sittings, speeds and where time went over this one.
+seconds of the run are counted over all of its starts, speeds and where time went since the latest.
 """
 
 from typing import Any
 
-from trainer.accounts import Accounts
-from trainer.clock import Activity, Clock, Laps
+from trainer.checkpoint import RunProgress
+from trainer.clock import Activity, Clock, StepTimer
+from trainer.efficiency import Efficiency
 from trainer.exchange import Report
-from trainer.progress import Progress
 from trainer.ranks import Ranks
 
 
-class Sitting:
-    """What the first rank's clock and the reports of steps say of this sitting."""
+class Throughput:
+    """Measured by the first rank's clock and the reports of steps, since the run was started or resumed."""
 
-    def __init__(self, progress: Progress, clock: Clock, rates: list[float]) -> None:
+    def __init__(self, progress: RunProgress, clock: Clock, rates: list[float]) -> None:
         """`progress` is the run's, as it goes on. `rates` (ranks,): the ranks' own, in rows a second."""
         self._progress, self._clock, self.rates = progress, clock, rates
         self._rows_before, self._seconds_before = progress.rows_seen, progress.seconds
-        self._accounts = Accounts(rates)
+        self._efficiency = Efficiency(rates)
         self._own_rows = self._claimed = 0
         self._awaited = 0.0
 
-    def compute(self, rows: int, *, claimed: bool = False) -> None:
-        """This rank has computed so many rows, of its share or `claimed`."""
+    def compute(self, rows: int, *, claimed: int) -> None:
+        """This rank has computed so many rows, of which it had claimed some beyond its share."""
         self._own_rows += rows
-        self._claimed += rows if claimed else 0
+        self._claimed += claimed
 
     def held_up(self, seconds: float) -> None:
         """The other ranks wait so long, in the all-reduce of the next step, for what this one did before it."""
@@ -35,7 +35,7 @@ class Sitting:
 
     def add(self, report: Report) -> None:
         """What is known of a step."""
-        self._accounts.add(report.rows, report.seconds)
+        self._efficiency.add(report.rows, report.seconds)
 
     def measured_again(self, rates: list[float]) -> None:
         """The ranks' own rates after the last step; of each rank's two the higher counts."""
@@ -43,7 +43,7 @@ class Sitting:
 
     @property
     def seconds(self) -> float:
-        """Of training, over all sittings of the run."""
+        """Of training, over the whole run."""
         return self._seconds_before + self._clock.training
 
     @property
@@ -60,15 +60,15 @@ class Sitting:
     @property
     def balanced(self) -> float | None:
         """The share of the time that ranks as fast as these were would have needed; None before the first step."""
-        return min(1.0, self._accounts.ideal_seconds(self._rows) / self._clock.training) if self._rows else None
+        return min(1.0, self._efficiency.ideal_seconds(self._rows) / self._clock.training) if self._rows else None
 
-    def summary(self, ranks: Ranks, laps: Laps) -> dict[str, Any]:
-        """What summary.json says of the run's and the sitting's time. All ranks ask at once."""
-        phases = ranks.gather(dict(laps.sums))
+    def summary(self, ranks: Ranks, timer: StepTimer) -> dict[str, Any]:
+        """What summary.json holds about time, of the run and since its latest start. All ranks call it at once."""
+        phases = ranks.gather(dict(timer.sums))
         times = self._clock.times
         shares: dict[str, float] = {}
         if self._rows:
-            shares = self._accounts.shares(
+            shares = self._efficiency.shares(
                 rows=self._rows,
                 seconds=self._clock.training,
                 phases=phases,

@@ -1,4 +1,4 @@
-"""A rank whose peers are gone says so, in one sentence, and ends."""
+"""A rank that lost the others reports it in one sentence, and ends."""
 
 import socket
 import time
@@ -10,10 +10,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from trainer import peers
+from trainer import collectives
 from trainer.__main__ import main
+from trainer.collectives import reporting, wait
 from trainer.errors import TrainingError
-from trainer.peers import needed, wait
 from trainer.ranks import join
 
 
@@ -47,7 +47,7 @@ def test_work_that_is_done_in_the_end_is_waited_for() -> None:
 
 def test_a_gpu_that_would_wait_for_ever_is_left_with_the_sentence_of_a_lost_peer() -> None:
     expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); start again with --resume"
-    with join(1), pytest.raises(TrainingError, match=expected), needed("at step 5"):
+    with join(1), pytest.raises(TrainingError, match=expected), reporting("at step 5"):
         wait(Event(done_at=0), NCCL(gone_at=3))
 
 
@@ -56,14 +56,14 @@ def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> Non
     with (
         join(1),
         pytest.raises(TrainingError, match="lost the other ranks in an evaluation"),
-        needed("in an evaluation"),
+        reporting("in an evaluation"),
     ):
         raise error
 
 
 @pytest.mark.parametrize("kind", [torch.OutOfMemoryError, dist.DistBackendError, RuntimeError])
 def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
-    with join(1), pytest.raises(kind, match="out of memory"), needed("at step 5"):
+    with join(1), pytest.raises(kind, match="out of memory"), reporting("at step 5"):
         raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
 
 
@@ -92,7 +92,7 @@ def test_a_rank_that_finds_no_others_says_where_it_looked(
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RANK": "1"}
     for name, value in meeting.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(peers, "MEETING", timedelta(seconds=1))
+    monkeypatch.setattr(collectives, "MEETING_TIMEOUT", timedelta(seconds=1))
     monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
     assert main() == 1
     said = capsys.readouterr().err

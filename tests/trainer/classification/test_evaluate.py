@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.data import Rows
+from trainer.classification.data import Rows
+from trainer.classification.evaluate import evaluate
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
 from trainer.errors import RankError, TrainingError
-from trainer.evaluate import evaluate
-from trainer.losses import Loss, Scale
-from trainer.models.classifier import Classifier
 from trainer.ranks import join
 from trainer.threads import Threads
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.accounts import Accounts
+from trainer.efficiency import Efficiency
 
 SECONDS = st.floats(0, 10)
 PHASES = ("order", "forward", "backward", "all_reduce", "update")
@@ -29,10 +29,10 @@ def test_whatever_is_reported_no_share_is_below_zero_and_they_add_up_to_one(
 ) -> None:
     steps, phases = told
     ranks = len(phases)
-    accounts = Accounts([10.0] * ranks)
+    efficiency = Efficiency([10.0] * ranks)
     for step in steps:
-        accounts.add(np.array(step[:ranks], dtype=np.int64), np.array(step[ranks:]))
-    shares = accounts.shares(rows=100, seconds=seconds, phases=phases, checkpoints=checkpoints, awaited=checkpoints)
+        efficiency.add(np.array(step[:ranks], dtype=np.int64), np.array(step[ranks:]))
+    shares = efficiency.shares(rows=100, seconds=seconds, phases=phases, checkpoints=checkpoints, awaited=checkpoints)
     assert min(shares.values()) >= 0
     assert sum(shares.values()) == pytest.approx(1.0)
     assert list(shares) == ["balanced", "imbalance", "communication", "data", "checkpoints", "rest"]
@@ -61,7 +61,7 @@ def run(
     and update, each as long as it takes; a checkpoint of the first comes before the middle step."""
     times = np.array(computing)
     steps, ranks = times.shape
-    accounts, phases = Accounts([1.0] * ranks), [dict.fromkeys(PHASES, 0.0) for _ in range(ranks)]
+    efficiency, phases = Efficiency([1.0] * ranks), [dict.fromkeys(PHASES, 0.0) for _ in range(ranks)]
     clocks = np.zeros(ranks)
     other = np.array(updating) if len(updating) else np.zeros(ranks)
     for number, step in enumerate(times):
@@ -73,14 +73,14 @@ def run(
             spent["backward"] += step[rank]
             spent["all_reduce"] += done - clocks[rank]
         clocks = done + other
-        accounts.add(np.array(rows), step)
+        efficiency.add(np.array(rows), step)
     windows = [times[first : first + 10] for first in range(0, steps, 10)]
     ideal = sum(
         len(window) * sum(rows) / sum(len(window) * count / window.sum(0)[rank] for rank, count in enumerate(rows))
         for window in windows
     )
     seconds = float(clocks.max())
-    shares = accounts.shares(
+    shares = efficiency.shares(
         rows=steps * sum(rows), seconds=seconds, phases=phases, checkpoints=checkpoint, awaited=checkpoint
     )
     return Run(shares, seconds, float(times.max(1).sum()), ideal)
@@ -142,27 +142,27 @@ def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
 
 
 def test_a_checkpoint_that_no_all_reduce_waited_for_takes_nothing_from_communication() -> None:
-    accounts = Accounts([1.0, 1.0])
-    accounts.add(np.array([90, 90]), np.array([90.0, 90.0]))
+    efficiency = Efficiency([1.0, 1.0])
+    efficiency.add(np.array([90, 90]), np.array([90.0, 90.0]))
     phases = [{"backward": 90.0, "all_reduce": 4.0}] * 2
-    shares = accounts.shares(rows=180, seconds=99.0, phases=phases, checkpoints=5.0, awaited=0.0)
+    shares = efficiency.shares(rows=180, seconds=99.0, phases=phases, checkpoints=5.0, awaited=0.0)
     assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
 
 
 def test_asking_for_pieces_is_communication() -> None:
-    accounts = Accounts([1.0])
-    accounts.add(np.array([1]), np.array([8.0]))
+    efficiency = Efficiency([1.0])
+    efficiency.add(np.array([1]), np.array([8.0]))
     phases = [{"backward": 8.0, "claim": 1.5, "all_reduce": 0.5}]
-    shares = accounts.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0, awaited=0.0)
+    shares = efficiency.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0, awaited=0.0)
     assert shares["communication"] == pytest.approx(0.2)
 
 
 def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
-    accounts = Accounts([1.0, 1.0])
+    efficiency = Efficiency([1.0, 1.0])
     phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, who left late before is the last to arrive
     for _ in range(10):
-        accounts.add(np.array([1, 1]), np.array([8.0, 8.0]))
-    shares = accounts.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0, awaited=0.0)
+        efficiency.add(np.array([1, 1]), np.array([8.0, 8.0]))
+    shares = efficiency.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0, awaited=0.0)
     assert shares["communication"] == pytest.approx(0.2)
 
 
@@ -184,23 +184,23 @@ def test_a_rank_that_halves_its_speed_is_held_against_what_it_had_before_and_aft
 
 
 def test_a_rank_without_rows_counts_with_the_speed_that_it_had() -> None:
-    accounts = Accounts([2.0, 4.0])
+    efficiency = Efficiency([2.0, 4.0])
     for _ in range(10):
-        accounts.add(np.array([10, 0]), np.array([5.0, 0.0]))
-    assert accounts.ideal_seconds(100) == pytest.approx(100 / (2.0 + 4.0))
+        efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
+    assert efficiency.ideal_seconds(100) == pytest.approx(100 / (2.0 + 4.0))
     for _ in range(10):
-        accounts.add(np.array([10, 10]), np.array([5.0, 10.0]))
+        efficiency.add(np.array([10, 10]), np.array([5.0, 10.0]))
     for _ in range(10):
-        accounts.add(np.array([10, 0]), np.array([5.0, 0.0]))
-    assert accounts.ideal_seconds(400) == pytest.approx(100 / 6 + 200 / 3 + 100 / 3)
+        efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
+    assert efficiency.ideal_seconds(400) == pytest.approx(100 / 6 + 200 / 3 + 100 / 3)
 
 
 def test_steps_whose_times_are_not_known_yet_are_taken_to_be_like_the_others() -> None:
-    accounts = Accounts([1.0])
-    accounts.add(np.array([0]), np.array([0.0]))
-    accounts.add(np.array([10]), np.array([5.0]))
-    assert accounts.ideal_seconds(30) == pytest.approx(15.0)
+    efficiency = Efficiency([1.0])
+    efficiency.add(np.array([0]), np.array([0.0]))
+    efficiency.add(np.array([10]), np.array([5.0]))
+    assert efficiency.ideal_seconds(30) == pytest.approx(15.0)
 
 
 def test_of_nothing_nothing_is_known() -> None:
-    assert Accounts([1.0]).ideal_seconds(0) == 0.0
+    assert Efficiency([1.0]).ideal_seconds(0) == 0.0

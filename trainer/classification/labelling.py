@@ -15,7 +15,7 @@ from torch import Tensor
 
 from corpus.encoding import Encoded, FastEncoder, PlainEncoder
 from corpus.text import PADDING
-from trainer.predict import Model
+from trainer.classification.model_file import Model
 from trainer.threads import Threads
 
 _BATCH_WORDS = 1 << 17

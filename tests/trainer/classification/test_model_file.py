@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from trainer import models
+from trainer.classification import models
+from trainer.classification.model_file import Model, load_model, save_model
 from trainer.errors import TrainingError
-from trainer.predict import Model, load_model, save_model
 
 SETTINGS = {
     "words": 5,

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from trainer.models.classifier import Classifier
+    from trainer.classification.models.classifier import Classifier
 
-MODULES = {"lstm": "trainer.models.lstm"}
+MODULES = {"lstm": "trainer.classification.models.lstm"}
 
 
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:

@@ -65,16 +65,6 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
         }
 
 
-def free_memory() -> int:
-    """Bytes of memory that are free, or would be when the kernel let go of files."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def _is_whole(dataset: Dataset, home: Path) -> bool:
     for split in (dataset.train, dataset.test):
         for name in ARRAYS:

@@ -12,12 +12,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpus.counted import plural
-from trainer import peers
-from trainer.data import Rows
+from trainer import collectives
+from trainer.classification.data import Rows
+from trainer.classification.losses import Loss
+from trainer.classification.metrics import Confusion
+from trainer.classification.models.classifier import Classifier
 from trainer.errors import SPLIT_ALIKE, RankError, TrainingError
-from trainer.losses import Loss
-from trainer.metrics import Confusion
-from trainer.models.classifier import Classifier
 from trainer.order import IntArray
 from trainer.threads import Threads
 
@@ -53,7 +53,7 @@ def evaluate(
     model.train()
     if stopped:
         return None
-    with peers.needed("in an evaluation"):
+    with collectives.reporting("in an evaluation"):
         dist.all_reduce(sums)
     loss_sum, *counts = sums.tolist()
     true_negative, false_positive, false_negative, true_positive = (int(count) for count in counts)
@@ -101,6 +101,6 @@ class _Judge:
 
 def _any_rank(mine: bool) -> bool:
     told = torch.tensor(int(mine))
-    with peers.needed("in an evaluation"):
+    with collectives.reporting("in an evaluation"):
         dist.all_reduce(told, op=dist.ReduceOp.MAX)
     return bool(told)

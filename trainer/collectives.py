@@ -1,4 +1,4 @@
-"""The other ranks, when they are gone: how a rank notices, and the sentence that it has for its user.
+"""Collectives that fail because other ranks are gone: how a rank notices, and the sentence that it has for its user.
 
 Gloo raises as soon as a connection breaks. A collective of NCCL is work on the GPU, and with a peer gone it never ends:
 the easy mistake is to wait for it plainly, until torch's watchdog thread kills the process without a word that a user
@@ -21,10 +21,10 @@ from trainer.memory import is_full
 TIMEOUT = timedelta(minutes=10)
 """Without a sign of life from a peer for so long, a collective fails. Rank 0 may take this long to write a
 checkpoint."""
-LOADING = timedelta(hours=6)
+LOADING_TIMEOUT = timedelta(hours=6)
 """By how much ranks may differ in reading the dataset: one may have to unpack it, or read it from a slow share. A
 process that dies meanwhile is noticed all the same, by its connections."""
-MEETING = timedelta(minutes=5)
+MEETING_TIMEOUT = timedelta(minutes=5)
 """How long ranks, and machines, that are started wait for the others to be."""
 
 _PAUSE_SECONDS = 0.0002
@@ -47,8 +47,8 @@ class Health(Protocol):
 
 
 @contextmanager
-def needed(where: str) -> Iterator[None]:
-    """Turn the failure of a collective inside this block into a LostError, a TrainingError that says so."""
+def reporting(where: str) -> Iterator[None]:
+    """Turn the failure of a collective inside this block into a LostError, a TrainingError that reports it."""
     try:
         yield
     except RuntimeError as error:
@@ -59,7 +59,7 @@ def needed(where: str) -> Iterator[None]:
         raise LostError(what, where, then) from error
 
 
-def unmet(who: str, place: str, error: Exception) -> str:
+def no_rendezvous(who: str, place: str, error: Exception) -> str:
     """The sentence for a rank, or a machine, that did not find the others at `place`, HOST:PORT."""
     reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
     if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():

@@ -15,11 +15,12 @@ from corpus.dataset import Rows as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
-from trainer.data import Rows, load
-from trainer.dropout import Words, keys
+from trainer.classification.data import Rows, load_data
+from trainer.classification.losses import Scale
+from trainer.classification.mapped import map_rows
+from trainer.classification.word_dropout import WordDropout
+from trainer.dropout import keys
 from trainer.errors import TrainingError
-from trainer.losses import Scale
-from trainer.mapped import map_rows
 
 
 def written(count: int, **changes: np.ndarray) -> Written:
@@ -39,18 +40,18 @@ def put(path: Path, train: Written, test: Written, **ratings: Any) -> Path:
 
 
 def test_the_first_twentieth_of_the_training_rows_is_held_out(dataset: Path) -> None:
-    data = load(dataset)
+    data = load_data(dataset)
     assert (len(data.validation), len(data.training), len(data.test)) == (100, 1900, 400)
 
 
 def test_how_ratings_were_written_is_carried_along(tmp_path: Path) -> None:
     halves = {"rating_steps": 2, "rating_range": (1, 10), "rating_fraction": True, "positive_from": 7}
-    data = load(put(tmp_path / "d.h5", written(100), written(100), **halves))
+    data = load_data(put(tmp_path / "d.h5", written(100), written(100), **halves))
     assert (data.scale, data.rating_steps, data.rating_fraction) == (Scale(1, 10, 7), 2, True)
 
 
 def test_a_batch_is_the_longest_first_and_cut_to_it(dataset: Path) -> None:
-    rows = load(dataset).training
+    rows = load_data(dataset).training
     numbers = np.array([5, 900, 17, 4])
     batch = rows.batch(numbers, torch.device("cpu"))
     assert batch.lengths.tolist() == sorted(rows.lengths[numbers].tolist(), reverse=True)
@@ -70,7 +71,7 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
     rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
     numbers, cpu = generator.permutation(50)[:20], torch.device("cpu")
     how: dict[str, Any]
-    for how in ({}, {"keys": keys(0, 0, numbers), "words": Words(0.4, 8, seed=0)}):
+    for how in ({}, {"keys": keys(0, 0, numbers), "words": WordDropout(0.4, 8, seed=0)}):
         one, other = (made.batch(numbers, cpu, **how) for made in (rows, rows.on(cpu)))
         assert one.tokens.dtype == other.tokens.dtype == torch.int32
         assert torch.equal(one.tokens, other.tokens)
@@ -78,8 +79,8 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
 
 
 def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
-    rows, numbers = load(dataset).training, np.arange(100, 160)
-    masks, words = keys(0, 7, numbers), Words(0.5, load(dataset).row_length, seed=0)
+    rows, numbers = load_data(dataset).training, np.arange(100, 160)
+    masks, words = keys(0, 7, numbers), WordDropout(0.5, load_data(dataset).row_length, seed=0)
     batch = rows.batch(numbers, torch.device("cpu"), keys=masks, words=words)
     assert batch.keys is not None
     left = words(rows.lengths[numbers].astype(np.int64), masks)
@@ -109,7 +110,7 @@ def test_the_ids_of_rows_are_those_that_occur() -> None:
 
 def test_the_balancing_weight_is_the_fourth_root_of_negatives_over_positives(tmp_path: Path) -> None:
     labels = np.array([0] * 15 + ([1] * 16 + [0]) * 17, np.uint8)
-    data = load(put(tmp_path / "d.h5", written(304, labels=labels), written(9)))
+    data = load_data(put(tmp_path / "d.h5", written(304, labels=labels), written(9)))
     assert data.balancing_weight() == pytest.approx(0.5)
 
 
@@ -128,15 +129,15 @@ def test_datasets_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path) ->
         path = put(tmp_path / "d.h5", train, test)
         for rows_in in ("memory", "disk"):
             with pytest.raises(TrainingError, match=sentence):
-                load(path, rows_in=rows_in, cache=tmp_path / "cache")
+                load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
     assert not list((tmp_path / "cache").glob(".*"))
 
 
 def test_rows_on_disk_are_those_in_memory_and_written_once(dataset: Path, tmp_path: Path) -> None:
-    in_memory = load(dataset)
+    in_memory = load_data(dataset)
     written = set()
     for _ in range(2):
-        on_disk = load(dataset, rows_in="disk", cache=tmp_path)
+        on_disk = load_data(dataset, rows_in="disk", cache=tmp_path)
         for one, other in ((in_memory.training, on_disk.training), (in_memory.test, on_disk.test)):
             assert isinstance(other.tokens, np.memmap)
             for name in ("tokens", "lengths", "labels", "ratings"):
@@ -148,21 +149,21 @@ def test_rows_on_disk_are_those_in_memory_and_written_once(dataset: Path, tmp_pa
 
 
 def test_what_a_killed_run_left_of_its_rows_is_written_again(dataset: Path, tmp_path: Path) -> None:
-    digest = load(dataset).digest
+    digest = load_data(dataset).digest
     half = tmp_path / f".{digest}.partial"
     half.mkdir()
     (half / "train.tokens.npy").write_bytes(b"half")
-    assert len(load(dataset, rows_in="disk", cache=tmp_path).training) == 1900
+    assert len(load_data(dataset, rows_in="disk", cache=tmp_path).training) == 1900
     assert not half.exists()
 
 
 def test_what_a_cleaner_of_old_files_has_left_is_written_again(dataset: Path, tmp_path: Path) -> None:
-    expected = load(dataset).training
-    load(dataset, rows_in="disk", cache=tmp_path)
-    home = tmp_path / load(dataset).digest
+    expected = load_data(dataset).training
+    load_data(dataset, rows_in="disk", cache=tmp_path)
+    home = tmp_path / load_data(dataset).digest
     for spoil in (lambda: (home / "test.labels.npy").unlink(), lambda: os.truncate(home / "train.tokens.npy", 999)):
         spoil()
-        assert np.array_equal(load(dataset, rows_in="disk", cache=tmp_path).training.tokens, expected.tokens)
+        assert np.array_equal(load_data(dataset, rows_in="disk", cache=tmp_path).training.tokens, expected.tokens)
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_a_digest_that_is_none_never_becomes_a_folder(
     with h5py.File(file, "r+") as opened:
         opened.attrs["digest"] = digest
     with pytest.raises(DataError, match="its digest is not 32 hexadecimal digits"):
-        load(file, rows_in="disk", cache=tmp_path / "cache")
+        load_data(file, rows_in="disk", cache=tmp_path / "cache")
     # Nor where whoever opened the file would have believed it.
     with open_dataset(dataset) as believed, pytest.raises(DataError, match="is no digest"):
         map_rows(replace(believed, digest=digest), tmp_path / "cache", lambda _split, _rows: None)
@@ -194,11 +195,11 @@ def test_a_digest_that_is_none_never_becomes_a_folder(
 def test_a_folder_of_the_same_name_that_holds_other_things_is_left_alone(
     dataset: Path, tmp_path: Path, folder_of_a_person: Path
 ) -> None:
-    home = tmp_path / "cache" / load(dataset).digest
+    home = tmp_path / "cache" / load_data(dataset).digest
     home.parent.mkdir()
     folder_of_a_person.rename(home)
     with pytest.raises(TrainingError, match="Directory not empty; choose another --cache"):
-        load(dataset, rows_in="disk", cache=tmp_path / "cache")
+        load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
     assert [path.name for path in home.iterdir()] == ["chapter1.txt"]
 
 
@@ -208,24 +209,24 @@ def test_no_link_in_the_cache_is_followed(dataset: Path, tmp_path: Path, folder_
     cache.mkdir()
     (folder_of_a_person / "train.tokens.npy").write_text("rows of somebody")
     is_lock = name.endswith("lock")
-    link = cache / name.format(load(dataset).digest)
+    link = cache / name.format(load_data(dataset).digest)
     link.symlink_to(folder_of_a_person / "chapter1.txt" if is_lock else folder_of_a_person)
     with pytest.raises(TrainingError, match="choose another --cache"):
-        load(dataset, rows_in="disk", cache=cache)
+        load_data(dataset, rows_in="disk", cache=cache)
     assert (folder_of_a_person / "train.tokens.npy").read_text() == "rows of somebody"
     assert (folder_of_a_person / "chapter1.txt").read_text() == "all there is"
 
 
 def test_rows_are_kept_only_under_the_digest_that_they_have(dataset: Path, tmp_path: Path) -> None:
     """Or a run on the dataset that has this digest would learn from others."""
-    whole = load(dataset)
+    whole = load_data(dataset)
     file = tmp_path / "d.h5"
     file.write_bytes(dataset.read_bytes())
     with h5py.File(file, "r+") as opened:
         opened["train/labels"][:] = 1 - opened["train/labels"][:]
     with pytest.raises(DataError, match="was changed since it was made"):
-        load(file, rows_in="disk", cache=tmp_path / "cache")
-    kept = load(dataset, rows_in="disk", cache=tmp_path / "cache")
+        load_data(file, rows_in="disk", cache=tmp_path / "cache")
+    kept = load_data(dataset, rows_in="disk", cache=tmp_path / "cache")
     assert np.array_equal(kept.training.labels, whole.training.labels)
 
 
@@ -234,14 +235,14 @@ def test_the_cache_of_another_user_is_not_used(
 ) -> None:
     """What else the folder of that name may be is in tests/corpus/test_private.py."""
     nobody = 1_000_000 + os.getpid()
-    monkeypatch.setattr("trainer.data.os.geteuid", lambda: nobody)
+    monkeypatch.setattr("trainer.classification.data.os.geteuid", lambda: nobody)
     place = Path("/var/tmp" if Path("/var/tmp").is_dir() else gettempdir()) / f"shoal-rows-{nobody}"
     place.symlink_to(folder_of_a_person)
     try:
         with pytest.raises(
             DataError, match=rf"{place.name} is a link, .*; remove it, or name another folder by --cache"
         ):
-            load(dataset, rows_in="disk")
+            load_data(dataset, rows_in="disk")
     finally:
         place.unlink()
 
@@ -252,17 +253,17 @@ def test_rows_that_fill_more_than_the_memory_are_said(dataset: Path, monkeypatch
 
     monkeypatch.setattr("corpus.packing.StoredArray.__getitem__", full)
     with pytest.raises(TrainingError, match="its rows, 105,600 bytes, do not fit into this machine's memory; take --r"):
-        load(dataset)
+        load_data(dataset)
 
 
 def test_rows_go_to_disk_where_they_would_fill_half_of_the_memory(dataset: Path, tmp_path: Path) -> None:
     needed = 2400 * 44  # bytes
     for memory, on_disk in ((2 * needed, False), (2 * needed - 2, True)):
-        rows = load(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
+        rows = load_data(dataset, rows_in="auto", cache=tmp_path, memory=memory).training
         assert isinstance(rows.tokens, np.memmap) == on_disk
 
 
 def test_a_cache_that_cannot_be_written(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     with pytest.raises(TrainingError, match="cache: File exists; choose another --cache"):
-        load(dataset, rows_in="disk", cache=tmp_path / "cache")
+        load_data(dataset, rows_in="disk", cache=tmp_path / "cache")

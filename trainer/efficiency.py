@@ -27,8 +27,8 @@ _WINDOW = 10
 """Steps that a rank's rate is taken over. Noise of a tenth of a step's time then moves the ideal by a thousandth."""
 
 
-class Accounts:
-    """Adds up a sitting's steps."""
+class Efficiency:
+    """Adds up the steps since a run was started."""
 
     def __init__(self, rates: Sequence[float]) -> None:
         """`rates` (ranks,): rows a second before the first step; a rank's counts until it has had rows."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from trainer.losses import BCE, CROSS_ENTROPY, MSE, Loss, Scale
+from trainer.classification.losses import BCE, CROSS_ENTROPY, MSE, Loss, Scale
 
 STARS = Scale(1, 5, 4)
 

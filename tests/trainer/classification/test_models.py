@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import dropout, models
+from trainer import dropout
+from trainer.classification import models
+from trainer.classification.models.lstm import POOLS, LSTMClassifier
 from trainer.config import TrainConfig
-from trainer.models.lstm import POOLS, LSTMClassifier
 
 
 def build(pooling: str = "mean+words", **changes: object) -> LSTMClassifier:

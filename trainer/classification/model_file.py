@@ -16,13 +16,14 @@ from corpus.errors import DataError
 from corpus.plain import require_fields
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, word_ids
-from trainer import archive, models
+from trainer import archive
 from trainer.archive import DamagedError
-from trainer.config import TrainConfig
+from trainer.classification import models
+from trainer.classification.losses import Loss
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.options import ClassifierOptions
 from trainer.errors import TrainingError
 from trainer.files import MODEL, write_whole
-from trainer.losses import Loss
-from trainer.models.classifier import Classifier
 
 FORMAT = 4
 
@@ -139,13 +140,14 @@ def _model(content: dict[str, Any]) -> Model:
 
 def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A model's settings, of which those that a run can be told of keep its rules."""
-    told = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
-    require_fields(TrainConfig, {"model": name, **told})
-    config = TrainConfig(data=Path(), output=Path(), model=name, **told)
+    if name not in models.MODULES:
+        raise DamagedError(f"its model is {name}, but must be one of {', '.join(models.MODULES)}")
+    given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
+    require_fields(ClassifierOptions, given)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its words or its outputs are no numbers")
-    if config.model_settings(words=words, outputs=outputs) != settings:
+    if ClassifierOptions(**given).model_settings(words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
 

@@ -26,10 +26,10 @@ from corpus.layout import ARRAYS, LEAST_ROWS, SPLITS
 from corpus.layout import Rows as Block
 from corpus.private import private_folder
 from corpus.text import FIRST_WORD
-from trainer.dropout import Words
+from trainer.classification.losses import Scale
+from trainer.classification.mapped import map_rows
+from trainer.classification.word_dropout import WordDropout
 from trainer.errors import TrainingError
-from trainer.losses import Scale
-from trainer.mapped import map_rows
 from trainer.order import IntArray
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Rows:
         )
 
     def batch(
-        self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: Words | None = None
+        self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
     ) -> Batch:
         """The rows of these numbers (n,), n > 0, cut to the longest of them; of their words those that `words` keep.
 
@@ -157,6 +157,11 @@ class Data:
     """Whether ratings could also be written as fractions of the largest."""
     digest: str
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many rows each part has."""
+        return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
+
     def balancing_weight(self) -> float:
         """The weight of a positive row: the fourth root of negatives / positives, with which the classes count between
         as they come and equally, and nearer to the first. Equal weight finds more of a rare class, and calls too much
@@ -165,7 +170,7 @@ class Data:
         return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
 
-def load(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:
+def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
     `rows_in`: `disk`; `auto`, which takes the disk when the rows would fill more than half of `memory`, the bytes that

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.text import word_ids
-from trainer import labelling, models
-from trainer.labelling import Labeller, Prediction
-from trainer.losses import Loss, Scale
-from trainer.predict import Model
+from trainer.classification import labelling, models
+from trainer.classification.labelling import Labeller, Prediction
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.model_file import Model
 
 WORDS = ["good", "bad", "song"]
 MANY = 1 << 40
@@ -121,7 +121,7 @@ def test_no_texts_no_answers(label: Labeller) -> None:
 
 FEW_THEN_MANY = """
 import sys
-from tests.trainer.test_labelling import Labeller, labelling, made
+from tests.trainer.classification.test_labelling import Labeller, labelling, made
 label = Labeller(made())
 few = label(["good song"])
 assert not {"numba", "h5py"} & sys.modules.keys()

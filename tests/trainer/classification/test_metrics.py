@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.metrics import Confusion, balanced_accuracy, f1_negative, f1_positive, measures
+from trainer.classification.metrics import Confusion, balanced_accuracy, f1_negative, f1_positive, measures
 
 cells = st.builds(
     Confusion,

@@ -1,0 +1,115 @@
+"""The command line of the trainer: what it accepts, refuses and hands on."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.command_line import add_arguments, as_arguments, from_args, parse_arguments
+from trainer.config import Slowed, TrainConfig
+
+FILES = ["--data", "d.h5", "--output", "out"]
+
+
+@given(
+    st.builds(
+        TrainConfig,
+        data=st.just(Path("d.h5")),
+        output=st.just(Path("out")),
+        epochs=st.none() | st.integers(1, 9),
+        rank_batch=st.none() | st.integers(1, 99),
+        learning_rate=st.floats(1e-6, 10),
+        optimiser=st.sampled_from(["adam", "sgd"]),
+        positive_weight=st.none() | st.floats(0.01, 10),
+        slow=st.dictionaries(
+            st.integers(0, 9),
+            st.tuples(st.floats(1, 9)).map(lambda made: Slowed(*made))
+            | st.tuples(st.floats(1, 9), st.floats(1, 9), st.integers(0, 99)).map(lambda made: Slowed(*made)),
+            max_size=3,
+        ),
+        balance=st.sampled_from(["steps", "off", "epoch:1", "epoch:0.25", "3,1,1", "0.5,0"]),
+        resume=st.booleans(),
+        threads=st.none() | st.integers(1, 8),
+    )
+)
+def test_a_configuration_survives_its_own_command_line(config: TrainConfig) -> None:
+    assert parse_arguments(as_arguments(config)) == config
+
+
+def test_options_have_the_names_that_others_give_them_too() -> None:
+    config = parse_arguments([*FILES, "--lr", "0.5", "--batch-size", "64", "--optimizer", "sgd"])
+    assert (config.learning_rate, config.global_batch, config.optimiser) == (0.5, 64, "sgd")
+
+
+@pytest.mark.parametrize(
+    "options", ["", "--global-batch 256", "--preset reference", "--preset reference --batch-size 64"]
+)
+def test_rows_in_a_step_are_handed_on_where_they_were_given(options: str) -> None:
+    config = parse_arguments([*FILES, *options.split()])
+    assert parse_arguments(as_arguments(config)) == config
+    assert bool(options) == bool({"--global-batch", "--rank-batch", "--preset"} & set(as_arguments(config)))
+
+
+def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
+    config = parse_arguments([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3@40:1"])
+    assert config.slow == {0: Slowed(1.5), 1: Slowed(2.0), 2: Slowed(3.0, 1.0, 40)}
+    assert [config.slow[2].at(step) for step in (0, 39, 40, 99)] == [3.0, 3.0, 1.0, 1.0]
+    assert config.slow[1].at(10**6) == 2.0
+
+
+def test_the_options_fit_into_another_parser() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert from_args(parser.parse_args(FILES)).data == Path("d.h5")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--epochs", "0"], "--epochs is 0, but must be at least 1"),
+        (["--learning-rate", "-1"], "--learning-rate is -1.0, but must be above 0"),
+        (["--dropout", "1"], "--dropout is 1.0, but must be at least 0 and below 1"),
+        (["--slow", "1:0.5"], "a factor of at least 1"),
+        (["--slow", "1"], "'1' is not RANK:FACTOR, such as 1:2.0"),
+        (["--slow", "1:2@9"], "or RANK:FACTOR@STEP:LATER, such as 1:1.0@300:2.0"),
+        (["--slow", "1:2@9:0.5"], "a factor of at least 1"),
+        (["--balance", "epoch"], "--balance is epoch, but it must be steps, off, epoch:X"),
+        (["--model", "gpt"], "invalid choice: 'gpt'"),
+        (["--positive-weight", "0"], "--positive-weight is 0.0, but must be above 0"),
+    ],
+)
+def test_wrong_use_exits_2_with_a_sentence(
+    options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse_arguments([*FILES, *options])
+    assert exit_.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_options_are_known_without_torch() -> None:
+    program = "import sys, trainer.command_line; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_help_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        parse_arguments(["--help"])
+    assert exit_.value.code == 0
+    text = capsys.readouterr().out
+    for words in ("--global-batch", "over all ranks together", "default: 256", "--slow RANK:FACTOR", "--preset"):
+        assert words in text
+
+
+def test_options_are_shown_in_the_groups_of_their_sections(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments(["--help"])
+    text = capsys.readouterr().out
+    titles = ["data", "output", "task", "model", "optimisation", "balance", "compute", "debugging"]
+    places = [text.index(f"\n{title}:\n") for title in titles]
+    assert places == sorted(places)
+    assert text.index("\n  --learning-rate LEARNING_RATE") > places[titles.index("optimisation")]

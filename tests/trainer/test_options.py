@@ -1,0 +1,74 @@
+"""Options as data: what a front end is told of them, and what is refused."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from trainer.config import TrainConfig
+from trainer.errors import TrainingError
+from trainer.options import ABOVE_0, Section, described, option, options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes(Section):
+    title: ClassVar[str] = "sizes"
+
+    width: int = option("how wide", default=3, must=ABOVE_0, aliases=("--w",))
+    colour: str | None = option("which", default=None, choices=("red", "blue"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places(Section):
+    title: ClassVar[str] = "places"
+
+    near: bool = option("whether it is", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Both(Sizes, Places):
+    """Two sections."""
+
+
+def test_options_come_section_after_section_with_their_groups() -> None:
+    found = [(each.name, each.group, each.flag, each.kind) for each in options(Both)]
+    assert found == [
+        ("width", "sizes", "--width", int),
+        ("colour", "sizes", "--colour", str),
+        ("near", "places", "--near", bool),
+    ]
+
+
+def test_help_ends_with_the_default_where_there_is_one() -> None:
+    width, colour, near = options(Both)
+    assert [each.help for each in (width, colour, near)] == ["how wide (default: 3)", "which", "whether it is"]
+    assert (width.aliases, colour.choices) == (("--w",), ("red", "blue"))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"width": 0}, "--width is 0, but must be above 0"),
+        ({"colour": "green"}, "--colour is green, but must be one of red, blue"),
+    ],
+)
+def test_each_section_checks_its_own_values(given: dict[str, object], sentence: str) -> None:
+    with pytest.raises(TrainingError, match=sentence):
+        Both(**given)
+
+
+def test_a_run_has_each_of_its_options_in_one_section() -> None:
+    names = [each.name for each in options(TrainConfig)]
+    assert sorted(names) == sorted(entry.name for entry in fields(TrainConfig))
+    assert [each.name for each in options(TrainConfig) if each.required] == ["data", "output"]
+    assert all(each.text for each in options(TrainConfig))
+
+
+def test_plain_values_are_those_that_json_holds() -> None:
+    assert Both(colour="red").plain() == {"width": 3, "colour": "red", "near": False}
+    assert TrainConfig(data=Path("d"), output=Path("o")).plain()["data"] == "d"
+
+
+def test_what_describes_an_option_is_its_metadata() -> None:
+    assert described("how", choices=(1, 2))["choices"] == (1, 2)

@@ -1,0 +1,54 @@
+"""What a model of texts can be told, and what it is to make small.
+
+Files of models keep some of these settings, and are believed in none that is not allowed here.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trainer.options import ABOVE_0, SHARE, Section, from_1_to, option
+
+_WIDEST, _DEEPEST = 8192, 64
+"""Of a model: what a model file claims must not fill the memory, and nobody trains more on reviews."""
+
+_OF_THE_MODEL = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierOptions(Section):
+    """The layers of a classifier of texts, what of a text it sees, and its loss."""
+
+    title: ClassVar[str] = "model"
+
+    embedding: int = option("dimensions of a word vector", default=64, must=from_1_to(_WIDEST))
+    hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
+    layers: int = option("LSTM layers", default=1, must=from_1_to(_DEEPEST))
+    pooling: str = option(
+        "the vector of a text: of its words' states the mean and the largest of each dimension, beside the mean of the "
+        "words' own vectors (mean+max+words), some of these, or the state after its last word",
+        default="mean+max+words",
+        choices=("mean+max+words", "mean+words", "mean", "last"),
+    )
+    dropout: float = option(
+        "share of values dropped between LSTM layers and before the last layer", default=0.3, must=SHARE
+    )
+    embedding_dropout: float = option("share of dimensions dropped from a text's word vectors", default=0.5, must=SHARE)
+    word_dropout: float = option(
+        "share of words dropped from a text, each time it is seen; four are left at least", default=0.5, must=SHARE
+    )
+    loss: str = option(
+        "what is made small: cross-entropy of the ratings (of the labels where the dataset has no ratings) or of the "
+        "labels (bce), or the squared error of the rating (mse)",
+        default="cross-entropy",
+        choices=("bce", "cross-entropy", "mse"),
+    )
+    positive_weight: float | None = option(
+        "weight of a positive row in the loss; 1: that of a negative one (default: the fourth root of negatives / "
+        "positives)",
+        default=None,
+        must=ABOVE_0,
+    )
+
+    def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
+        """What `models.build` needs besides the name, for so many ids and numbers a row."""
+        return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in _OF_THE_MODEL}}

@@ -1,0 +1,141 @@
+"""The task of classifying texts: rows of word ids with a label or a rating, by a model that `--model` names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from corpus.text import FIRST_WORD
+from trainer import dropout, precision
+from trainer.claims import Lengths
+from trainer.classification import models
+from trainer.classification.data import Data, Rows, load_data, near
+from trainer.classification.evaluate import evaluate
+from trainer.classification.losses import Loss
+from trainer.classification.metrics import measures
+from trainer.classification.model_file import save_model
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import ROWS, StepTimer
+from trainer.compute import Compute
+from trainer.config import TrainConfig
+from trainer.files import MODEL
+from trainer.order import IntArray
+from trainer.ranks import Ranks
+from trainer.task import Task
+from trainer.threads import Threads
+
+_MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
+
+
+class Classification(Task[Data]):
+    """Learns to tell positive texts from negative ones, or what rating they have."""
+
+    @staticmethod
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> Data:
+        found = load_data(config.data, rows_in=config.rows_in, cache=config.cache, memory=memory)
+        return replace(found, training=near(found.training, ranks.device, rows_in=config.rows_in))
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data) -> None:
+        self._config, self._ranks, self._data = config, ranks, data
+        self._loss = Loss(
+            kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
+        )
+        self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
+        self.tables = (self.model.embedding.weight,)
+        with ranks.agreement():
+            self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
+        self.model.precision = precision.NAMES[self.precision]
+        kept = config.word_dropout
+        self._words = WordDropout(kept, data.row_length, config.seed) if kept else None
+
+    def compute(self, timer: StepTimer) -> Compute:
+        return compute_rows(
+            self.model,
+            self._data.training,
+            loss=self._loss,
+            device=self._ranks.device,
+            seed=self._config.seed,
+            words=self._words,
+            timer=timer,
+            threads=self._ranks.threads,
+        )
+
+    def lengths(self, rows: IntArray) -> Lengths:
+        return self._data.training.lengths[rows]
+
+    def touched(self, rows: IntArray) -> tuple[IntArray, ...]:
+        return (self._data.training.ids(rows, len(self.tables[0])),)
+
+    def judge(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
+        rows: Rows = getattr(self._data, part)
+        found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
+        if found is None:
+            return None
+        loss, confusion = found
+        return {"loss": loss, **measures(confusion)}
+
+    def measured(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
+        return {name: tested[name] if tested else None for name in _MEASURES}
+
+    def made_with(self) -> dict[str, Any]:
+        return {"precision": self.precision, "positive_weight": self._loss.positive_weight}
+
+    def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
+        data = self._data
+        save_model(
+            output / MODEL,
+            name=self._config.model,
+            settings=self._settings(),
+            loss=self._loss.plain(),
+            state={name: tensor.cpu() for name, tensor in self.model.state_dict().items()},
+            vocabulary=data.vocabulary,
+            stopwords=data.stopwords,
+            row_length=data.row_length,
+            about={
+                "dataset": data.digest,
+                "epoch": epoch,
+                "test": dict(tested),
+                "rating_steps": data.rating_steps,
+                "rating_fraction": data.rating_fraction,
+            },
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        words = len(self._data.vocabulary) + FIRST_WORD
+        return self._config.model_settings(words=words, outputs=self._loss.outputs)
+
+
+def compute_rows(
+    model: Classifier,
+    rows: Rows,
+    *,
+    loss: Loss,
+    device: torch.device,
+    seed: int = 0,
+    words: WordDropout | None = None,
+    timer: StepTimer,
+    threads: Threads | None = None,
+) -> Compute:
+    """What computes the gradients of `loss` by rows of word ids. `seed`: of dropout, and of the `words` that rows
+    lose."""
+
+    def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
+        batch = rows.batch(numbers, device, keys=dropout.keys(seed, step, numbers), words=words)
+        timer.end_of(ROWS)
+        outputs: Tensor = model(batch.tokens, batch.lengths, batch.keys)  # (n, outputs)
+        return loss.sum(outputs, batch.labels, batch.ratings)
+
+    return Compute(
+        model,
+        loss_of,
+        rows=len(rows),
+        tables=(model.embedding.weight,),
+        precision=model.precision,
+        device=device,
+        timer=timer,
+        threads=threads,
+    )

@@ -1,0 +1,83 @@
+"""The options of a training run on a command line, by argparse."""
+
+import argparse
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from trainer.config import OF_THE_RUN, TrainConfig, configured
+from trainer.errors import TrainingError
+from trainer.options import Option, flag, options
+
+
+def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:
+    """Add every option of a run, in the groups of its sections, but for those that the caller declares otherwise."""
+    groups: dict[str, Any] = {}
+    for each in options(TrainConfig):
+        if each.name not in leave_out:
+            group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group))
+            group.add_argument(each.flag, *each.aliases, dest=each.name, **_how(each))
+
+
+def from_args(args: argparse.Namespace) -> TrainConfig:
+    """The configuration that parsed arguments ask for. Raises TrainingError for values that cannot be."""
+    given = {each.name: getattr(args, each.name) for each in options(TrainConfig) if each.name in args}
+    if "slow" in given:
+        given["slow"] = dict(given["slow"])
+    return configured(given)
+
+
+def as_arguments(config: TrainConfig) -> list[str]:
+    """The command line that `from_args` reads as this configuration, for a launcher to pass on to its ranks."""
+    line: list[str] = []
+    for each in options(TrainConfig):
+        value = getattr(config, each.name)
+        if config.preset and each.name in OF_THE_RUN:
+            continue
+        if value is True:
+            line.append(each.flag)
+        elif each.name == "slow":
+            line += [flag("slow"), *(f"{rank}:{slowed}" for rank, slowed in value.items())] if value else []
+        elif value is not None and value is not False:
+            line += [each.flag, str(value)]
+    return line
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> TrainConfig:
+    """The configuration of a command line; wrong use ends the process with status 2, as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer",
+        description="Train a sentiment model on a dataset. Started by torchrun, it runs on all ranks; without, on one.",
+        epilog="Several ranks on this machine: python -m torch.distributed.run --standalone --nproc-per-node 2 "
+        "-m trainer --data dataset.h5 --output results",
+    )
+    add_arguments(parser)
+    try:
+        return from_args(parser.parse_args(arguments))
+    except TrainingError as error:
+        parser.error(str(error))
+
+
+def _how(of: Option) -> dict[str, Any]:
+    """What argparse is told of an option."""
+    how: dict[str, Any] = {"required": of.required, "default": argparse.SUPPRESS, "help": of.help}
+    if of.kind is bool:
+        return {**how, "action": "store_true"}
+    if of.several:
+        how |= {"nargs": "+", "action": "extend"}
+    if of.choices:
+        how["choices"] = of.choices
+    if of.metavar:
+        how["metavar"] = of.metavar
+    return {**how, "type": _with_sentence(of.parse) if of.parse else of.kind}
+
+
+def _with_sentence(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`parse`, whose error argparse passes on to the user as it is."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parsed

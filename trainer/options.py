@@ -1,0 +1,170 @@
+"""Options as data: what any command line can show of the fields of a dataclass, and what it has to check.
+
+A section is a dataclass of options that belong together. A field of it has its default and, as metadata, what
+`described` makes of its help text and rules; `options` reads them for a front end, such as command_line.py.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_args
+
+from trainer.errors import TrainingError
+
+Value = TypeVar("Value")
+
+
+class Bound(NamedTuple):
+    """What a value must be, in words that follow `must be`."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+AT_LEAST_0 = Bound("at least 0", lambda value: value >= 0)
+AT_LEAST_1 = Bound("at least 1", lambda value: value >= 1)
+ABOVE_0 = Bound("above 0", lambda value: value > 0)
+SHARE = Bound("at least 0 and below 1", lambda value: 0 <= value < 1)
+_FINITE = Bound("a finite number", lambda value: not isinstance(value, float) or math.isfinite(value))
+
+
+def from_1_to(most: int) -> Bound:
+    """A number from 1 to `most`."""
+    return Bound(f"from 1 to {most}", lambda value: 1 <= value <= most)
+
+
+def described(
+    text: str,
+    *,
+    choices: Iterable[Any] = (),
+    must: Bound | None = None,
+    aliases: Iterable[str] = (),
+    metavar: str | None = None,
+    parse: Callable[[str], Any] | None = None,
+    several: bool = False,
+) -> dict[str, Any]:
+    """The metadata of a field: its help `text`; the values that it may have; other names of its option.
+
+    `parse` reads a value where its type does not, and raises ValueError with a sentence for the user. `several`: the
+    option takes several values, also by being repeated.
+    """
+    return {
+        "text": text,
+        "choices": tuple(choices),
+        "must": must,
+        "aliases": tuple(aliases),
+        "metavar": metavar,
+        "parse": parse,
+        "several": several,
+    }
+
+
+def option(
+    text: str,
+    *,
+    default: Value,
+    choices: Iterable[Any] = (),
+    must: Bound | None = None,
+    aliases: Iterable[str] = (),
+    metavar: str | None = None,
+) -> Value:
+    """A field, described as by `described`, with a default that is of the type of its annotation."""
+    metadata = described(text, choices=choices, must=must, aliases=aliases, metavar=metavar)
+    return field(default=default, metadata=metadata)
+
+
+class Option(NamedTuple):
+    """What a front end needs to know of an option."""
+
+    name: str
+    """Of the field."""
+    group: str
+    """The title of its section."""
+    text: str
+    """What its help says."""
+    kind: Callable[[str], Any]
+    """Makes its value of what was typed; `bool` for an option without a value."""
+    required: bool
+    default: Any
+    choices: tuple[Any, ...]
+    aliases: tuple[str, ...]
+    """Other flags with the same meaning."""
+    metavar: str | None
+    parse: Callable[[str], Any] | None
+    several: bool
+
+    @property
+    def flag(self) -> str:
+        return flag(self.name)
+
+    @property
+    def help(self) -> str:
+        """The help text with the default, where there is one to show."""
+        shown = not (self.required or self.several or self.default is None or self.default is False)
+        return f"{self.text} (default: {self.default})" if shown else self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """Options that belong together. Raises TrainingError for values that cannot be."""
+
+    title: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value, choices, must = getattr(self, entry.name), entry.metadata["choices"], entry.metadata["must"]
+            if value is None:
+                continue
+            self._require(entry.name, _FINITE.holds(value), _FINITE.words)
+            if must:
+                self._require(entry.name, must.holds(value), must.words)
+            if choices:
+                self._require(entry.name, value in choices, f"one of {', '.join(map(str, choices))}")
+
+    def _require(self, name: str, holds: bool, words: str) -> None:
+        if not holds:
+            raise TrainingError(f"{flag(name)} is {self.plain()[name]}, but must be {words}")
+
+    def plain(self) -> dict[str, Any]:
+        """The fields in types that JSON and checkpoints can hold."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+def options(kind: type[Section]) -> list[Option]:
+    """All options of a dataclass that is made of sections, section after section."""
+    entries = {entry.name: entry for entry in fields(kind)}
+    return [
+        _option_of(entries[name], section.title)
+        for section in kind.__mro__
+        if issubclass(section, Section) and "title" in vars(section)
+        for name in section.__annotations__
+        if name in entries
+    ]
+
+
+def flag(name: str) -> str:
+    """What stands for a field on a command line."""
+    return "--" + name.replace("_", "-")
+
+
+def _option_of(entry: "Field[Any]", group: str) -> Option:
+    described_by = {name: value for name, value in entry.metadata.items() if name != "must"}
+    types = [each for each in get_args(entry.type) if each is not NoneType]
+    return Option(
+        name=entry.name,
+        group=group,
+        kind=cast(Any, types[0] if types else entry.type),
+        required=entry.default is MISSING and entry.default_factory is MISSING,
+        default=None if entry.default is MISSING else entry.default,
+        **described_by,
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): str(each) for key, each in value.items()}
+    return value
