@@ -26,7 +26,14 @@ def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements.txt", "requirements-dev.txt", "requirements-checkov.txt", "bootstrap/emr/installer.txt"]
+    "name",
+    [
+        "requirements.txt",
+        "requirements-dev.txt",
+        "requirements-bench.txt",
+        "requirements-checkov.txt",
+        "bootstrap/emr/installer.txt",
+    ],
 )
 def test_every_requirement_is_pinned(name: str) -> None:
     for line in (ROOT / name).read_text().splitlines():
@@ -35,12 +42,12 @@ def test_every_requirement_is_pinned(name: str) -> None:
 
 def test_help_lists_what_make_can_do() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "bench", "gpu"):
+    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "lock", "bench", "gpu"):
         assert f"make {target} " in listed
 
 
 def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
-    for name in ("Makefile", "package-lock.json", "pyproject.toml", "bootstrap/emr", "bootstrap/gpu"):
+    for name in ("Makefile", "package-lock.json", "pyproject.toml", "locks", "bootstrap/emr", "bootstrap/gpu"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
     for requirements in ROOT.glob("requirements*.txt"):
         shutil.copy(requirements, tmp_path)
@@ -62,7 +69,7 @@ def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_pa
     home = tmp_path / "a 'b' \"c\" $(touch canary)`touch canary`;touch canary"
     (home / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(ROOT / "Makefile", home)
-    for name in ("requirements.txt", "package-lock.json", "pyproject.toml", "bootstrap/emr", "bootstrap/gpu"):
+    for name in ("requirements.txt", "package-lock.json", "pyproject.toml", "locks", "bootstrap/emr", "bootstrap/gpu"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, home / name)
     (home / ".venv" / "bin" / "python").symlink_to(sys.executable)
     told = subprocess.run(
