@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-all lint lock bench gpu clean
+.PHONY: help setup demo test test-slow test-all lint format hooks lock bench gpu clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -53,6 +53,13 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	mypy app.py
 	lint-imports
 	pytest --quiet -m lint
+
+format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend
+	ruff check --fix .
+	ruff format .
+
+hooks: .venv/.ready-dev ## have git run the same checks before each commit
+	pre-commit install
 
 # A lock keeps the versions that it has, wherever the direct ones allow it: `rm locks/*` first takes the newest of all.
 lock: .venv/.ready-dev ## resolve the versions in requirements*.txt anew, into locks/

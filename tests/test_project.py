@@ -42,7 +42,7 @@ def test_every_requirement_is_pinned(name: str) -> None:
 
 def test_help_lists_what_make_can_do() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "lock", "bench", "gpu"):
+    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "format", "hooks", "lock", "bench", "gpu"):
         assert f"make {target} " in listed
 
 
