@@ -19,9 +19,9 @@ from uuid import uuid4
 
 import pytest
 
+from benchmarks.real_reviews import ABSENT, REVIEWS
 from bootstrap.cli.verbs import VERBS
 from bootstrap.generator import write_reviews
-from tests.data import ABSENT, REVIEWS
 from tests.events import points
 from tests.processes import MARK, left_behind, marked
 

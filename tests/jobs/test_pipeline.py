@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.real_reviews import ABSENT, REVIEWS
 from corpus.dataset import open_dataset
 from corpus.errors import DataError
 from corpus.reading.sources import Inputs, Wanted
@@ -27,7 +28,6 @@ from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from jobs.pipeline import preprocess as preprocess_inputs
 from tests import oracle
-from tests.data import ABSENT, REVIEWS
 
 NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
 
