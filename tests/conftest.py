@@ -28,6 +28,7 @@ LONGEST = (
     "bootstrap/test_sweep.py",
     "jobs/test_runners.py",
     "jobs/test_pipeline.py",
+    "jobs/test_pipeline_work.py",
     "bootstrap/test_destroy.py",
     "infra/test_guard.py",
     "bootstrap/test_raising.py",
