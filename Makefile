@@ -43,8 +43,8 @@ test: .venv/.ready-dev ## all tests but the slow ones and lint's
 test-slow: .venv/.ready-bench ## the slow tests
 	$(PYTEST) -m "slow and not lint"
 
-test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests
-	$(PYTEST)
+test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests, and which lines none of them runs
+	$(PYTEST) --cov --cov-report=term
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
 	ruff format --check .
