@@ -27,7 +27,7 @@ from corpus.reading.ranges import cut, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
 from corpus.reading.tally import Damage
 from corpus.settings import Settings
-from tests import oracle
+from tests import oracle, oracle_lines
 from tests.corpus.reading.cuts import (
     LABELLED,
     PACKERS,
@@ -174,7 +174,7 @@ def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
         patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
         patch.setattr(corpus.reading.compression, "BLOCK_BYTES", block)
         patch.setattr(corpus.reading.lines, "MAX_LINE_BYTES", 101)
-        patch.setattr(oracle, "MAX_LINE_BYTES", 101)
+        patch.setattr(oracle_lines, "MAX_LINE_BYTES", 101)
         path = tmp_path / f"file{suffix}"
         ranges = pieces(path, content, cuts)
         if suffix:
