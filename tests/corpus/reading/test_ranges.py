@@ -192,7 +192,7 @@ def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_res
     (tmp_path / "file.csv").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
-        for module in (corpus.reading.lines, corpus.reading.csv_records, oracle):
+        for module in (corpus.reading.lines, corpus.reading.csv_records, oracle_lines):
             patch.setattr(module, "MAX_LINE_BYTES", 25)
         part = Range(str(tmp_path / "file.csv"), 0, WHOLE, POLARITY, None, False)
         assert_as_the_oracle([part], oracle.File(content, "csv", POLARITY.text, POLARITY.value), LABELLED)
