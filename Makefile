@@ -78,7 +78,7 @@ gpu: ## check and measure on this machine's GPU, without setup; PARTS="tests ncc
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
 clean: ## remove what setup and the tests made
-	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
