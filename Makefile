@@ -9,7 +9,12 @@ EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
 # What wheels of a machine (x86_64, aarch64) may be called.
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
-DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all:
+DOWNLOAD := $(BIN)/python -m pip download --quiet --disable-pip-version-check --only-binary=:all: --require-hashes
+# What is installed is locks/: every library, also those that others need, by version and hash. The direct ones are
+# chosen in requirements*.txt. torch alone is installed by its version: the hashes of its builds differ by index.
+INSTALL := $(BIN)/pip install --quiet --require-hashes
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 # A module's tests share an emulator, so a module is tested by one process; tests/conftest.py says in which order. One
 # process more than there are cores: tests also wait.
@@ -21,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-slow test-all lint bench gpu clean
+.PHONY: help setup demo test test-slow test-all lint format hooks lock bench gpu clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -38,8 +43,8 @@ test: .venv/.ready-dev ## all tests but the slow ones and lint's
 test-slow: .venv/.ready-bench ## the slow tests
 	$(PYTEST) -m "slow and not lint"
 
-test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests
-	$(PYTEST)
+test-all: .venv/.ready-bench .venv/checkov/.ready ## all tests, and which lines none of them runs
+	$(PYTEST) --cov --cov-report=term
 
 lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports whom, rules for the templates
 	ruff format --check .
@@ -49,6 +54,23 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	lint-imports
 	pytest --quiet -m lint
 
+format: .venv/.ready-dev ## bring the code into ruff's form, and mend what ruff can mend
+	ruff check --fix .
+	ruff format .
+
+hooks: .venv/.ready-dev ## have git run the same checks before each commit
+	pre-commit install
+
+# A lock keeps the versions that it has, wherever the direct ones allow it: `rm locks/*` first takes the newest of all.
+lock: .venv/.ready-dev ## resolve the versions in requirements*.txt anew, into locks/
+	$(LOCK) requirements.txt -o locks/shoal.txt
+	$(LOCK) requirements-dev.txt -c locks/shoal.txt -o locks/dev.txt
+	$(LOCK) requirements-bench.txt -c locks/dev.txt -o locks/bench.txt
+	$(LOCK) requirements-checkov.txt -o locks/checkov.txt
+	$(LOCK) bootstrap/preprocessing/emr/requirements.txt -c locks/shoal.txt -o locks/emr.txt
+	$(LOCK) bootstrap/preprocessing/emr/installer.txt -o locks/installer.txt
+	$(LOCK) --no-deps bootstrap/nodes/gpu/requirements.txt -c locks/shoal.txt -o locks/gpu.txt
+
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
 
@@ -56,7 +78,7 @@ gpu: ## check and measure on this machine's GPU, without setup; PARTS="tests ncc
 	@$(PYTHON) -m benchmarks gpu $(PARTS)
 
 clean: ## remove what setup and the tests made
-	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv node_modules build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Shoal needs Python 3.11 or newer, and $(PYTHON) is %s; name another by: make PYTHON=python3.12" % sys.version.split()[0])'
@@ -65,9 +87,10 @@ clean: ## remove what setup and the tests made
 
 # `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
 # This folder may have any name, so recipes do not say it, and the command cdk has it quoted.
-.venv/.ready: Makefile .venv/bin/python requirements.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip build/wheels/here/.ready
-	@echo "setup: the libraries (requirements.txt); a few minutes the first time"
-	@$(BIN)/pip install --quiet -r requirements.txt
+.venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip build/wheels/here/.ready
+	@echo "setup: the libraries (locks/shoal.txt); a few minutes the first time"
+	@$(INSTALL) -r locks/shoal.txt
+	@$(BIN)/pip install --quiet "$$(grep '^torch==' requirements.txt)"
 	@echo "setup: the command shoal"
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@echo "setup: what is compiled, now instead of at its first use"
@@ -79,20 +102,20 @@ clean: ## remove what setup and the tests made
 	@chmod +x .venv/bin/cdk
 	@touch $@
 
-.venv/.ready-dev: .venv/.ready requirements-dev.txt
-	@echo "setup: what tests and lint need (requirements-dev.txt)"
-	@$(BIN)/pip install --quiet -r requirements-dev.txt
+.venv/.ready-dev: .venv/.ready locks/dev.txt
+	@echo "setup: what tests and lint need (locks/dev.txt)"
+	@$(INSTALL) -r locks/dev.txt
 	@touch $@
 
-.venv/.ready-bench: .venv/.ready-dev requirements-bench.txt
-	@echo "setup: what benchmarks need (requirements-bench.txt)"
-	@$(BIN)/pip install --quiet -r requirements-bench.txt
+.venv/.ready-bench: .venv/.ready-dev locks/bench.txt
+	@echo "setup: what benchmarks need (locks/bench.txt)"
+	@$(INSTALL) -r locks/bench.txt
 	@touch $@
 
-.venv/checkov/.ready: .venv/.ready-dev requirements-checkov.txt
+.venv/checkov/.ready: .venv/.ready-dev locks/checkov.txt
 	@echo "setup: checkov, in an environment of its own"
 	@$(BIN)/python -m venv .venv/checkov
-	@.venv/checkov/bin/pip install --quiet -r requirements-checkov.txt
+	@.venv/checkov/bin/pip install --quiet --require-hashes -r locks/checkov.txt
 	@touch $@
 
 # The nodes of a cluster reach no package index: what they install travels with the deployment. Wheels are compressed
@@ -103,24 +126,24 @@ PACK := $(BIN)/python -c 'import pathlib, sys, zipfile; \
 
 build/wheels/emr-x86_64.zip: MACHINE := x86_64
 build/wheels/emr-arm64.zip: MACHINE := aarch64
-$(EMR): bootstrap/preprocessing/emr/requirements.txt bootstrap/preprocessing/emr/installer.txt .venv/bin/python Makefile
+$(EMR): bootstrap/preprocessing/emr/requirements.txt locks/emr.txt locks/installer.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of EMR's nodes, $(MACHINE)"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
-	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r $< -r $(word 2,$^)
+	@$(DOWNLOAD) $(EMR_WHEELS) $(call linux,$(MACHINE)) --dest $(basename $@) -r locks/emr.txt -r locks/installer.txt
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
-build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt .venv/bin/python Makefile
+build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt locks/gpu.txt .venv/bin/python Makefile
 	@echo "setup: the libraries of GPU nodes"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@for version in $(GPU_PYTHONS); do \
-		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) -r $< || exit 1; \
+		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) -r locks/gpu.txt || exit 1; \
 	done
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
 # This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.
-build/wheels/here/.ready: bootstrap/preprocessing/emr/requirements.txt bootstrap/nodes/gpu/requirements.txt .venv/bin/python
+build/wheels/here/.ready: locks/emr.txt locks/gpu.txt .venv/bin/python
 	@echo "setup: the libraries of nodes that this machine plays"
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@$(DOWNLOAD) --dest $(@D) $(foreach list,$(filter %.txt,$^),-r $(list))

@@ -1,7 +1,7 @@
 """The dataset's file: how much smaller and slower each way to pack it is, and what joining its parts costs.
 
-Rows are those of real reviews (see tests/data.py), drawn with replacement, where they are there; else ids of a Zipf law
-and lengths of a log-normal one, with the real rows' mean, tenths and unknown words.
+Rows are drawn with replacement from those of real reviews (benchmarks/real_reviews.py). Where these are absent, ids
+follow a Zipf law and lengths a log-normal one, with the real rows' mean, tenths and unknown words.
 The easy mistake is to repeat the rows in order: deflate then finds them again within its window.
 """
 
@@ -20,13 +20,13 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.real_reviews import REVIEWS
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.layout import ARRAYS, Rows, columns
 from corpus.packing import StoredArray
 from corpus.rules import most_frequent
 from corpus.settings import Settings
 from corpus.text import encode, load_stopwords, word_ids, words
-from tests.data import REVIEWS
 
 WHAT = "2 million rows of 100 ids of 16 bits, of real lengths; MB of rows a second, CPU-seconds a GB of rows"
 FIGURES = (

@@ -19,8 +19,8 @@ import orjson
 from tabulate import tabulate
 
 from benchmarks.generated import write_reviews
+from benchmarks.real_reviews import REVIEWS
 from corpus.text import load_stopwords, words
-from tests.data import REVIEWS
 
 _SAMPLE_BYTES = 40_000_000
 _SAMPLE_WORDS = 1_000_000

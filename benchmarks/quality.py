@@ -15,8 +15,11 @@ the dataset's own. `--rows` takes so many of those to learn from, once for each 
 
 import argparse
 import itertools
+import json
 import random
 import shlex
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,14 +31,10 @@ import numpy as np
 
 from benchmarks.record import Log
 from benchmarks.rows import columns_of, write_parts
-from bootstrap.cli import preprocess as verb
-from bootstrap.cli.reading import read_inputs
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_here
 from corpus.dataset import open_dataset
-from jobs.pipeline import preprocess
-from jobs.settings import read_settings
 from trainer.classification.data import Rows, load_data
 from trainer.classification.metrics import Confusion, measures
 from trainer.command_line import parse_arguments
@@ -112,10 +111,9 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _dataset(asked: str, how: Sequence[str], folder: Path) -> Path:
-    parser = verb.add(argparse.ArgumentParser().add_subparsers())
-    args = parser.parse_args(["--local", "--output", str(folder), *shlex.split(asked), *how])
-    settings = read_settings(args)
-    return Path(preprocess(read_inputs(args, settings.rating_range), str(folder), settings=settings).dataset)
+    shoal = [sys.executable, "-m", "bootstrap.cli.main", "preprocess", "--local", "--json"]
+    done = subprocess.run([*shoal, "--output", folder, *shlex.split(asked), *how], stdout=subprocess.PIPE, check=True)
+    return Path(json.loads(done.stdout)["dataset"])
 
 
 def _compared(

@@ -41,7 +41,7 @@ def learnable_dataset(folder: Path) -> Path:
 
 def columns_of(splits: Sequence[Split]) -> Rows:
     """All rows of these splits, one split after the other."""
-    return Rows(*(np.concatenate([getattr(split, name)[:] for split in splits]) for name in ARRAYS))
+    return Rows._make(np.concatenate([getattr(split, name)[:] for split in splits]) for name in ARRAYS)
 
 
 def write_parts(
@@ -50,8 +50,8 @@ def write_parts(
     """A dataset like another of these rows of `columns`, by their numbers: some to learn from, and some to test."""
     write_dataset(
         path,
-        train=Rows(*(column[train] for column in columns)),
-        test=Rows(*(column[test] for column in columns)),
+        train=Rows._make(column[train] for column in columns),
+        test=Rows._make(column[test] for column in columns),
         vocabulary=like.vocabulary,
         settings=like.settings,
         stopwords=like.stopwords,

@@ -29,6 +29,7 @@ LONGEST = (
     "bootstrap/removal/test_sweep.py",
     "jobs/test_runners.py",
     "jobs/test_pipeline.py",
+    "jobs/test_pipeline_work.py",
     "bootstrap/cli/test_destroy.py",
     "infra/test_guard.py",
     "bootstrap/nodes/test_scale_up.py",

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
+OF_NODES = ("bootstrap/preprocessing/emr", "bootstrap/nodes/gpu")
+"""The folders of what nodes run at first."""
 
 
 def pins(name: str) -> dict[str, str]:
@@ -32,6 +34,7 @@ def test_nodes_run_the_versions_that_are_tested_here(nodes: str) -> None:
     [
         "requirements.txt",
         "requirements-dev.txt",
+        "requirements-bench.txt",
         "requirements-checkov.txt",
         "bootstrap/preprocessing/emr/installer.txt",
     ],
@@ -43,7 +46,7 @@ def test_every_requirement_is_pinned(name: str) -> None:
 
 def test_help_lists_what_make_can_do() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "bench", "gpu"):
+    for target in ("setup", "demo", "test", "test-slow", "test-all", "lint", "format", "hooks", "lock", "bench", "gpu"):
         assert f"make {target} " in listed
 
 
@@ -52,8 +55,8 @@ def test_setup_prints_a_short_line_a_step(tmp_path: Path) -> None:
         "Makefile",
         "package-lock.json",
         "pyproject.toml",
-        "bootstrap/preprocessing/emr",
-        "bootstrap/nodes/gpu",
+        "locks",
+        *OF_NODES,
     ):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
     for requirements in ROOT.glob("requirements*.txt"):
@@ -80,8 +83,8 @@ def test_no_name_of_the_folder_is_executed_by_setup_or_by_the_command_cdk(tmp_pa
         "requirements.txt",
         "package-lock.json",
         "pyproject.toml",
-        "bootstrap/preprocessing/emr",
-        "bootstrap/nodes/gpu",
+        "locks",
+        *OF_NODES,
     ):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, home / name)
     (home / ".venv" / "bin" / "python").symlink_to(sys.executable)
@@ -120,7 +123,7 @@ def test_every_topology_says_what_it_is_for() -> None:
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:
-    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 

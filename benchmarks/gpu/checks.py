@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from benchmarks.gpu import trainer_tests
@@ -144,7 +145,9 @@ def _masks(device: torch.device) -> Iterator[Check]:
 def _resident(device: torch.device) -> Iterator[Check]:
     generator = np.random.default_rng(0)
     for kind in (np.uint16, np.uint32):
-        tokens = generator.integers(0, np.iinfo(kind).max // (1 if kind is np.uint16 else 2), (500, 9)).astype(kind)
+        tokens: npt.NDArray[Any] = generator.integers(
+            0, np.iinfo(kind).max // (1 if kind is np.uint16 else 2), (500, 9)
+        ).astype(kind)
         labels = np.zeros(500, np.uint8)
         lengths = generator.integers(1, 10, 500).astype(np.uint16)
         rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)

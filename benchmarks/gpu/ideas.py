@@ -100,7 +100,7 @@ def order(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterato
     off = float((tokens != expected.tokens).sum() + (found_keys != keys).sum())
     now = milliseconds(host, device, repeats=sizes.repeats)
     for case, width in (("", None), (", all columns, so that the host need not wait", rows.tokens.shape[1])):
-        instead = milliseconds(lambda width=width: there(width), device, repeats=sizes.repeats)
+        instead = milliseconds(partial(there, width), device, repeats=sizes.repeats)
         yield Found("order on the GPU", f"{batch:,}{case}", now, instead, off, 0)
 
 
@@ -144,7 +144,7 @@ def halves(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterat
     exact, now, so = (new_model("default", device) for _ in range(3))
     now.precision = so.precision = torch.bfloat16  # as auto is
     half = so.embedding
-    half.forward = lambda ids: F.embedding(ids, half.weight.to(kind), half.padding_idx)  # type: ignore[method-assign]
+    half.forward = lambda ids: F.embedding(ids, half.weight.to(kind), half.padding_idx)  # type: ignore[method-assign, assignment]
     off = deviation(_gradient(so, some, keys), _gradient(exact, some, keys))
     present, instead = (
         milliseconds(partial(_backward, model, some, keys), device, repeats=sizes.repeats) for model in (now, so)
@@ -187,15 +187,19 @@ def recurrences(rows: Rows, device: torch.device, batch: int, repeats: int) -> I
     upwards = torch.randn(*tokens.shape, 32, device=device) * real
     index = torch.arange(tokens.numel(), device=device, dtype=torch.int32).view_as(tokens)
 
+    by_name = dict(lstm.named_parameters())
+
     def gates(inputs: Tensor) -> Tensor:
-        return F.linear(inputs, lstm.weight_ih_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0)
+        return F.linear(inputs, by_name["weight_ih_l0"], by_name["bias_ih_l0"] + by_name["bias_hh_l0"])
 
     def by_word(precision: str) -> Tensor:
-        return Recurrence.apply(gates(embedding.weight), tokens, lengths, lstm.weight_hh_l0, precision, False)
+        states: Tensor = Recurrence.apply(gates(embedding.weight), tokens, lengths, lstm.weight_hh_l0, precision, False)
+        return states
 
     def by_place(precision: str) -> Tensor:
         own = gates(embedding(tokens)).flatten(0, 1)
-        return Recurrence.apply(own, index, lengths, lstm.weight_hh_l0, precision, True)
+        states: Tensor = Recurrence.apply(own, index, lengths, lstm.weight_hh_l0, precision, True)
+        return states
 
     def backward(states: Callable[[], Tensor]) -> None:
         for each in weights:
@@ -208,7 +212,8 @@ def recurrences(rows: Rows, device: torch.device, batch: int, repeats: int) -> I
 
     def in_halves() -> Tensor:
         with torch.autocast(device.type, torch.bfloat16):
-            return lstm(embedding(tokens))[0].float()
+            states: Tensor = lstm(embedding(tokens))[0].float()
+        return states
 
     exact = gradient(lambda: lstm(embedding(tokens))[0])
     present = {
@@ -217,10 +222,8 @@ def recurrences(rows: Rows, device: torch.device, batch: int, repeats: int) -> I
     }
     for name, states in (("by word", by_word), ("by place", by_place)):
         for precision, beside in (("ieee", "float32"), ("tf32", "16 bits")):
-            off = deviation(gradient(lambda states=states, how=precision: states(how)), exact)
-            instead = milliseconds(
-                lambda states=states, how=precision: backward(lambda: states(how)), device, repeats=repeats
-            )
+            off = deviation(gradient(partial(states, precision)), exact)
+            instead = milliseconds(partial(backward, partial(states, precision)), device, repeats=repeats)
             case = f"{batch:,}, {name}, {precision} beside {beside}"
             yield Found("a recurrence of our own", case, present[precision], instead, off, _ROUNDING[precision])
 

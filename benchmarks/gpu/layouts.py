@@ -41,7 +41,8 @@ class Sizes:
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """Milliseconds of forward and backward of each layout."""
-    budget, found = Budget(sizes.seconds), []
+    budget = Budget(sizes.seconds)
+    found: list[dict[str, Any]] = []
     rows = make_rows(max(sizes.batches), device)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False  # as in the trainer's ranks
     for name in SETTINGS:

@@ -37,7 +37,8 @@ class Sizes:
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """The cases, one after the other, and how the shares were cut."""
-    budget, found = Budget(sizes.seconds), []
+    budget = Budget(sizes.seconds)
+    found: list[dict[str, Any]] = []
     for name in sizes.cases:
         left_out = {"case": name, "said": "left out, as the time is spent", "ok": False}
         found.append(_run(name, sizes.case_seconds) if budget.left else left_out)

@@ -74,7 +74,7 @@ def milliseconds(call: Callable[[], Any], device: torch.device, *, repeats: int 
         call()
         mark.record()
     finish(device)
-    return median(before.elapsed_time(after) for before, after in pairwise(marks))
+    return float(median(before.elapsed_time(after) for before, after in pairwise(marks)))
 
 
 def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:

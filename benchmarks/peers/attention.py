@@ -15,6 +15,7 @@ class Attention(LSTMClassifier):
     def __init__(self, *, hidden: int, **settings: Any) -> None:
         super().__init__(hidden=hidden, **settings)
         inner, last = self.head
+        assert isinstance(inner, nn.Linear)
         self.head = nn.ModuleList([nn.Linear(inner.in_features + hidden, inner.out_features), last])
         self.weigh = nn.Linear(hidden, 1)
 

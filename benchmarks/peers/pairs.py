@@ -25,6 +25,7 @@ class Pairs(LSTMClassifier):
     def __init__(self, *, embedding_dropout: float, **settings: Any) -> None:
         super().__init__(embedding_dropout=embedding_dropout, **settings)
         inner, last = self.head
+        assert isinstance(inner, nn.Linear)
         self.head = nn.ModuleList([nn.Linear(inner.in_features + _WIDTH, inner.out_features), last])
         self.pairs = nn.Embedding(_ROWS, _WIDTH)
         nn.init.normal_(self.pairs.weight, std=_SCALE)

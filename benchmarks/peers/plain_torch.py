@@ -50,7 +50,8 @@ class Plain(nn.Module):
         else:
             real = torch.arange(len(states), device=states.device)[:, None] < lengths
             pooled = (states * real[:, :, None]).sum(0) / lengths[:, None]
-        return self.head(pooled)[:, 0]
+        logits: Tensor = self.head(pooled)[:, 0]
+        return logits
 
 
 def main() -> None:

@@ -86,18 +86,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
-        if COMPLETION in os.environ:  # a shell asks what may follow
-            shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
-        with shoal.make_context("shoal", list(typed), obj=typed) as ctx:
-            return int(shoal.invoke(ctx))
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return error.exit_code
-    except click.ClickException as error:
-        say_error(_with_help(error))
-        return error.exit_code
+        return _parsed_and_run(typed)
     except UsageError as error:
         say_error(str(error))
         return 2
@@ -116,6 +105,23 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         return 1
     finally:
         _end_children(before)
+
+
+def _parsed_and_run(typed: list[str]) -> int:
+    """The exit status of what was typed; what Click finds wrong with it is printed."""
+    if COMPLETION in os.environ:  # a shell asks what may follow
+        shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
+    try:
+        with shoal.make_context("shoal", list(typed), obj=typed) as ctx:
+            return int(shoal.invoke(ctx))
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        say_error(_with_help(error))
+        return error.exit_code
 
 
 def _with_help(error: click.ClickException) -> str:

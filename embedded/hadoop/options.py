@@ -4,7 +4,7 @@ The one thing that is easy to get wrong is their order: generic options (-D, -fi
 job, as Hadoop's own parser stops looking for them at the first other one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,34 +49,43 @@ def parse(arguments: Sequence[str]) -> Job:
         EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not played.
     """
     job = Job()
-    rest = list(arguments)
     generic = True
-    while rest:
-        option = rest.pop(0)
-        if option.startswith("-D") and option != "-D":
-            rest.insert(0, option[2:])
-            option = "-D"
-        if not rest:
-            raise EmulatorError(f"Streaming option {option} needs a value.")
-        value = rest.pop(0)
+    for option, value in _pairs(arguments):
         if option in ("-D", "-files"):
             if not generic:
                 raise EmulatorError(f"Generic option {option} must stand before the streaming options.")
             _read_generic(job, option, value)
-            continue
-        generic = False
-        if option == "-input":
-            job.inputs.append(value)
-        elif option in ("-mapper", "-reducer", "-output"):
-            setattr(job, option[1:], value)
         else:
-            raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
+            generic = False
+            _read_streaming(job, option, value)
     for name in ("inputs", "output", "mapper"):
         if not getattr(job, name):
             raise EmulatorError(f"Streaming option -{name.removesuffix('s')} is missing.")
     if job.reduces and not job.reducer:
         raise EmulatorError("Streaming option -reducer is missing; for none say -D mapreduce.job.reduces=0.")
     return job
+
+
+def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each option with its value; `-DNAME=VALUE` is `-D NAME=VALUE`."""
+    rest = iter(arguments)
+    for option in rest:
+        if option.startswith("-D") and option != "-D":
+            yield "-D", option[2:]
+            continue
+        value = next(rest, None)
+        if value is None:
+            raise EmulatorError(f"Streaming option {option} needs a value.")
+        yield option, value
+
+
+def _read_streaming(job: Job, option: str, value: str) -> None:
+    if option == "-input":
+        job.inputs.append(value)
+    elif option in ("-mapper", "-reducer", "-output"):
+        setattr(job, option[1:], value)
+    else:
+        raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
 
 
 def _read_generic(job: Job, option: str, value: str) -> None:

@@ -155,21 +155,10 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
-        if any(name.startswith("LaunchTemplate.") for name in parameters):
-            message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
-            return ec2.error("UnsupportedOperation", message, 400)
         try:
-            image = launch_templates.image(parameter(parameters, "ImageId"))
-        except RefusedError as refusal:  # whose code is Auto Scaling's
-            return ec2.error("InvalidParameterValue", str(refusal), 400)
-        subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
-        if subnet and subnet not in ec2.subnets:
-            return ec2.error("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist", 400)
-        if place and place not in ec2.placement_groups:
-            return ec2.error("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.", 400)
-        if parameter(parameters, "DryRun") == "true":
-            message = "Request would have succeeded, but DryRun flag is set."
-            return ec2.error("DryRunOperation", message, 412)
+            image = _checked_image(parameters)
+        except RefusedError as refusal:
+            return ec2.error(refusal.code, str(refusal), 412 if refusal.code == "DryRunOperation" else 400)
         before = set(ec2.instances)
         answer = run({**parameters, "ImageId": [image]})
         for identifier in set(ec2.instances) - before:
@@ -207,6 +196,25 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
         StartInstances=refuse,
         RebootInstances=refuse,
     )
+
+
+def _checked_image(parameters: Record) -> str:
+    """The image that a request for instances names; raises RefusedError for what EC2 or the emulator refuses."""
+    if any(name.startswith("LaunchTemplate.") for name in parameters):
+        message = "The embedded AWS starts instances from launch templates only in auto scaling groups."
+        raise RefusedError("UnsupportedOperation", message)
+    try:
+        image = launch_templates.image(parameter(parameters, "ImageId"))
+    except RefusedError as refusal:  # whose code is Auto Scaling's
+        raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
+    subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
+    if subnet and subnet not in ec2.subnets:
+        raise RefusedError("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
+    if place and place not in ec2.placement_groups:
+        raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{place}' is unknown.")
+    if parameter(parameters, "DryRun") == "true":
+        raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+    return image
 
 
 def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:

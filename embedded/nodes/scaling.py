@@ -56,21 +56,27 @@ def _later(group: Record) -> None:
     """Nothing: every operation below follows its group itself, when all of the request is in the group's record."""
 
 
-def _install_operations(played: Groups) -> None:
-    create, delete = (autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete"))
+class _Operations:
+    """Auto Scaling's requests, answered by the groups that are played."""
 
-    def create_group(parameters: Record) -> Any:
+    def __init__(self, played: Groups) -> None:
+        self._played = played
+        self._create, self._delete = (
+            autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete")
+        )
+
+    def create_group(self, parameters: Record) -> Any:
         policy = autoscaling.nested(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         check_template(template)
-        answer = create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
+        answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
             settle(group, policy)
-            played.follow(group)
+            self._played.follow(group)
         return answer
 
-    def update_group(parameters: Record) -> Any:
+    def update_group(self, parameters: Record) -> Any:
         group = _named(parameters)
         policy = autoscaling.nested(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
@@ -85,10 +91,10 @@ def _install_operations(played: Groups) -> None:
                 group[name] = parameter(parameters, name)
         held = group.get("MixedInstancesPolicy") or {}
         settle(group, {} if template and not policy else {**held, **_merged(held, policy)})
-        played.follow(group)
+        self._played.follow(group)
         return autoscaling.answer(200, "UpdateAutoScalingGroupResponse", "")
 
-    def set_desired(parameters: Record) -> Any:
+    def set_desired(self, parameters: Record) -> Any:
         group = _named(parameters)
         desired = int(parameter(parameters, "DesiredCapacity"))
         for bound, beyond, name in (("MinSize", desired < group["MinSize"], "below min"),
@@ -99,18 +105,18 @@ def _install_operations(played: Groups) -> None:
                 )
                 raise RefusedError("ValidationError", message)
         group["DesiredCapacity"] = desired
-        played.follow(group)
+        self._played.follow(group)
         return autoscaling.answer(200, "SetDesiredCapacityResponse", "")
 
-    def delete_group(parameters: Record) -> Any:
+    def delete_group(self, parameters: Record) -> Any:
         group = _named(parameters)
         name = group["AutoScalingGroupName"]
         if group["Instances"] and parameter(parameters, "ForceDelete") != "true":
             raise RefusedError("ResourceInUse", f"You cannot delete {name} while it has instances.")
-        played.disband(name)
-        return delete(parameters)
+        self._played.disband(name)
+        return self._delete(parameters)
 
-    def terminate_in_group(parameters: Record) -> Any:
+    def terminate_in_group(self, parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")
         group = group_of(identifier)
         if group is None:
@@ -119,17 +125,20 @@ def _install_operations(played: Groups) -> None:
             if group["DesiredCapacity"] <= group["MinSize"]:
                 raise RefusedError("ValidationError", "The desired capacity would fall below the minimum.")
             group["DesiredCapacity"] -= 1
-        played.leave(identifier)
+        self._played.leave(identifier)
         name = "TerminateInstanceInAutoScalingGroup"
         return autoscaling.answer(200, f"{name}Response", f"<{name}Result/>")
 
+
+def _install_operations(played: Groups) -> None:
+    answered = _Operations(played)
     operations = {
-        "CreateAutoScalingGroup": create_group,
-        "UpdateAutoScalingGroup": update_group,
-        "SetDesiredCapacity": set_desired,
+        "CreateAutoScalingGroup": answered.create_group,
+        "UpdateAutoScalingGroup": answered.update_group,
+        "SetDesiredCapacity": answered.set_desired,
         "DescribeAutoScalingGroups": _describe,
-        "DeleteAutoScalingGroup": delete_group,
-        "TerminateInstanceInAutoScalingGroup": terminate_in_group,
+        "DeleteAutoScalingGroup": answered.delete_group,
+        "TerminateInstanceInAutoScalingGroup": answered.terminate_in_group,
         "DescribeScalingActivities": activities.describe,
     }
     autoscaling.operations.put(**{name: _answering(operation) for name, operation in operations.items()})

@@ -168,23 +168,27 @@ def broken(path: Path, kind: str) -> None:
             path.write_bytes(path.read_bytes()[:-100])
             return
         with h5py.File(path, "r+") as file:
-            if kind == "version":
-                file.attrs["layout_version"] = 99
-            elif kind == "missing array":
-                del file["train/labels"]
-            elif kind == "short array":
-                file["train/labels"].resize(1, axis=0)
-            elif kind == "settings":
-                file.attrs["settings"] = "{"
-            elif kind == "older":
-                # The first layout had fewer settings; its version has to be found before they are read.
-                file.attrs["layout_version"] = 1
-                file.attrs["settings"] = '{"row_length": 4, "rating_range": [1, 5]}'
-            elif kind == "senseless settings":
-                file.attrs["settings"] = file.attrs["settings"].replace('"row_length": 4', '"row_length": 0')
-            elif kind == "wordless":
-                del file["vocabulary"]
-                file.create_group("vocabulary")
+            damage(file, kind)
+
+
+def damage(file: h5py.File, kind: str) -> None:
+    if kind == "version":
+        file.attrs["layout_version"] = 99
+    elif kind == "missing array":
+        del file["train/labels"]
+    elif kind == "short array":
+        file["train/labels"].resize(1, axis=0)
+    elif kind == "settings":
+        file.attrs["settings"] = "{"
+    elif kind == "older":
+        # The first layout had fewer settings; its version has to be found before they are read.
+        file.attrs["layout_version"] = 1
+        file.attrs["settings"] = '{"row_length": 4, "rating_range": [1, 5]}'
+    elif kind == "senseless settings":
+        file.attrs["settings"] = file.attrs["settings"].replace('"row_length": 4', '"row_length": 0')
+    elif kind == "wordless":
+        del file["vocabulary"]
+        file.create_group("vocabulary")
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,12 @@
 """The guard's function, run by the embedded AWS in small stacks of its own: what it sees there, and what it does."""
 
-import io
-import itertools
 import json
 import os
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -18,214 +14,15 @@ import pytest
 # Before the first import of CDK, which starts Node.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
-from aws_cdk import App, DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
-from aws_cdk import aws_autoscaling as autoscaling
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_emr as emr
-from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CreateFails, DeleteFails, Denied, StaysPending, Throttled
-from infra import parts, topology
-from infra.guard import Guard, prices
+from infra import topology
+from infra.guard import prices
 from infra.handlers.guard import main
 from tests import slow
-
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
-_ASSETS = "cdk-hnb659fds-assets-000000000000-us-east-1"
-SLOW_SECONDS, RELEASE = 50, "/test/release"
-_names = (f"g{number}" for number in itertools.count(1))
-
-
-class Small(Stack):
-    """A guard, the bucket of its data, and one of each thing that costs by the hour, which depends on the guard."""
-
-    def __init__(self, scope: App, deployment: str, wanted: topology.Topology) -> None:
-        name = topology.stack_name(deployment)
-        synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
-        super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
-        Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
-        data = s3.Bucket(self, "Data", removal_policy=RemovalPolicy.RETAIN)
-        guard = Guard(self, "Guard", wanted=wanted, deployment=deployment, data=data)
-        subnets = [ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)]
-        vpc = ec2.Vpc(self, "Vpc", max_azs=1, subnet_configuration=subnets, restrict_default_security_group=False)
-        costly: list[Any] = [
-            autoscaling.AutoScalingGroup(
-                self,
-                group.name,
-                vpc=vpc,
-                vpc_subnets=ec2.SubnetSelection(subnets=vpc.isolated_subnets),
-                launch_template=ec2.LaunchTemplate(
-                    self,
-                    f"{group.name}-Template",
-                    instance_type=ec2.InstanceType(group.instance_type),
-                    machine_image=ec2.MachineImage.generic_linux({"us-east-1": "ami-0a1b2c3d4e5f60718"}),
-                ),
-                max_capacity=2,
-                min_capacity=0,
-            )
-            for group in wanted.training
-        ]
-        costly.append(
-            emr.CfnCluster(
-                self,
-                "Cluster",
-                name=name,
-                release_label="emr-7.13.0",
-                job_flow_role="nodes",
-                service_role="service",
-                instances=emr.CfnCluster.JobFlowInstancesConfigProperty(
-                    keep_job_flow_alive_when_no_steps=True,
-                    master_instance_group=emr.CfnCluster.InstanceGroupConfigProperty(
-                        instance_type="m5.xlarge", instance_count=1
-                    ),
-                ),
-            )
-        )
-        for each in costly:
-            each.node.add_dependency(guard)
-
-
-class Deployed:
-    """A small stack in the embedded AWS, and what tests do with it."""
-
-    def __init__(
-        self, client: Callable[[str], Any], out: Path, *, becomes: str = "CREATE_COMPLETE", **guard: Any
-    ) -> None:
-        self.client, self.name, self._out = client, next(_names), out
-        wanted = topology.load("demo", SHIPPED)
-        limits = parts.Guard(mail="ada@example.org", **guard)
-        self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.Data(keep=True)})
-        self.cloudformation = client("cloudformation")
-        self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
-        stack = self.settled()
-        assert stack["StackStatus"] == becomes, self.reasons()
-        self.stack, self.created = stack["StackId"], stack["CreationTime"]
-        self.queue, self.function = self._subscribe(), self.physical("Lambda::Function")
-
-    @property
-    def stack_name(self) -> str:
-        return topology.stack_name(self.name)
-
-    def template(self) -> str:
-        """The template; its assets are in the bucket where CDK would have put them."""
-        app = App(outdir=str(self._out), analytics_reporting=False, builtin_cloud_formation_validation=False)
-        Small(app, self.name, self.wanted)
-        app.synth()
-        self.client("s3").create_bucket(Bucket=_ASSETS)
-        for folder in self._out.glob("asset.*"):
-            body = io.BytesIO()
-            with zipfile.ZipFile(body, "w") as archive:
-                for path in folder.rglob("*.py"):
-                    archive.write(path, path.relative_to(folder))
-            key = f"{folder.name.removeprefix('asset.')}.zip"
-            self.client("s3").put_object(Bucket=_ASSETS, Key=key, Body=body.getvalue())
-        return (self._out / f"{self.stack_name}.template.json").read_text()
-
-    def settled(self) -> dict[str, Any]:
-        """The stack, once nothing is in progress."""
-        until = time.monotonic() + 60
-        while True:
-            (stack,) = self.cloudformation.describe_stacks(StackName=getattr(self, "stack", None) or self.stack_name)[
-                "Stacks"
-            ]
-            if not stack["StackStatus"].endswith("IN_PROGRESS"):
-                return dict(stack)
-            assert time.monotonic() < until
-            time.sleep(0.1)
-
-    def reasons(self) -> list[str]:
-        events = self.cloudformation.describe_stack_events(StackName=self.stack_name)["StackEvents"]
-        return [event["ResourceStatusReason"] for event in events if event.get("ResourceStatusReason")]
-
-    def physical(self, part: str) -> str:
-        """The one resource whose type ends with this part."""
-        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
-        (name,) = (each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith(part))
-        return str(name)
-
-    def groups(self) -> list[str]:
-        found = self.cloudformation.describe_stack_resources(StackName=self.stack)["StackResources"]
-        return [each["PhysicalResourceId"] for each in found if each["ResourceType"].endswith("AutoScalingGroup")]
-
-    def raise_groups(self) -> dict[str, datetime]:
-        """One node in each group; the instances with the times of their launch."""
-        scaling = self.client("autoscaling")
-        for group in self.groups():
-            scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
-        until = time.monotonic() + 60
-        while True:
-            found = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())["AutoScalingGroups"]
-            members = [member for group in found for member in group["Instances"]]
-            if len(members) == len(found) and all(member["LifecycleState"] == "InService" for member in members):
-                break
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        told = self.client("ec2").describe_instances(InstanceIds=[member["InstanceId"] for member in members])
-        instances = [each for reservation in told["Reservations"] for each in reservation["Instances"]]
-        return {each["InstanceId"]: each["LaunchTime"] for each in instances}
-
-    def desired(self) -> list[int]:
-        found = self.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=self.groups())
-        return [group["DesiredCapacity"] for group in found["AutoScalingGroups"]]
-
-    def cluster_state(self) -> str:
-        cluster = self.client("emr").describe_cluster(ClusterId=self.physical("EMR::Cluster"))["Cluster"]
-        return str(cluster["Status"]["State"]).replace("TERMINATING", "TERMINATED")
-
-    def sign(self, instance: str, suffix: str) -> datetime:
-        """Leave a node's sign in the data bucket; returns its time."""
-        s3_client, place = self.client("s3"), {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
-        s3_client.put_object(**place, Body=b"")
-        found: datetime = s3_client.head_object(**place)["LastModified"]
-        return found
-
-    @property
-    def bucket(self) -> str:
-        return self.physical("S3::Bucket")
-
-    def wake(self, now: datetime) -> dict[str, Any]:
-        """One round at this time; the error of a round that failed."""
-        event = json.dumps({"time": now.astimezone(UTC).isoformat()})
-        answer = self.client("lambda").invoke(FunctionName=self.function, Payload=event)
-        body = answer["Payload"].read()
-        return dict(json.loads(body)) if "FunctionError" in answer else {}
-
-    def after(self, hours: float) -> dict[str, Any]:
-        """One round so many hours after the stack was created."""
-        return self.wake(self.created + timedelta(hours=hours))
-
-    def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
-        """The same in this process: the emulator's faults are for its clients, and not for what it runs itself."""
-        function = self.client("lambda").get_function_configuration(FunctionName=self.function)
-        patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
-        main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
-
-    def mails(self) -> list[str]:
-        """The subjects of what was told since this was last asked."""
-        sqs, found = self.client("sqs"), []
-        while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", []):
-            for message in messages:
-                found.append(json.loads(message["Body"])["Subject"])
-                sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
-        return found
-
-    def log(self) -> str:
-        logs, group = self.client("logs"), self.physical("Logs::LogGroup")
-        return "\n".join(event["message"] for event in logs.filter_log_events(logGroupName=group)["events"])
-
-    def account(self) -> dict[str, Any]:
-        parameter = self.client("ssm").get_parameter(Name=topology.guard_parameter(self.name))["Parameter"]
-        return dict(json.loads(parameter["Value"]))
-
-    def _subscribe(self) -> str:
-        """A queue that gets what the topic's mails hold."""
-        sqs = self.client("sqs")
-        queue = str(sqs.create_queue(QueueName=self.name)["QueueUrl"])
-        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        self.client("sns").subscribe(TopicArn=self.physical("SNS::Topic"), Protocol="sqs", Endpoint=arn)
-        return queue
+from tests.infra.guarded import RELEASE, SLOW_SECONDS, Deployed, names
 
 
 @pytest.fixture(scope="module")
@@ -477,7 +274,7 @@ def test_a_parameter_that_nobody_can_read_is_named_and_the_deployment_ends_all_t
 def test_what_a_former_deployment_of_the_name_left_counts_for_nothing(
     aws: EmbeddedAws, deploy: Callable[..., Deployed]
 ) -> None:
-    name = next(_names)
+    name = next(names)
     following = f"g{int(name[1:]) + 1}"
     told = {"value": "x", "at": "2026-01-01T00:00:00+00:00"}
     left = {"spent": 3.9, "as_of": "2026-01-01T00:00:00+00:00", "rate": 1e6, "told": {"budget": told}}

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from benchmarks.real_reviews import REVIEWS
 from benchmarks.streaming import Node, made, planned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
@@ -23,7 +24,6 @@ from corpus.text import EXTRA_STOPWORDS, load_stopwords
 from embedded.faults.kinds import Unruly
 from jobs.steps import JobStep, Plan
 from tests import oracle
-from tests.data import REVIEWS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,9 +18,9 @@ from statistics import mean
 
 import pytest
 
+from benchmarks.real_reviews import ABSENT, REVIEWS
 from bootstrap.cli.commands import COMMANDS
 from tests.bootstrap.cli.command import ACCOUNT, shoal
-from tests.data import ABSENT, REVIEWS
 
 ROOT = Path(__file__).parents[3]
 

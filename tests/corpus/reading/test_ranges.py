@@ -1,21 +1,17 @@
+"""Files are read by the contract's rules, wherever their ranges are cut, packed or not, damaged or not."""
+
 import bz2
 import csv
 import gzip
 import io
-import json
 import lzma
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from backports import zstd
 from hypothesis import given, settings
@@ -26,62 +22,24 @@ import corpus.reading.csv_records
 import corpus.reading.lines
 import corpus.reading.storage
 from corpus.errors import DataError
-from corpus.reading.formats import LABELS, MAX_LINE_BYTES, Codes, Format
-from corpus.reading.ranges import cut, read_batches, read_task, task_line
-from corpus.reading.sources import WHOLE, Range, Source
-from corpus.reading.tally import Damage, Tally
+from corpus.reading.formats import MAX_LINE_BYTES, Format
+from corpus.reading.ranges import cut, read_task, task_line
+from corpus.reading.sources import WHOLE, Range
+from corpus.reading.tally import Damage
 from corpus.settings import Settings
-from tests import oracle
-
-SNAP = Format(kind="json", text=("reviewText",), value="overall")
-TWO_FIELDS = Format(kind="json", text=("x", "reviewText"), value="overall")
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": zstd.compress,
-}
-RATED, LABELLED = Settings(), Settings(labelled=True)
-
-
-def reviews(*texts_and_ratings: tuple[object, object]) -> bytes:
-    return b"".join(
-        json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in texts_and_ratings
-    )
-
-
-def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[str, int]], Tally]:
-    """All reviews, and a tally of them as it is after its way through records."""
-    found = []
-    whole = Tally()
-    for part in ranges:
-        tally = Tally()
-        for batch in read_batches(part, Codes(chosen), tally):
-            assert 0 < len(batch.texts) == len(batch.codes) <= 256
-            assert batch.raw_bytes > 0
-            found += zip(batch.texts, batch.codes, strict=True)
-        for key, value in tally.records():
-            whole.absorb(key, [value])
-    return found, whole
-
-
-def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
-    """What the ranges of one file hold is what the contract says, with every malformed line in its place."""
-    rules = oracle.Rules(labelled=chosen.labelled, positive_label=chosen.positive_label)
-    outcomes = list(oracle.outcomes(file, rules))
-    sound = [each for _, each in outcomes if not isinstance(each, str)]
-    malformed = [(each, number) for number, each in outcomes if isinstance(each, str)]
-    found, tally = read(ranges, chosen)
-    assert found == [(text, LABELS.index(value) if chosen.labelled else value) for text, value in sound]
-    assert tally.counts["lines"] == len(outcomes)
-    assert tally.counts["malformed"] == len(malformed)
-    for reason in {reason for reason, _ in malformed}:
-        lines = [number for each, number in malformed if each == reason]
-        assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
-        assert [place.line for place in tally.places() if place.reason == reason] == lines[:3]
-    assert [damage.file for damage in tally.damages()] == [part.path for part in ranges if file.broken]
-
+from tests import oracle, oracle_lines
+from tests.corpus.reading.cuts import (
+    LABELLED,
+    PACKERS,
+    RATED,
+    SNAP,
+    TWO_FIELDS,
+    assert_as_the_oracle,
+    pieces,
+    read,
+    reviews,
+    source,
+)
 
 JSON_LINES = st.one_of(
     st.builds(lambda text, rating: reviews((text, rating))[:-1], st.text(max_size=6), st.integers(0, 6)),
@@ -94,13 +52,6 @@ CUTS = st.lists(st.integers(1, 600), max_size=6)
 MARKS = st.sampled_from([b"", b"\xef\xbb\xbf", b"\xef\xbb", b"\xef\xbb\xbf\xef\xbb\xbf"])
 
 WHOLE_MARKS = st.sampled_from([b"", b"\xef\xbb\xbf"])
-
-
-def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:
-    """The ranges of a file with this content, cut at any places."""
-    path.write_bytes(content)
-    edges = sorted({0, len(content), *(place for place in cuts if place < len(content))})
-    return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
 
 
 @given(MARKS, st.lists(JSON_LINES, max_size=30), st.sampled_from([SNAP, TWO_FIELDS]), st.booleans(), CUTS)
@@ -223,7 +174,7 @@ def test_neither_the_size_of_blocks_nor_lines_that_are_too_long_change_the_rest(
         patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
         patch.setattr(corpus.reading.compression, "BLOCK_BYTES", block)
         patch.setattr(corpus.reading.lines, "MAX_LINE_BYTES", 101)
-        patch.setattr(oracle, "MAX_LINE_BYTES", 101)
+        patch.setattr(oracle_lines, "MAX_LINE_BYTES", 101)
         path = tmp_path / f"file{suffix}"
         ranges = pieces(path, content, cuts)
         if suffix:
@@ -241,7 +192,7 @@ def test_neither_the_size_of_blocks_nor_records_that_are_too_long_change_the_res
     (tmp_path / "file.csv").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus.reading.storage, "BLOCK_BYTES", block)
-        for module in (corpus.reading.lines, corpus.reading.csv_records, oracle):
+        for module in (corpus.reading.lines, corpus.reading.csv_records, oracle_lines):
             patch.setattr(module, "MAX_LINE_BYTES", 25)
         part = Range(str(tmp_path / "file.csv"), 0, WHOLE, POLARITY, None, False)
         assert_as_the_oracle([part], oracle.File(content, "csv", POLARITY.text, POLARITY.value), LABELLED)
@@ -374,95 +325,9 @@ def test_only_newlines_end_a_line(tmp_path: Path) -> None:
     assert read([part], LABELLED)[0] == [("a\u2028b\x0bc\x0cd\x85e\rf\x1cg\0h", 0)]
 
 
-PARQUET = Format(kind="parquet", text=("title", "text"), value="rating")
-ROWS = [
-    {"title": "a", "text": f"text {n}", "rating": 1 + n % 5, "other": n} if n % 7 else {"title": None, "rating": 3}
-    for n in range(2_000)
-]
-
-
-def written(path: Path, table: pa.Table, rows: int = 300) -> Source:
-    pq.write_table(table, path, row_group_size=rows)
-    return Source(address=str(path), size=path.stat().st_size, identity="", format=PARQUET)
-
-
-@pytest.mark.parametrize("string", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-@pytest.mark.parametrize("rating", [pa.int8(), pa.float64(), pa.string()])
-def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string, rating) -> None:
-    columns = {
-        "title": pa.array([row["title"] for row in ROWS]).cast(string),
-        "text": pa.array([row.get("text") for row in ROWS]).cast(string),
-        "rating": pa.array([row["rating"] for row in ROWS]).cast(rating),
-        "other": pa.array(range(len(ROWS))),
-    }
-    source = written(tmp_path / "a.parquet", pa.table(columns))
-    ((whole,),) = cut([source], 1)
-    assert (whole.start, whole.end) == (0, 7)
-    groups = [whole._replace(start=start, end=start + 1) for start in range(7)]
-    for ranges in ([whole], groups):
-        assert_as_the_oracle(ranges, oracle.File(ROWS, "parquet", ("title", "text"), "rating"))
-
-
-def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: Path) -> None:
-    ends = np.arange(5, dtype=np.int32).tobytes()
-    broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xffbc")])
-    table = pa.table({"title": broken, "text": ["t", "u", None, "v"], "rating": [1, 2, 3, None]})
-    ranges = cut([written(tmp_path / "a.parquet", table)], 1)[0]
-    rows = [
-        {"title": "a", "text": "t", "rating": 1},
-        {"title": b"\xff", "text": "u", "rating": 2},
-        {"title": "b", "text": None, "rating": 3},
-        {"title": "c", "text": "v", "rating": None},
-    ]
-    assert_as_the_oracle(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
-
-
-def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
-    source = written(tmp_path / "a.parquet", pa.table({"title": ["a"] * 900, "text": ["b"] * 900, "rating": [1] * 900}))
-    path = Path(source.address)
-    content = path.read_bytes()
-    (ranges,) = cut([source], 1)
-    path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
-    found, tally = read(ranges)
-    assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
-    assert [(damage.file, damage.lines) for damage in tally.damages()] == [(str(path), len(found))]
-    assert len(found) < 900
-    path.write_bytes(content[: len(content) // 2])
-    ((whole,),) = cut([replace(source, size=len(content) // 2)], 1)
-    assert whole.end == WHOLE
-    _, tally = read([whole])
-    assert tally.counts == {}
-    assert tally.damages() == [Damage(file=str(path), lines=0, bytes=0)]
-
-
-def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_path: Path) -> None:
-    texts = [f"{number} {number * number} text" for number in range(3_000)]
-    table = pa.table({"title": texts, "text": texts, "rating": [5] * len(texts)})
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, row_group_size=1_000, compression="gzip")
-    content = bytearray(path.read_bytes())
-    column = pq.ParquetFile(path).metadata.row_group(1).column(1)
-    place = column.dictionary_page_offset + column.total_compressed_size // 2
-    content[place : place + 40] = b"\xff" * 40
-    path.write_bytes(content)
-    form = Format(kind="parquet", text=("title", "text"), value="rating")
-    at_once, by_group = (
-        read([Range(str(path), *pair, form, None, False) for pair in pairs])
-        for pairs in ([(0, 3)], [(0, 1), (1, 2), (2, 3)])
-    )
-    assert at_once[0] == by_group[0]
-    assert [text.partition(" ")[0] for text, _ in at_once[0]][-1_000:] == [str(n) for n in range(2_000, 3_000)]
-    assert at_once[1].damages() == by_group[1].damages()
-    assert at_once[1].damages()[0].lines == len(at_once[0]) < 3_000
-
-
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*absent: No such file or directory"):
         read([Range(str(tmp_path / "absent"), 0, 10, SNAP, None, False)])
-
-
-def source(address: str, size: int, form: Format = SNAP, code: int | None = None, test: bool = False) -> Source:
-    return Source(address=address, size=size, identity="", format=form, code=code, test=test)
 
 
 MIB = 1 << 20

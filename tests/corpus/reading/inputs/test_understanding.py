@@ -13,6 +13,7 @@ import pytest
 from backports import zstd
 from pyarrow import parquet
 
+from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
 from corpus.errors import DataError
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import understand
@@ -29,7 +30,6 @@ from tests.corpus.reading.inputs.beginnings import (
     understood,
     written,
 )
-from tests.data import ABSENT, FOLDER, REVIEWS
 
 TEXTS = b"a fine lamp\nthe strap , too\n"
 

@@ -1,4 +1,4 @@
-"""Where the real reviews are, for tests that want them: the folder SHOAL_DATA, or shared/data beside the project."""
+"""Where the real reviews are, for benchmarks and tests: the folder SHOAL_DATA, or shared/data beside the project."""
 
 import os
 from pathlib import Path

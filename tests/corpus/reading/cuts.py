@@ -1,0 +1,78 @@
+"""Ranges of small files, cut anywhere, and what is read of them beside the oracle's word on it."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from backports import zstd
+
+from corpus.reading.formats import LABELS, Codes, Format
+from corpus.reading.ranges import read_batches
+from corpus.reading.sources import Range, Source
+from corpus.reading.tally import Tally
+from corpus.settings import Settings
+from tests import oracle
+
+SNAP = Format(kind="json", text=("reviewText",), value="overall")
+TWO_FIELDS = Format(kind="json", text=("x", "reviewText"), value="overall")
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd.compress,
+}
+RATED, LABELLED = Settings(), Settings(labelled=True)
+
+
+def reviews(*texts_and_ratings: tuple[object, object]) -> bytes:
+    return b"".join(
+        json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in texts_and_ratings
+    )
+
+
+def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[str, int]], Tally]:
+    """All reviews, and a tally of them as it is after its way through records."""
+    found = []
+    whole = Tally()
+    for part in ranges:
+        tally = Tally()
+        for batch in read_batches(part, Codes(chosen), tally):
+            assert 0 < len(batch.texts) == len(batch.codes) <= 256
+            assert batch.raw_bytes > 0
+            found += zip(batch.texts, batch.codes, strict=True)
+        for key, value in tally.records():
+            whole.absorb(key, [value])
+    return found, whole
+
+
+def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Settings = RATED) -> None:
+    """What the ranges of one file hold is what the contract says, with every malformed line in its place."""
+    rules = oracle.Rules(labelled=chosen.labelled, positive_label=chosen.positive_label)
+    outcomes = list(oracle.outcomes(file, rules))
+    sound = [each for _, each in outcomes if not isinstance(each, str)]
+    malformed = [(each, number) for number, each in outcomes if isinstance(each, str)]
+    found, tally = read(ranges, chosen)
+    assert found == [(text, LABELS.index(value) if chosen.labelled else value) for text, value in sound]
+    assert tally.counts["lines"] == len(outcomes)
+    assert tally.counts["malformed"] == len(malformed)
+    for reason in {reason for reason, _ in malformed}:
+        lines = [number for each, number in malformed if each == reason]
+        assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
+        assert [place.line for place in tally.places() if place.reason == reason] == lines[:3]
+    assert [damage.file for damage in tally.damages()] == [part.path for part in ranges if file.broken]
+
+
+def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:
+    """The ranges of a file with this content, cut at any places."""
+    path.write_bytes(content)
+    edges = sorted({0, len(content), *(place for place in cuts if place < len(content))})
+    return [Range(str(path), start, end, form, code, False) for start, end in pairwise(edges)]
+
+
+def source(address: str, size: int, form: Format = SNAP, code: int | None = None, test: bool = False) -> Source:
+    return Source(address=address, size=size, identity="", format=form, code=code, test=test)

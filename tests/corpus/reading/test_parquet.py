@@ -1,0 +1,97 @@
+"""Rows of Parquet files: by row groups, whatever their types, and as far as damage lets them be read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.reading.formats import Format
+from corpus.reading.ranges import cut
+from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.tally import Damage
+from tests import oracle
+from tests.corpus.reading.cuts import assert_as_the_oracle, read
+
+PARQUET = Format(kind="parquet", text=("title", "text"), value="rating")
+ROWS = [
+    {"title": "a", "text": f"text {n}", "rating": 1 + n % 5, "other": n} if n % 7 else {"title": None, "rating": 3}
+    for n in range(2_000)
+]
+
+
+def written(path: Path, table: pa.Table, rows: int = 300) -> Source:
+    pq.write_table(table, path, row_group_size=rows)
+    return Source(address=str(path), size=path.stat().st_size, identity="", format=PARQUET)
+
+
+@pytest.mark.parametrize("string", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize("rating", [pa.int8(), pa.float64(), pa.string()])
+def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string, rating) -> None:
+    columns = {
+        "title": pa.array([row["title"] for row in ROWS]).cast(string),
+        "text": pa.array([row.get("text") for row in ROWS]).cast(string),
+        "rating": pa.array([row["rating"] for row in ROWS]).cast(rating),
+        "other": pa.array(range(len(ROWS))),
+    }
+    source = written(tmp_path / "a.parquet", pa.table(columns))
+    ((whole,),) = cut([source], 1)
+    assert (whole.start, whole.end) == (0, 7)
+    groups = [whole._replace(start=start, end=start + 1) for start in range(7)]
+    for ranges in ([whole], groups):
+        assert_as_the_oracle(ranges, oracle.File(ROWS, "parquet", ("title", "text"), "rating"))
+
+
+def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: Path) -> None:
+    ends = np.arange(5, dtype=np.int32).tobytes()
+    broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xffbc")])
+    table = pa.table({"title": broken, "text": ["t", "u", None, "v"], "rating": [1, 2, 3, None]})
+    ranges = cut([written(tmp_path / "a.parquet", table)], 1)[0]
+    rows = [
+        {"title": "a", "text": "t", "rating": 1},
+        {"title": b"\xff", "text": "u", "rating": 2},
+        {"title": "b", "text": None, "rating": 3},
+        {"title": "c", "text": "v", "rating": None},
+    ]
+    assert_as_the_oracle(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
+
+
+def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.parquet", pa.table({"title": ["a"] * 900, "text": ["b"] * 900, "rating": [1] * 900}))
+    path = Path(source.address)
+    content = path.read_bytes()
+    (ranges,) = cut([source], 1)
+    path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
+    found, tally = read(ranges)
+    assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
+    assert [(damage.file, damage.lines) for damage in tally.damages()] == [(str(path), len(found))]
+    assert len(found) < 900
+    path.write_bytes(content[: len(content) // 2])
+    ((whole,),) = cut([replace(source, size=len(content) // 2)], 1)
+    assert whole.end == WHOLE
+    _, tally = read([whole])
+    assert tally.counts == {}
+    assert tally.damages() == [Damage(file=str(path), lines=0, bytes=0)]
+
+
+def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_path: Path) -> None:
+    texts = [f"{number} {number * number} text" for number in range(3_000)]
+    table = pa.table({"title": texts, "text": texts, "rating": [5] * len(texts)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=1_000, compression="gzip")
+    content = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(1).column(1)
+    place = column.dictionary_page_offset + column.total_compressed_size // 2
+    content[place : place + 40] = b"\xff" * 40
+    path.write_bytes(content)
+    form = Format(kind="parquet", text=("title", "text"), value="rating")
+    at_once, by_group = (
+        read([Range(str(path), *pair, form, None, False) for pair in pairs])
+        for pairs in ([(0, 3)], [(0, 1), (1, 2), (2, 3)])
+    )
+    assert at_once[0] == by_group[0]
+    assert [text.partition(" ")[0] for text, _ in at_once[0]][-1_000:] == [str(n) for n in range(2_000, 3_000)]
+    assert at_once[1].damages() == by_group[1].damages()
+    assert at_once[1].damages()[0].lines == len(at_once[0]) < 3_000

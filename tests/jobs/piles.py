@@ -1,0 +1,69 @@
+"""Small piles of reviews, the pipeline over them, and the oracle's word on what comes of it."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from corpus.dataset import open_dataset
+from corpus.reading.sources import Inputs
+from corpus.text import EXTRA_STOPWORDS, load_stopwords
+from jobs.pipeline import preprocess as preprocess_inputs
+from tests import oracle
+
+NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)
+
+
+def preprocess(paths: list[Path], output: Path, **options):
+    return preprocess_inputs(Inputs(files=tuple(map(str, paths))), str(output), **options)
+
+
+def assert_equals_oracle(folder: Path, contents: list[bytes | oracle.File], **rules) -> None:
+    arrays, vocabulary, counts = oracle.dataset(contents, NLTK, **rules)
+    with h5py.File(folder / "dataset.h5") as file:
+        for path, expected in arrays.items():
+            assert file[path].dtype == expected.dtype
+            assert np.array_equal(file[path][:], expected), path
+        assert list(file["vocabulary"].asstr()[:]) == vocabulary
+        in_file = json.loads(file.attrs["counts"])
+    published = json.loads((folder / "counts.json").read_text())
+    assert published == in_file
+    reasons = counts.pop("malformed_by_reason")
+    assert {name: number for name, number in published.pop("malformed_by_reason").items() if number} == reasons
+    assert published == counts
+    with open_dataset(folder / "dataset.h5") as dataset:
+        assert dataset.computed_digest() == dataset.digest
+
+
+def reviews(*texts_and_ratings: tuple[object, object]) -> bytes:
+    return b"".join(
+        json.dumps({"reviewText": text, "overall": rating}).encode() + b"\n" for text, rating in texts_and_ratings
+    )
+
+
+PLAIN = reviews(*((f"this lamp number word{chr(97 + n)} is bright", 1 + n % 5) for n in range(20)))
+
+
+def noise_at_its_end(folder: Path) -> list[Path]:
+    (folder / "noise.json").write_bytes(PLAIN * 4_000 + b"{\n" * 8_000)
+    return [folder / "noise.json"]
+
+
+class Stages:
+    """Which steps were done, and a way to die in one of them."""
+
+    def __init__(self, fatal: str = "") -> None:
+        self.seen: list[str] = []
+        self.fatal = fatal
+
+    def stage(self, name: str, _: int) -> None:
+        if not name.endswith("sort and reduce"):  # which may pass unseen
+            self.seen.append(name)
+        if name == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def at(self, done: int) -> None:
+        pass

@@ -1,0 +1,225 @@
+"""What a run leaves of its work: nothing when it ends, and all that is done when it is killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corpus.errors import DataError
+from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, noise_at_its_end, preprocess, reviews
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_core_is_worth_it() -> Iterator[None]:
+    """Small files, too, are read by several tasks at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jobs.pipeline._CORE_BYTES", 1)
+        yield
+
+
+def test_too_little_space_is_found_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
+    with pytest.raises(DataError, match=r"the work needs about .* MB in .*out, and 0 MB are free"):
+        preprocess([tmp_path / "reviews.json"], tmp_path / "out")
+
+
+def assert_group_ends(group: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("processes of the interrupted run are still there")
+
+
+def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
+    """A run in a process of its own, with tasks that will take a while."""
+    letters = str.maketrans("0123456789", "abcdefghij")
+    texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
+    path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 40)
+    code = (
+        "import sys; from jobs.pipeline import preprocess; from corpus.reading.sources import Inputs;"
+        "preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not list(output.glob(".shoal-work-*/tasks/**/stderr")):
+        assert time.monotonic() < deadline, "no task ever started"
+        time.sleep(0.05)
+    return running
+
+
+@pytest.mark.parametrize("to_group", [False, True])
+def test_an_interrupted_run_leaves_neither_files_nor_processes(tmp_path: Path, to_group: bool) -> None:
+    running = started(tmp_path / "reviews.json", tmp_path / "out")
+    (os.killpg if to_group else os.kill)(running.pid, signal.SIGINT)
+    assert running.wait(60) != 0
+    assert not (tmp_path / "out").exists()
+    assert_group_ends(running.pid)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_amid_its_tasks_is_gone_on_with_at_once(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    running = started(path, output)
+    running.kill()
+    running.wait(60)
+    preprocess([path], output, runner="inline")
+    assert_equals_oracle(output, [path.read_bytes()])
+    assert_group_ends(running.pid)
+
+
+@pytest.mark.parametrize(
+    ("killed_in", "left_to_do"),
+    [
+        ("deduplicate", ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]),
+        ("choose vocabulary", ["choose vocabulary", "encode", "merge"]),
+        ("merge", ["merge"]),
+    ],
+)
+def test_a_killed_run_is_gone_on_with(tmp_path: Path, killed_in: str, left_to_do: list[str]) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+    child = os.fork()
+    if not child:
+        preprocess([path], output, progress=Stages(killed_in))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    stages = Stages()
+    preprocess([path], output, progress=stages, max_malformed=0.2)
+    assert stages.seen == left_to_do
+    assert_equals_oracle(output, [PLAIN])
+    assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_what_a_run_on_other_input_left_is_cleared(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+    child = os.fork()
+    if not child:
+        preprocess([path], output, progress=Stages("merge"))
+    os.waitpid(child, 0)
+    path.write_bytes(PLAIN + PLAIN)
+    stages = Stages()
+    preprocess([path], output, progress=stages)
+    assert len(stages.seen) == 5
+    assert sorted(found.name for found in output.iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_a_run_with_fewer_tasks_than_the_killed_one_reads_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    content = PLAIN * 4_000 + reviews(("the last lamp", 2))
+    path.write_bytes(content)
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(5))
+        preprocess([path], output, progress=Stages("deduplicate"))
+    os.waitpid(child, 0)
+    assert len(list(output.glob(".shoal-work-*/to-read/*"))) > 2
+    preprocess([path], output, runner="inline")
+    assert_equals_oracle(output, [content])
+
+
+def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_path: Path) -> None:
+    (path,) = noise_at_its_end(tmp_path)
+    with pytest.raises(
+        DataError,
+        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; what is finished stays in",
+    ):
+        preprocess([path], tmp_path / "out")
+    stages = Stages()
+    merged = preprocess([path], tmp_path / "out", progress=stages, max_malformed=0.2)
+    assert stages.seen == ["choose vocabulary", "encode", "merge"]
+    assert merged.counts["malformed"] == 8_000
+    assert sorted(found.name for found in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+    output = tmp_path / "out"
+    theirs = [output / ".work-in-progress" / "thesis", output / ".shoal-work-mine" / "notes"]
+    left = [output / ".shoal-work-0123456789ab" / "x", output / f".shoal-gone-{'0' * 32}" / "x"]
+    for path in (*theirs, *left):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    preprocess([tmp_path / "reviews.json"], output)
+    assert all(path.exists() for path in theirs)
+    assert not any(path.parent.exists() for path in left)
+
+
+def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.json"
+    path.write_bytes(PLAIN)
+
+    class Growing(Stages):
+        def stage(self, name: str, _: int) -> None:
+            if name == "deduplicate":
+                path.write_bytes(PLAIN + PLAIN)
+
+    with pytest.raises(DataError, match=r"reviews\.json was changed while it was read"):
+        preprocess([path], tmp_path / "out", progress=Growing())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+
+    child = os.fork()
+    if not child:
+        monkeypatched = pytest.MonkeyPatch()
+        monkeypatched.setattr("jobs.pipeline.read_merged", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        preprocess([path], output)
+    os.waitpid(child, 0)
+    (output / "dataset.h5").unlink()
+    preprocess([path], output)
+    assert_equals_oracle(output, [PLAIN])
+
+
+def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
+    path, output = tmp_path / "reviews.json", tmp_path / "out"
+    path.write_bytes(PLAIN)
+
+    class Second(Stages):
+        def stage(self, name: str, _: int) -> None:
+            if name == "merge":
+                with pytest.raises(DataError, match="another run works on the same input"):
+                    preprocess([path], output)
+
+    preprocess([path], output, progress=Second())
+    assert_equals_oracle(output, [PLAIN])
+
+
+@pytest.mark.slow
+def test_paths_are_taken_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a folder, with [odd] na\u00efve {name}"
+    folder.mkdir()
+    (folder / "reviews 1.json").write_bytes(PLAIN)
+    monkeypatch.chdir(folder)
+    before = set(Path(tempfile.gettempdir()).iterdir())
+    preprocess([Path("reviews 1.json")], Path("results/data"), runner="local")
+    assert_equals_oracle(folder / "results" / "data", [PLAIN])
+    left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
+    assert not {name for name in left if name.startswith("wrapper.lock")}
+
+
+def test_results_inside_the_input_folder_are_not_read_as_reviews(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_bytes(PLAIN)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "x.json").write_bytes(b"no review")
+    first = preprocess([tmp_path], tmp_path / "out", runner="inline")
+    assert preprocess([tmp_path], tmp_path / "out", runner="inline").digest == first.digest

@@ -1,0 +1,306 @@
+"""What docs/dataset.md says of a line, word for word and slowly: its text and rating, or why it is malformed."""
+
+import json
+from dataclasses import dataclass
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+BLANK = b" \t\r\n"
+PAIRS = [("0", "1"), ("1", "2"), ("neg", "pos"), ("__label__1", "__label__2"), ("negative", "positive")]
+
+
+@dataclass
+class File:
+    """What a file holds, unpacked, and how it is meant. Of Parquet the content is a list of dicts, a row each."""
+
+    content: object
+    kind: str = "json"
+    text: tuple = ("reviewText",)
+    value: str | None = "overall"
+    header: bool = False
+    separator: str = ","
+    label: str | None = None
+    """The class of the whole file, where no field says it."""
+    test: bool = False
+    broken: bool = False
+    """Whether it is what could be unpacked of a damaged archive."""
+
+
+@dataclass
+class Rules:
+    """The settings of corpus.settings.Settings that bear on reading."""
+
+    rating_range: tuple = (1, 5)
+    """In steps, as what comes of a rating."""
+    steps: int = 1
+    fraction: bool = False
+    labelled: bool = False
+    positive_label: str | None = None
+
+
+class Malformed(Exception):  # noqa: N818
+    """Its text is the reason."""
+
+
+class Pairs(list):
+    """A JSON object with all of its pairs, repeated keys too."""
+
+
+def strict_json(line: bytes):
+    """RFC 8259 without mercy: raises ValueError for anything unsound, anywhere in the line."""
+
+    def number(convert):
+        def parse(digits):
+            if abs(float(digits)) == float("inf"):
+                raise ValueError("overflows a double")
+            return convert(digits)
+
+        return parse
+
+    def constant(name):
+        raise ValueError(name)
+
+    def sound(value):
+        if isinstance(value, str):
+            value.encode("utf-8")
+        if isinstance(value, Pairs):
+            return {sound(key): sound(item) for key, item in value}
+        if isinstance(value, list):
+            return [sound(item) for item in value]
+        return value
+
+    try:
+        parsed = json.loads(
+            line.decode("utf-8"),
+            object_pairs_hook=Pairs,
+            parse_float=number(float),
+            parse_int=number(int),
+            parse_constant=constant,
+        )
+        return sound(parsed)
+    except (UnicodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def rating_of(value, rules: Rules) -> int:
+    if isinstance(value, str):
+        parts = value.strip(" \t\r\n").split("/") if rules.fraction else [value.strip(" \t\r\n")]
+        try:
+            if any(part.strip(" ") != part.strip() for part in parts):
+                raise ValueError("white space of another kind")
+            value, *out_of = (json.loads(part.strip(" ")) for part in parts)
+        except (ValueError, RecursionError):
+            raise Malformed("bad_rating") from None
+        if out_of and (len(out_of) > 1 or type(out_of[0]) not in (int, float)):
+            raise Malformed("bad_rating")
+        if out_of and out_of[0] * rules.steps != rules.rating_range[1]:
+            raise Malformed("bad_rating")
+    low, high = rules.rating_range
+    if type(value) not in (int, float) or value * rules.steps not in range(low, high + 1):
+        raise Malformed("bad_rating")
+    return int(value * rules.steps)
+
+
+def label_of(value, rules: Rules) -> str:
+    if type(value) is bool:
+        label = "true" if value else "false"
+    elif type(value) in (int, float):
+        if value != value or abs(value) == float("inf"):
+            raise Malformed("bad_label")
+        # An integer beyond 64 bits is a double, as in most readers of JSON.
+        value = value if -(2**63) <= value < 2**64 else float(value)
+        label = str(int(value)) if value == int(value) else str(value)
+    elif type(value) is str and value.strip(" \t\r\n"):
+        label = value.strip(" \t\r\n")
+    else:
+        raise Malformed("bad_label")
+    if rules.positive_label is not None:
+        return str(int(label == rules.positive_label))
+    if type(value) is bool or not any(label in pair for pair in PAIRS):
+        raise Malformed("bad_label")
+    return label
+
+
+def meaning(value, rules: Rules):
+    """The rating, an integer, or the label, a string."""
+    return label_of(value, rules) if rules.labelled else rating_of(value, rules)
+
+
+def json_review(line: bytes, file: File, rules: Rules):
+    try:
+        record = strict_json(line)
+    except ValueError:
+        raise Malformed("not_json") from None
+    if not isinstance(record, dict):
+        raise Malformed("not_an_object")
+    for name in file.text:
+        if name not in record:
+            raise Malformed("no_text")
+        if not isinstance(record[name], str):
+            raise Malformed("text_not_a_string")
+    text = " ".join(record[name] for name in file.text)
+    if file.value is None:
+        return text, file.label
+    if file.value not in record:
+        raise Malformed("no_label" if rules.labelled else "no_rating")
+    return text, meaning(record[file.value], rules)
+
+
+def decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Malformed("not_utf8") from None
+
+
+def columns_review(fields: list[str], names: list[str] | None, file: File, rules: Rules):
+    def place(name):
+        return int(name) - 1 if names is None else names.index(name)
+
+    wanted = [*file.text, *([] if file.value is None else [file.value])]
+    if any(place(name) >= len(fields) for name in wanted):
+        raise Malformed("too_few_columns")
+    if names is not None and len(fields) > len(names):
+        raise Malformed("too_many_columns")
+    text = " ".join(fields[place(name)].replace("\\n", " ") for name in file.text)
+    return text, file.label if file.value is None else meaning(fields[place(file.value)], rules)
+
+
+def fasttext_review(line: bytes, rules: Rules):
+    decoded(line)
+    tokens = line.split(None, 1)
+    if not tokens or not tokens[0].startswith(b"__label__"):
+        raise Malformed("no_label")
+    text = tokens[1] if len(tokens) > 1 else b""
+    if text.startswith(b"__label__"):
+        raise Malformed("bad_label")
+    return text.decode(), label_of(tokens[0].decode(), rules)
+
+
+def row_review(row: dict, file: File, rules: Rules):
+    values = [row.get(name) for name in file.text]
+    value = None if file.value is None else row.get(file.value)
+    if sum(len(each if type(each) is bytes else str(each or "").encode()) for each in values) > MAX_LINE_BYTES:
+        raise Malformed("too_long")
+    if any(type(each) is bytes for each in [*values, value]):
+        raise Malformed("not_utf8")
+    for each in values:
+        if each is None:
+            raise Malformed("no_text")
+        if type(each) is not str:
+            raise Malformed("text_not_a_string")
+    if file.value is None:
+        return " ".join(values), file.label
+    if value is None:
+        raise Malformed("no_label" if rules.labelled else "no_rating")
+    return " ".join(values), meaning(value, rules)
+
+
+def csv_fields(lines: list[bytes], separator: str) -> tuple[list[bytes] | str, int]:
+    """The fields of the record that begins with the first of `lines`, or a reason; and how many lines it took."""
+    fields = [b""]
+    state = "field begins"
+    size = 0
+    for taken, line in enumerate(lines, 1):
+        size += len(line) + 1
+        if size > MAX_LINE_BYTES + 1:
+            return "too_long", taken
+        for place in range(len(line) + 1):
+            letter = line[place : place + 1] or b"\n"
+            if state == "over":
+                if letter not in b"\r\n":
+                    return "not_csv", taken
+            elif state == "quoted":
+                if letter == b'"':
+                    state = "quote in quoted"
+                else:
+                    fields[-1] += letter
+            elif letter == b'"' and state == "field begins":
+                state = "quoted"
+            elif letter == b'"' and state == "quote in quoted":
+                fields[-1] += letter
+                state = "quoted"
+            elif letter == separator.encode():
+                fields.append(b"")
+                state = "field begins"
+            elif letter in b"\r\n":
+                state = "over"
+            elif state == "quote in quoted":
+                return "not_csv", taken
+            else:
+                fields[-1] += letter
+                state = "in field"
+        if state != "quoted":
+            return fields, taken
+    return "unended", len(lines)
+
+
+def csv_outcomes(lines: list[bytes], file: File, rules: Rules):
+    names = None
+    at = 0
+    while at < len(lines):
+        first = at
+        fields, taken = csv_fields(lines[at:], file.separator)
+        at += taken
+        if first == 0 and file.header:
+            names = [name.decode() for name in fields]
+            continue
+        if fields != "too_long" and not lines[first].strip(BLANK):
+            at = first + 1
+            continue
+        if fields == "unended" and file.broken:
+            continue  # the record that the damage cut in two
+        if isinstance(fields, str):
+            yield first + 1, "not_csv" if fields == "unended" else fields
+            continue
+        try:
+            for line in lines[first:at]:
+                decoded(line)
+            yield first + 1, columns_review([decoded(field) for field in fields], names, file, rules)
+        except Malformed as reason:
+            yield first + 1, str(reason)
+
+
+def outcomes(file: File, rules: Rules = Rules()):  # noqa: B008
+    """The number of each line, from 1, and its text with its rating or label, or the reason why it is malformed."""
+    if file.kind == "parquet":
+        for number, row in enumerate(file.content, 1):
+            try:
+                yield number, row_review(row, file, rules)
+            except Malformed as reason:
+                yield number, str(reason)
+        return
+    lines = file.content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if file.broken or not lines[-1]:
+        lines.pop()
+    if file.kind == "csv":
+        yield from csv_outcomes(lines, file, rules)
+        return
+    names = None
+    for number, line in enumerate(lines, 1):
+        try:
+            if number == 1 and file.header:
+                names = decoded(line).removesuffix("\r").split(file.separator)
+                continue
+            if len(line) > MAX_LINE_BYTES:
+                raise Malformed("too_long")
+            if not line.strip(BLANK):
+                continue
+            if file.kind == "json":
+                found = json_review(line, file, rules)
+            elif file.kind == "separated":
+                found = columns_review(decoded(line).removesuffix("\r").split(file.separator), names, file, rules)
+            elif file.kind == "fasttext":
+                found = fasttext_review(line, rules)
+            else:
+                found = decoded(line).removesuffix("\r"), file.label
+            yield number, found
+        except Malformed as reason:
+            yield number, str(reason)
+
+
+def review(line: bytes):
+    """(text, rating) of a line of SNAP's files, or the reason why it is malformed."""
+    try:
+        return json_review(line, File(line), Rules())
+    except Malformed as reason:
+        return str(reason)

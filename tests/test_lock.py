@@ -1,0 +1,126 @@
+"""The locks hold what is asked for, what that needs, and a hash for each; `make lock` writes them."""
+
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+LOCKS = ROOT / "locks"
+DIRECT = {
+    "shoal": ["requirements.txt"],
+    "dev": ["requirements.txt", "requirements-dev.txt"],
+    "bench": ["requirements.txt", "requirements-dev.txt", "requirements-bench.txt"],
+    "checkov": ["requirements-checkov.txt"],
+    "emr": ["bootstrap/preprocessing/emr/requirements.txt"],
+    "gpu": ["bootstrap/nodes/gpu/requirements.txt"],
+    "installer": ["bootstrap/preprocessing/emr/installer.txt"],
+}
+"""The lists that each lock is made of."""
+
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+APART = "torch"
+
+
+def direct(name: str) -> list[Requirement]:
+    lines = (line for path in DIRECT[name] for line in (ROOT / path).read_text().splitlines())
+    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-r "))]
+
+
+def entries(name: str) -> list[Requirement]:
+    return [
+        Requirement(line.rstrip(" \\")) for line in (LOCKS / f"{name}.txt").read_text().splitlines() if "==" in line
+    ]
+
+
+def versions(name: str, python: str) -> dict[str, str]:
+    """The version of each library that a lock installs on Linux, by its name."""
+    machine = {**default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
+    found: dict[str, str] = {}
+    for entry in entries(name):
+        if entry.marker is None or entry.marker.evaluate(machine):
+            assert found.setdefault(canonicalize_name(entry.name), pinned(entry)) == pinned(entry), entry
+    return found
+
+
+def pinned(requirement: Requirement) -> str:
+    (one,) = requirement.specifier
+    assert one.operator == "==", requirement
+    return one.version
+
+
+def test_every_lock_is_made_of_a_list_and_every_list_has_a_lock() -> None:
+    assert {path.name for path in LOCKS.iterdir()} == {f"{name}.txt" for name in DIRECT}
+    found = (*ROOT.glob("requirements*.txt"), *ROOT.glob("bootstrap/*/*/*.txt"))
+    lists = {path.relative_to(ROOT).as_posix() for path in found}
+    assert {path for paths in DIRECT.values() for path in paths} == lists
+    recipe = (ROOT / "Makefile").read_text()
+    assert [
+        name for name in DIRECT if f"{DIRECT[name][-1]} " not in recipe or f"-o locks/{name}.txt" not in recipe
+    ] == []
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("name", DIRECT)
+def test_a_lock_has_the_direct_versions(name: str, python: str) -> None:
+    locked = versions(name, python)
+    machine = {**default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
+    asked = [one for one in direct(name) if one.name != APART and (one.marker is None or one.marker.evaluate(machine))]
+    assert {one.name: locked.get(canonicalize_name(one.name)) for one in asked} == {
+        one.name: pinned(one) for one in asked
+    }
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("name", ["dev", "bench", "emr", "gpu"])
+def test_locks_agree_about_a_version(name: str, python: str) -> None:
+    ours = versions("shoal", python)
+    assert {library: ours[library] for library in versions(name, python).keys() & ours.keys()}.items() <= versions(
+        name, python
+    ).items()
+
+
+@pytest.mark.parametrize("name", ["shoal", "dev", "emr"])
+def test_a_lock_holds_what_its_libraries_need(name: str) -> None:
+    """Of those installed here: what they say that they need is in the lock, in a version that they accept."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    locked = versions(name, python)
+    for library, version in locked.items():
+        try:
+            here = metadata.distribution(library)
+        except metadata.PackageNotFoundError:
+            continue
+        if Version(here.version) != Version(version):
+            continue
+        for line in here.requires or ():
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                got = locked.get(canonicalize_name(need.name))
+                assert got is not None, f"{library} needs {need}"
+                assert need.specifier.contains(got, prereleases=True), f"{library} needs {need}, and {got} is locked"
+
+
+def test_what_torch_needs_is_locked() -> None:
+    """But for the libraries of NVIDIA's, which only some builds of it need."""
+    locked = versions("shoal", PYTHONS[0])
+    needs = [Requirement(line) for line in metadata.requires(APART) or ()]
+    plain = [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    others = [need for need in plain if not re.match(r"nvidia-|cuda-|triton", need.name)]
+    assert {need.name for need in others} <= locked.keys()
+    assert [need for need in others if locked[need.name] not in need.specifier] == []
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_every_entry_has_hashes_and_no_lock_an_address(name: str) -> None:
+    text = (LOCKS / f"{name}.txt").read_text()
+    for block in re.split(r"\n(?=[a-z0-9])", text.partition("\n")[2]):
+        assert block.startswith("#") or re.match(r"\S+==\S+[^\n]* \\\n    --hash=sha256:[0-9a-f]{64}", block), block
+    assert re.findall(r"://|file:|^--(?!hash)|^ *-[a-z] |index-url", text, re.MULTILINE) == []
+    assert APART not in {entry.name for entry in entries(name)}
+    assert not [entry.name for entry in entries(name) if entry.name.startswith("nvidia-")]
