@@ -127,8 +127,8 @@ def _by_h5py(filters: dict[str, Any]) -> Callable[[Path, Blocks], None]:
                     f"train/{name}", (0, *row), dtype, chunks=(chunk_rows, *row), maxshape=(None, *row), **filters
                 )
             for block in blocks:
-                for name, values in zip(ARRAYS, block, strict=True):
-                    array = file[f"train/{name}"]
+                for name in ARRAYS:
+                    array, values = file[f"train/{name}"], getattr(block, name)
                     first = len(array)
                     array.resize(first + len(values), axis=0)
                     for start in range(0, len(values), _BLOCK_ROWS):
