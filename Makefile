@@ -50,7 +50,7 @@ lint: .venv/.ready-dev .venv/checkov/.ready ## format, style, types, who imports
 	ruff format --check .
 	ruff check .
 	mypy
-	mypy app.py
+	mypy app.py examples
 	lint-imports
 	pytest --quiet -m lint
 

@@ -26,6 +26,12 @@ from infra.stack import ShoalStack
 
 ROOT = Path(__file__).resolve().parent
 TOPOLOGIES = ROOT / "topologies"
+FLAGS = {
+    "@aws-cdk/aws-iam:minimizePolicies": True,
+    "@aws-cdk/core:checkSecretUsage": True,
+    "@aws-cdk/core:target-partitions": ["aws"],
+}
+"""Of the CDK's features. They are here and not in cdk.json, which an installed Shoal does not have."""
 
 
 def build(app: App) -> ShoalStack:
@@ -61,7 +67,7 @@ def main() -> None:
     """Synthesise, or say in one sentence why not."""
     # The CDK's own look at the template takes longer than making it. Lint takes it, of every topology there is; what a
     # topology of one's own may say is checked where it is read.
-    app = App(analytics_reporting=False, builtin_cloud_formation_validation=False)
+    app = App(analytics_reporting=False, builtin_cloud_formation_validation=False, context=FLAGS)
     try:
         build(app)
     except TopologyError as error:

@@ -76,6 +76,9 @@ class Payload(Construct):
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():
             # An exception would block `cdk destroy` too, which synthesises first.
-            Annotations.of(self).add_error(f"{path.relative_to(self._root)} is missing; run `make setup`.")
+            missing = path.relative_to(self._root)
+            Annotations.of(self).add_error(
+                f"{missing} is missing; run `make setup` in a checkout of Shoal, and deploy from there."
+            )
             path = Path(__file__)
         return assets.Asset(self, name, path=str(path), exclude=exclude, ignore_mode=IgnoreMode.GIT)

@@ -32,21 +32,13 @@ def require_free(output: Path, *, force: bool) -> None:
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
     """What the summary of a run says that came to its end and left its model; None for any other."""
-    summary = _summary(output)
-    return summary if summary.get("stopped") is False and (output / MODEL).exists() else None
+    summary = read_json(output / SUMMARY)
+    return summary if summary and summary.get("stopped") is False and (output / MODEL).exists() else None
 
 
 def was_stopped(output: Path) -> bool:
     """Whether the run there was stopped, so that a model there is one that its run may replace."""
-    return _summary(output).get("stopped") is True
-
-
-def _summary(output: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
-        summary = json.loads((output / SUMMARY).read_text("utf-8"))
-        if isinstance(summary, dict):
-            return summary
-    return {}
+    return (read_json(output / SUMMARY) or {}).get("stopped") is True
 
 
 def _has_ended(output: Path) -> bool:
@@ -60,6 +52,15 @@ def _has_ended(output: Path) -> bool:
             if isinstance(last, dict) and last.get("stopped") is False:
                 return True
     return False
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object that a JSON file holds; None where there is no such file, or it holds none."""
+    with suppress(OSError, ValueError, RecursionError):
+        content = json.loads(path.read_text("utf-8"))
+        if isinstance(content, dict):
+            return content
+    return None
 
 
 def prepare(folder: Path) -> None:

@@ -2,8 +2,10 @@
 
 import itertools
 import os
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +15,7 @@ from tempfile import TemporaryDirectory
 from bootstrap.errors import ShoalError
 
 ROOT = Path(__file__).parents[2]
-"""The folder of app.py and cdk.json."""
+"""The folder of app.py; in a checkout also that of cdk.json, by which the command `cdk` finds app.py itself."""
 
 TOPOLOGIES = ROOT / "topologies"
 """The topologies that the app chooses from."""
@@ -63,6 +65,9 @@ def run(
     is not installed; it has ended, with the app that it started, however this ends.
     """
     command = ["cdk", *arguments, "--output", os.fspath(assembly), "--no-color", "--no-notices"]
+    if root == ROOT and not (ROOT / "cdk.json").exists():  # an installed Shoal
+        command += ["--app", shlex.join([sys.executable, os.fspath(ROOT / "app.py")])]
+        root = log.parent
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
         with log.open("ab") as written:
@@ -76,7 +81,10 @@ def run(
                 process_group=0,
             )
     except FileNotFoundError:
-        raise ShoalError("the command `cdk` is not installed; run `make setup`, and add .venv/bin to PATH") from None
+        raise ShoalError(
+            "the command `cdk` is not installed; in a checkout of Shoal run `make setup` and add .venv/bin to PATH, "
+            "elsewhere install Node.js 20 or newer and run: npm install --global aws-cdk@2"
+        ) from None
     try:
         while not _ended(running, _LOOK_SECONDS):
             watch()

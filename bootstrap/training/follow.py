@@ -22,11 +22,11 @@ from bootstrap.nodes import fleet
 from bootstrap.nodes.fleet import Node
 from bootstrap.nodes.run_command import Command, CommandState
 from bootstrap.progress import Bars
-from bootstrap.training.launch import STOP_SECONDS
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.run_view import RunView
 from trainer.config import TrainConfig
 from trainer.files import RECORD
+from trainer.launching import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
 _LOOK_AT_NODES_SECONDS = 15

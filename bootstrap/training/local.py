@@ -7,24 +7,20 @@ and end well.
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from bootstrap.interrupt import mark_heard, name_of
 from bootstrap.progress import Bars
-from bootstrap.training.launch import LIMITS, STOP_SECONDS
-from bootstrap.training.outcome import failure, read_summary
+from bootstrap.training.outcome import read_summary
 from bootstrap.training.run_view import RunView
 from bootstrap.training.tensorboard import FOLDER, Board
 from corpus.dataset import open_dataset
-from trainer.command_line import as_arguments
-from trainer.config import RANK_ENVIRONMENT, TrainConfig
+from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import RECORD, SUMMARY, finished_summary, require_free
-
-LOG_NAME = "train.log"
+from trainer.launching import LOG, STOP_SECONDS, failure_in, start_ranks
 
 _PAUSE_SECONDS = 0.3
 
@@ -46,31 +42,17 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / SUMMARY).unlink(missing_ok=True)
-        log = (config.output / LOG_NAME).open("w")
+        log = (config.output / LOG).open("w")
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
-    # Never from the folder where the user stands: what lies there may be anybody's.
-    launch = [sys.executable, "-P", "-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
-    command = [*launch, *LIMITS, "-m", "trainer", *as_arguments(config)]
-    # A session of its own: Ctrl-C reaches this process alone, which passes it on as a request to stop.
-    with (
-        log,
-        subprocess.Popen(
-            command,
-            env={**os.environ, **RANK_ENVIRONMENT},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as running,
-    ):
+    with log, start_ranks(config, ranks=ranks, log=log) as running:
         asked = _watch(running, config.output, bars)
-    said = (config.output / LOG_NAME).read_text("utf-8", "replace")
+    said = (config.output / LOG).read_text("utf-8", "replace")
     summary = read_summary(config.output)
     if asked and summary is None:
         raise asked  # before there was anything to keep
     if summary is None or (running.returncode and not asked):
-        raise failure(said, f"the log is {config.output / LOG_NAME}")
+        raise failure_in(said, f"the log is {config.output / LOG}")
     return {**summary, "stopped_by": name_of(asked)} if asked and summary["stopped"] else summary
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from bootstrap.aws import names
 from bootstrap.aws.objects import Place
 from bootstrap.nodes.fleet import Node
-from bootstrap.training.launch import LIMITS
 from infra import topology
 from trainer import faults
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
+from trainer.launching import LIMITS
 
 _RECORD_SECONDS = 5
 # Files that are on their way, and whatever is hidden.

@@ -1,4 +1,4 @@
-"""How a training run ended: by its summary, or else by the first failure in its output.
+"""How a training run ended, by its summary.
 
 The easy mistake is to believe a summary: a run on a deployment wrote it on a node, where others may write, too.
 """
@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
-from trainer import faults
-from trainer.errors import TrainingError
 from trainer.files import SUMMARY
-
-_FAILURE_PREFIX = "trainer: "
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
@@ -67,17 +63,3 @@ _MEASURES: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(
     ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority"), _is_number
 )
 _DISTRUST = "find out from the logs beside it who wrote it so, and train again"
-
-
-def failure(said: str, where: str) -> TrainingError | ShoalError:
-    """What the output of a run means, that of one machine or of all, one after the other: what failed first, in the
-    trainer's sentence; or else the last line. And where all of it is, unless the sentence says enough."""
-    told = [failure for failure in map(faults.parse, said.splitlines()) if failure]
-    if told:
-        found = faults.first(told)
-        return TrainingError(f"{found}" if found.kind is faults.Kind.FINAL else f"{found}; {where}")
-    for line in said.splitlines():
-        if line.startswith(_FAILURE_PREFIX):
-            return TrainingError(line.removeprefix(_FAILURE_PREFIX))
-    last = [line for line in said.splitlines() if line.strip(" =-")][-1:] or ["it said nothing"]
-    return ShoalError(f"the training ended without a result: {last[0].strip()}; {where}")

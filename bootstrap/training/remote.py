@@ -24,7 +24,7 @@ from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
 from bootstrap.training.node_scripts import TrainingRun
-from bootstrap.training.outcome import failure, read_summary
+from bootstrap.training.outcome import read_summary
 from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending
 from bootstrap.training.tensorboard import FOLDER, Board
@@ -36,6 +36,7 @@ from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import MODEL, RECORD, SUMMARY, require_free, was_stopped
+from trainer.launching import failure_in
 
 # A run whose record grew within this time is taken for one that goes on.
 _ALIVE = timedelta(minutes=2)
@@ -82,7 +83,7 @@ def train_on(
         # Others are of the time before a resume, on more nodes.
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
         said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
-        failed = failure(said, f"the logs are in {output}")
+        failed = failure_in(said, f"the logs are in {output}")
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
     return {
         **summary,

@@ -152,4 +152,6 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
     (bare / "bootstrap" / "nodes" / "gpu" / "boot.sh").write_text("boot")
     wanted = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None})
     stack = synthesise(wanted, tmp_path / "out", repository=bare)
-    assert errors(stack) == {"build/wheels/gpu.zip is missing; run `make setup`."}
+    assert errors(stack) == {
+        "build/wheels/gpu.zip is missing; run `make setup` in a checkout of Shoal, and deploy from there."
+    }

@@ -11,13 +11,14 @@ import pytest
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training.local import failure, read_summary, train_here
+from bootstrap.training.local import read_summary, train_here
 from corpus.dataset import Rows, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.config import Slowed, TrainConfig
 from trainer.errors import TrainingError
 from trainer.faults import Failure, Kind
+from trainer.launching import failure_in
 
 WHERE = "the logs are in out"
 BROKEN = Failure(
@@ -48,14 +49,14 @@ def output(*lines: Failure | str) -> str:
     ids=["consequence first", "cause first", "nothing better", "would come again", "half a line"],
 )
 def test_the_first_failure_is_told(said: str, sentence: str) -> None:
-    found = failure(said, WHERE)
+    found = failure_in(said, WHERE)
     assert isinstance(found, TrainingError)
     assert str(found) == sentence
 
 
 def test_of_ranks_that_were_started_again_the_last_failure_is_told() -> None:
     again = Failure(kind=Kind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1)
-    assert str(failure(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
+    assert str(failure_in(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
 
 
 def test_a_run_that_was_stopped_is_left_as_it_is_by_one_from_the_beginning(tmp_path: Path) -> None:
@@ -97,8 +98,8 @@ def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_output_without_a_failure_is_told_by_its_last_line() -> None:
-    found = failure("one\nImportError: no torch\n=====\n", WHERE)
-    assert isinstance(found, ShoalError)
+    found = failure_in("one\nImportError: no torch\n=====\n", WHERE)
+    assert isinstance(found, TrainingError)
     assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
 
 

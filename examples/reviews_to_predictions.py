@@ -1,0 +1,30 @@
+"""Raw reviews to a model and its predictions: `python examples/reviews_to_predictions.py REVIEWS... OUTPUT`.
+
+REVIEWS are files as `shoal preprocess` reads them, such as JSON lines with a text and a rating; OUTPUT is a folder for
+the dataset and the model. docs/python.md explains each step.
+"""
+
+import sys
+from pathlib import Path
+
+from jobs import Settings, preprocess
+from trainer import load_model, train
+
+TEXTS = ("It broke after a week.", "The best lamp that I ever had!")
+
+
+def main(reviews: list[str], output: Path) -> None:
+    dataset = preprocess(reviews, output / "data", settings=Settings(stopwords="keep-negations"))
+    print(f"{dataset.counts['distinct']:,} distinct texts in {dataset.dataset}")
+
+    summary = train(dataset.dataset, output / "model", ranks=2, epochs=6)
+    print(f"accuracy {summary['accuracy']:.1%}, always the majority: {summary['majority']:.1%}")
+
+    model = load_model(output / "model")
+    for text, prediction in zip(TEXTS, model.predict(TEXTS), strict=True):
+        print(f"{prediction.probability:.2f}  {text}")
+
+
+if __name__ == "__main__":
+    *given, folder = sys.argv[1:]
+    main(given, Path(folder))

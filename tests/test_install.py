@@ -1,0 +1,67 @@
+"""`pip install .` in an empty environment, and Shoal's commands from another folder."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bootstrap.demo.reviews import write_reviews
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment in which nothing but Shoal, and what it asks for, was installed."""
+    folder = tmp_path_factory.mktemp("install")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():  # pip would build in the repository
+        if (ROOT / name).is_file():
+            (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / "source" / name)
+    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
+    programs = folder / "environment" / "bin"
+    subprocess.run([programs / "pip", "install", "--quiet", folder / "source"], check=True, timeout=1800)
+    return programs
+
+
+@pytest.fixture
+def shoal(installed: Path, tmp_path: Path):
+    """Runs the installed command in an empty folder, with nothing on the path but its environment and the system's."""
+
+    def run(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AWS_"))}
+        done = subprocess.run(
+            [installed / "shoal", *arguments],
+            cwd=tmp_path,
+            env={**environment, "PATH": f"{installed}:/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true"},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done
+
+    return run
+
+
+def test_a_plan_a_dataset_a_model_and_a_prediction(shoal, tmp_path: Path) -> None:
+    assert json.loads(shoal("plan", "starter", "--offline", "--json").stdout)["plans"][0]["topology"] == "starter"
+    write_reviews(tmp_path / "reviews.json", texts=1_500)
+    shoal("preprocess", "--local", "--input", "reviews.json", "--output", "data")
+    shoal("train", "--local", "--nodes", "2", "--data", "data/dataset.h5", "--output", "model", "--epochs", "2")
+    (tmp_path / "text.txt").write_text("It broke.\n")
+    assert shoal("predict", "--model", "model", "text.txt").stdout.endswith("It broke.\n")
+
+
+def test_what_needs_node_says_so(shoal) -> None:
+    done = shoal("embedded", "--", "true", status=1)
+    assert "the command `cdk` is not installed" in done.stderr
+    assert "install Node.js" in done.stderr

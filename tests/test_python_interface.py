@@ -1,0 +1,88 @@
+"""The interface for programs: reviews to predictions, by the example that the documents show, and its errors."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jobs
+import trainer
+from bootstrap.demo.reviews import write_reviews
+from corpus.errors import DataError
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of the example's results, and what it printed."""
+    folder = tmp_path_factory.mktemp("example")
+    write_reviews(folder / "reviews.json", texts=1_500)
+    script = ROOT / "examples" / "reviews_to_predictions.py"
+    done = subprocess.run(
+        [sys.executable, script, "reviews.json", "results"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "results", done.stdout
+
+
+def test_the_example_makes_a_model_and_predicts(made: tuple[Path, str]) -> None:
+    _, printed = made
+    first, second, *predictions = printed.splitlines()
+    assert first.startswith("1,500 distinct texts in ")
+    assert second.startswith("accuracy ")
+    assert [line[4:6] for line in predictions] == ["  ", "  "]
+
+
+def test_a_finished_training_that_is_resumed_returns_its_summary(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    summary = trainer.train(folder / "data" / "dataset.h5", folder / "model", resume=True)
+    assert summary["epochs"] == 6
+    with pytest.raises(trainer.TrainingError, match="is a finished model"):
+        trainer.train(folder / "data" / "dataset.h5", folder / "model")
+
+
+def test_predictions_come_in_the_order_of_the_texts(made: tuple[Path, str]) -> None:
+    model = trainer.load_model(made[0] / "model")
+    texts = ["good", "", "bad", "good"]
+    found = model.predict(texts)
+    assert [each.label is None for each in found] == [False, True, False, False]
+    assert found[0] == found[3]
+    assert model.predict(texts, threshold=0.0)[2].label == 1
+    assert model.predict([]) == []
+
+
+def test_what_cannot_be_is_an_exception_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.json: no such file"):
+        jobs.preprocess(tmp_path / "absent.json", tmp_path / "data")
+    with pytest.raises(trainer.TrainingError, match="--epochs is 0, but must be at least 1"):
+        trainer.train(tmp_path / "dataset.h5", tmp_path / "model", epochs=0)
+    with pytest.raises(trainer.TrainingError, match=r"model\.pt: no such file"):
+        trainer.load_model(tmp_path)
+    with pytest.raises(TypeError, match="epoch"):
+        trainer.train(tmp_path / "dataset.h5", tmp_path / "model", epoch=1)
+
+
+def test_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
+    rows = [f"{'good' if number % 2 else 'poor'};a lamp named {'la' * number + 'lu'}" for number in range(60)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["mood;words", *rows]))
+    made = jobs.preprocess(
+        tmp_path / "reviews.csv", tmp_path / "data", label="mood", text=("words",), positive_label="good"
+    )
+    assert made.counts["labels"]["after"] == {"0": 30, "1": 30}
+
+
+@pytest.mark.parametrize("package", ["jobs", "trainer"])
+def test_a_package_is_light_until_its_interface_is_asked_for(package: str) -> None:
+    program = f"import sys, {package}; assert not {{'torch', 'mrjob', 'numpy', 'h5py'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = {"jobs": jobs, "trainer": trainer}[package].nonsense

@@ -1,0 +1,81 @@
+"""Training and prediction for programs: what `from trainer import ...` gives. See docs/python.md."""
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.dataset import open_dataset
+from trainer.classification.labelling import Labeller
+from trainer.classification.labelling import Prediction as Prediction
+from trainer.classification.model_file import load_model as read_model
+from trainer.config import TrainConfig, configured
+from trainer.errors import TrainingError as TrainingError
+from trainer.files import SUMMARY, finished_summary, prepare, read_json, require_free
+from trainer.launching import LOG, failure_in, start_ranks
+from trainer.threads import cores
+
+
+class Model:
+    """A trained model."""
+
+    def __init__(self, folder: Path | str) -> None:
+        """Read the model that a training left in its output folder. Raises TrainingError."""
+        self._model = read_model(folder)
+
+    def predict(self, texts: Sequence[str], *, threshold: float = 0.5) -> list[Prediction]:
+        """Label N texts; returns N predictions in their order.
+
+        A prediction's `probability` is that of the positive class. Its `label` is 1 (positive) where that is above
+        `threshold`, else 0 (negative); None for a text that keeps no word.
+        """
+        return Labeller(self._model, threshold, threads=cores())(texts)
+
+
+def load_model(folder: Path | str) -> Model:
+    """Read the model that a training left in its output folder. Raises TrainingError."""
+    return Model(folder)
+
+
+def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: Any) -> dict[str, Any]:
+    """Train a model on a dataset with `ranks` processes on this machine; returns the content of summary.json.
+
+    `options` are those of `shoal train`, with underscores: `epochs=6, learning_rate=0.01, resume=True`. Ctrl-C stops
+    the run with a checkpoint, from which `resume=True` continues, and is raised when the run has ended. Raises
+    DataError for a dataset that cannot be used, TrainingError for options that cannot be, and for a run that failed.
+    """
+    config = configured({**options, "data": Path(data), "output": Path(output)})
+    if config.resume and (finished := finished_summary(config.output)):
+        return finished
+    if not config.resume:
+        require_free(config.output, force=config.force)
+    with open_dataset(config.data):
+        pass  # one that cannot be used is reported before ranks are started
+    interrupt = _run(config, ranks)
+    if interrupt is not None:
+        raise interrupt
+    summary = read_json(config.output / SUMMARY)
+    if summary is None:
+        log = config.output / LOG
+        raise failure_in(log.read_text("utf-8", "replace"), f"the log is {log}")
+    return summary
+
+
+def _run(config: TrainConfig, ranks: int) -> KeyboardInterrupt | None:
+    """Run the ranks to their end; returns the interrupt that asked them to stop, if there was one."""
+    if ranks < 1:
+        raise TrainingError(f"ranks is {ranks}, but must be at least 1")
+    prepare(config.output)
+    (config.output / SUMMARY).unlink(missing_ok=True)
+    interrupt = None
+    with (config.output / LOG).open("w") as log, start_ranks(config, ranks=ranks, log=log) as running:
+        while running.poll() is None:
+            try:
+                running.wait()
+            except KeyboardInterrupt as again:
+                if interrupt is not None:
+                    running.kill()
+                    raise
+                interrupt = again
+                running.send_signal(signal.SIGTERM)
+    return interrupt
