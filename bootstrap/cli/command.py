@@ -209,7 +209,7 @@ class _Parser:
         self.made.append(((flags[0].lstrip("-").replace("-", "_"), *flags), made))
 
     def add_argument_group(self, title: str) -> "_Parser":
-        return _Parser(title, self.made)
+        return _Parser(title[:1].upper() + title[1:], self.made)
 
 
 class Converted(click.ParamType[Any]):

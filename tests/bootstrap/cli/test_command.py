@@ -75,7 +75,7 @@ def even(text: str) -> int:
 
 
 def declare(parser: Any) -> None:
-    group = parser.add_argument_group("Numbers")
+    group = parser.add_argument_group("numbers")
     group.add_argument("--even", type=even, default=4, metavar="N", help="an even number (%(default)s)")
     group.add_argument("--pair", type=float, nargs=2, default=[1, 5], metavar=("LOW", "HIGH"), help="two")
     parser.add_argument("--bits", type=int, choices=(32, 16), default=SUPPRESS, help="bits")
