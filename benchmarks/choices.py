@@ -25,8 +25,8 @@ from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
 from trainer.classification import models
 from trainer.command_line import parse_arguments
+from trainer.distributed.ranks import join
 from trainer.loop import train
-from trainer.ranks import join
 
 
 class Choice(NamedTuple):

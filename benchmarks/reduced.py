@@ -19,9 +19,9 @@ from trainer.classification import models
 from trainer.classification.data import load_data
 from trainer.clock import StepTimer
 from trainer.config import PRESETS, TrainConfig
-from trainer.exchange import Exchange
+from trainer.distributed.exchange import Exchange
+from trainer.distributed.ranks import threads_as_batch
 from trainer.order import Order
-from trainer.ranks import threads_as_batch
 
 _TRIALS = 40
 

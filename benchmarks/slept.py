@@ -18,11 +18,12 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer.balance import balancer
-from trainer.claims import Claims, Counter, Observed
+from trainer.balancing.balancers import balancer
+from trainer.balancing.claims import Claims, Observed
 from trainer.clock import ALL_REDUCE, BACKWARD, Computed, StepTimer
-from trainer.efficiency import Efficiency
-from trainer.ranks import threads_as_batch
+from trainer.distributed.ranks import threads_as_batch
+from trainer.output.efficiency import Efficiency
+from trainer.step_planner import ClaimCounter
 
 _BATCH = 512
 _TRIALS = 40
@@ -50,7 +51,7 @@ def main() -> None:
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
     splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
-    claims, counter = Claims(enabled=asked["claims"]), Counter(dist.distributed_c10d._get_default_store(), 0)
+    claims, counter = Claims(enabled=asked["claims"]), ClaimCounter(dist.distributed_c10d._get_default_store(), 0)
     efficiency, timer, late, claimed = Efficiency(rates.tolist()), StepTimer(), None, 0
 
     def compute(rows: int) -> None:

@@ -2,7 +2,7 @@
 
 The first rank alone says what went wrong; an error on any rank is every rank's (ranks.py). What keeps a machine from
 joining the others is said by the first rank of that machine; what befell one rank alone by that rank, with a traceback
-where it is no error of ours. Each rank leaves its failure to the launcher, too (faults.py). A run that was asked to
+where it is no error of ours. Each rank leaves its failure to the launcher, too (failures.py). A run that was asked to
 stop has ended well: it exits 0, with `"stopped": true` in its summary.
 """
 
@@ -12,10 +12,10 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainer import faults
 from trainer.command_line import parse_arguments
+from trainer.distributed import failures
+from trainer.distributed.failures import Kind
 from trainer.errors import RankError
-from trainer.faults import Kind
 
 
 class _SaidError(Exception):
@@ -31,8 +31,8 @@ def _said(*, here: bool) -> Iterator[None]:
         raise
     except Exception as error:
         rank = int(os.environ.get("RANK", "0"))
-        failure = faults.describe(error, rank)
-        faults.tell(failure, rank)
+        failure = failures.describe(error, rank)
+        failures.tell(failure, rank)
         if failure.kind is Kind.CAUSE:
             traceback.print_exc()
         if here or failure.kind is Kind.CAUSE or isinstance(error, RankError):
@@ -43,8 +43,8 @@ def _said(*, here: bool) -> Iterator[None]:
 
 def main() -> int:
     config = parse_arguments()
+    from trainer.distributed.ranks import join
     from trainer.loop import train
-    from trainer.ranks import join
 
     first_here = os.environ.get("LOCAL_RANK", "0") == "0"
     try:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from trainer.balance import parse_balance
+from trainer.balancing.balancers import parse_balance
 from trainer.errors import TrainingError
-from trainer.kinds import MODELS, TaskOptions
 from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, described, option
+from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",

@@ -1,6 +1,6 @@
 """`python -m trainer.launch ARGUMENTS`: torchrun, with torchrun's arguments, that tells why ranks failed.
 
-Every failed attempt is told by a line of its own in the output, which faults.py reads. With
+Every failed attempt is told by a line of its own in the output, which failures.py reads. With
 `--max-restarts` the ranks are started again with `--resume`, which torchrun would do after any error: here only when
 the run had come to its steps, and not when the error would come again, or has come again at the same step.
 
@@ -32,8 +32,8 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
-from trainer import collectives, faults
-from trainer.faults import Failure, Kind
+from trainer.distributed import collectives, failures
+from trainer.distributed.failures import Failure, Kind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     handlers = {number: signal.getsignal(number) for number in _ENDING}
     try:
         for attempt in range(asked.max_restarts + 1):
-            failures, begun = _attempt(asked, attempt)
-            if not failures:
+            ended, begun = _attempt(asked, attempt)
+            if not ended:
                 return 0
-            lost = faults.first(failures)
+            lost = failures.first(ended)
             _say(lost.line())
             repeated = before is not None and _is_again(lost, before)
             if lost.kind is Kind.FINAL or repeated or not begun or attempt == asked.max_restarts:
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             _say(f"{lost.short}; starting again, for the {_ordinal(attempt + 1)} of {asked.max_restarts} times")
-            os.environ[faults.LOST] = lost.line()
+            os.environ[failures.LOST] = lost.line()
             asked.training_script_args = [*asked.training_script_args, "--resume"]
     except SignalException as stop:
         return 128 + stop.sigval
@@ -100,24 +100,24 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
     with TemporaryDirectory(prefix="shoal-launch-") as folder:
         own = Namespace(**vars(asked))
         own.max_restarts, own.log_dir = 0, folder
-        os.environ[faults.FOLDER] = folder
+        os.environ[failures.FOLDER] = folder
         if own.master_port is not None:
             own.master_port += attempt
             seconds = _MEETING_AGAIN_SECONDS if attempt else int(collectives.MEETING_TIMEOUT.total_seconds())
             own.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", own.rdzv_conf)))
-        failures: list[Failure] = []
+        ended: list[Failure] = []
         try:
             run.run(own)  # type: ignore[no-untyped-call]
         except ChildFailedError as error:
-            failures = _of_ranks(error, faults.told(Path(folder)))
+            ended = _of_ranks(error, failures.told(Path(folder)))
         except (RendezvousError, dist.DistError) as error:
-            node = os.environ.get(faults.NODE)
+            node = os.environ.get(failures.NODE)
             sentence = collectives.no_rendezvous(
                 node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error
             )
             kind = Kind.CONSEQUENCE if attempt else Kind.FINAL
-            failures = [Failure(kind=kind, time=time.time(), what=sentence)]
-        return [replace(failure, attempt=attempt) for failure in failures], faults.has_begun(Path(folder))
+            ended = [Failure(kind=kind, time=time.time(), what=sentence)]
+        return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(Path(folder))
 
 
 def _of_ranks(error: ChildFailedError, told: dict[int, Failure]) -> list[Failure]:
@@ -126,11 +126,11 @@ def _of_ranks(error: ChildFailedError, told: dict[int, Failure]) -> list[Failure
 
 
 def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
-    kind, what, then = Kind.FINAL, f"{faults.who(rank)} ended with status {failed.exitcode}", ""
+    kind, what, then = Kind.FINAL, f"{failures.who(rank)} ended with status {failed.exitcode}", ""
     if failed.exitcode < 0:
         ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
         kind = Kind.CONSEQUENCE if ended_here else Kind.CAUSE
-        what = f"{faults.who(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
+        what = f"{failures.who(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
         then = "; start again with --resume"
         if failed.exitcode == -signal.SIGKILL:
             then = (

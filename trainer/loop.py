@@ -1,33 +1,35 @@
-"""A training run from beginning to end, the same on every rank, whatever is learnt (task.py).
+"""A training run from beginning to end, the same on every rank and for every task (task.py).
 
-Per step: the global batch of this step (order.py), cut over the ranks (sharing.py), the gradients of each rank's part
-and of what it claims besides (compute.py), one all-reduce (exchange.py), one step of the optimiser. What ranks must
-agree on (the split, when to stop or to save) follows from what the all-reduce brought (agreed.py). The easy mistake is
-to let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
+Each step takes a global batch (order.py), splits it over the ranks (step_planner.py), computes the gradients of each
+rank's rows (gradients.py), sums them by one all-reduce (exchange.py), and updates the weights (optimiser.py). What
+ranks must agree on (the split, when to stop or to save) follows from what the all-reduce brought (run_control.py). Do
+not let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
 
-What a result depends on: the data, the settings, the seed. The number of ranks, the splits, and interruptions change
-it by no more than the order of floating-point sums: dropout, too, goes by seed, step and row (dropout.py).
+A result depends on the data, the settings and the seed. The number of ranks, the splits and interruptions change it
+only by the order of floating-point sums: dropout, too, depends on seed, step and row alone (dropout.py).
 """
 
 from typing import Any
 
 import torch
 
-from trainer import checkpoint, drift, faults, memory, start
-from trainer.agreed import Agreed
-from trainer.checkpoint import RunProgress
+from trainer import start
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
+from trainer.computing.optimiser import Optimiser, learning_rate
 from trainer.config import Slowed, TrainConfig
-from trainer.exchange import Exchange
-from trainer.files import CHECKPOINTS, SUMMARY, write_json
-from trainer.keeper import Keeper
-from trainer.optimise import Optimiser, learning_rate
-from trainer.ranks import Ranks, StopRequest
+from trainer.distributed import drift, failures, memory
+from trainer.distributed.exchange import Exchange
+from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.output import checkpoint
+from trainer.output.checkpoint import RunProgress
+from trainer.output.checkpointer import Keeper
+from trainer.output.files import CHECKPOINTS, SUMMARY, write_json
+from trainer.output.reporter import Reporter
+from trainer.output.throughput import Throughput
 from trainer.rate import first_rates, own_rates
-from trainer.reporter import Reporter
-from trainer.sharing import Sharing
+from trainer.run_control import Agreed
+from trainer.step_planner import Sharing
 from trainer.task import TEST, TRAINING, VALIDATION, kind_of
-from trainer.throughput import Throughput
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
@@ -100,11 +102,11 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         reporter.start(
             config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
         )
-        faults.begun()
+        failures.begun()
         while progress.epoch < epochs and not agreed.stopped:
             with clock.during(Activity.TRAINING):
                 while progress.step < order.steps and not agreed.stopped:
-                    with faults.at(f"at step {done + 1}"):
+                    with failures.at(f"at step {done + 1}"):
                         size = order.size(progress.step)
                         plan = sharing.plan(size)
                         timer.begin(int(plan.share[ranks.rank]))

@@ -3,7 +3,7 @@
 The training rows are cut into blocks; an epoch takes the blocks in a random order and shuffles the rows inside a
 window of consecutive blocks. So a reader that streams needs only one window in memory, and one that holds
 all rows sees the same order. The easy mistake is to let the number of ranks in: it never appears here.
-Every rank computes the whole global batch and takes its own part of it (balance.py).
+Every rank computes the whole global batch and takes its own part of it (balancers.py).
 """
 
 from dataclasses import dataclass

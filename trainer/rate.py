@@ -12,13 +12,13 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer import collectives
+from trainer.balancing.split import proportional
 from trainer.clock import StepTimer, SynchronizedStepTimer
-from trainer.compute import Compute
+from trainer.computing.gradients import Compute
+from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
+from trainer.distributed import collectives
 from trainer.order import IntArray
-from trainer.split import proportional
 
 _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from corpus.counted import plural
+from trainer.computing.optimiser import learning_rate
 from trainer.config import OF_THE_RUN, TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import CHECKPOINTS
-from trainer.optimise import learning_rate
 from trainer.order import steps_per_epoch
+from trainer.output.files import CHECKPOINTS
 
 _MAY_CHANGE = frozenset(
     (

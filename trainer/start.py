@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from corpus.counted import plural
-from trainer import checkpoint, faults, memory, resume
+from trainer import resume
 from trainer.config import TrainConfig
+from trainer.distributed import failures, memory
+from trainer.distributed.ranks import Ranks
 from trainer.errors import TrainingError
-from trainer.files import CHECKPOINTS, prepare, require_free
 from trainer.order import Order
-from trainer.ranks import Ranks
+from trainer.output import checkpoint
+from trainer.output.files import CHECKPOINTS, prepare, require_free
 from trainer.task import TRAINING, Data, Loaded, Task
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
@@ -81,7 +83,7 @@ def saved(config: TrainConfig, ranks: Ranks, data: Loaded) -> tuple[dict[str, An
     if not config.resume:
         return None, config, notes
     folder = config.output / CHECKPOINTS
-    holding = ranks.gather((faults.who(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
+    holding = ranks.gather((failures.who(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
     with ranks.agreement():
         if ranks.first:
             _require_here(holding, str(folder))

@@ -13,13 +13,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from trainer.claims import Lengths
+from trainer.balancing.claims import Lengths
 from trainer.clock import StepTimer
-from trainer.compute import Compute
+from trainer.computing.gradients import Compute
 from trainer.config import TrainConfig
-from trainer.kinds import MODELS
+from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
-from trainer.ranks import Ranks
+from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
 """The parts of a task's rows: to learn from; to show after each epoch how a run does; to judge it at the end."""

@@ -20,7 +20,6 @@ from benchmarks.gpu.rows import VOCABULARY, make_rows
 from benchmarks.gpu.training import alone
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import dropout
 from trainer.classification import models
 from trainer.classification.data import Rows
 from trainer.classification.evaluate import evaluate
@@ -28,11 +27,12 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.task import compute_rows
 from trainer.clock import StepTimer
+from trainer.computing import dropout
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
 from trainer.order import IntArray
-from trainer.precision import NAMES, capability, choose
-from trainer.threads import Threads
 
 LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
 BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}

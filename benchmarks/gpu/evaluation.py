@@ -14,8 +14,8 @@ from benchmarks.gpu.rows import make_rows
 from benchmarks.gpu.training import alone
 from benchmarks.record import table
 from trainer.classification.evaluate import evaluate
-from trainer.precision import NAMES, capability, choose
-from trainer.threads import Threads
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.threads import Threads
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ CASES = {
     "first collective": Case("exchange", "Exchange", "__init__", "torch.distributed.broadcast", _OF_NCCL),
     "all-reduce": Case("exchange", "Exchange", "reduce", "torch.cat", _OF_TORCH),
     "moments": Case("optimise", "Optimiser", "__init__", "torch.zeros_like", _OF_TORCH),
-    "first step": Case("optimise", "Optimiser", "step", "trainer.optimise.adam", _OF_TORCH),
+    "first step": Case("optimise", "Optimiser", "step", "trainer.computing.optimiser.adam", _OF_TORCH),
 }
 
 

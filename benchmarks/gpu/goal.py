@@ -28,11 +28,11 @@ from trainer.classification.models.classifier import Classifier
 from trainer.classification.task import compute_rows
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
-from trainer.precision import NAMES, capability, choose
-from trainer.ranks import Ranks
-from trainer.threads import Threads
+from trainer.distributed.ranks import Ranks
 
 EPOCHS = 10
 GOALS = {"3 minutes": 180, "1 minute": 60}

@@ -21,14 +21,14 @@ from benchmarks.gpu.checks import LOSS, new_model
 from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, say
 from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
-from trainer import dropout
+from trainer.balancing.split import deal
 from trainer.classification.data import Batch, Rows
 from trainer.classification.models.classifier import Classifier
+from trainer.computing import dropout
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import loss_scale
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
 from trainer.order import Order
-from trainer.precision import loss_scale
-from trainer.split import deal
 
 
 @dataclass(frozen=True)

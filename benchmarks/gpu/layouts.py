@@ -20,12 +20,12 @@ from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from benchmarks.peers.plain_torch import Plain
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import dropout
 from trainer.classification.data import Batch
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
+from trainer.computing import dropout
+from trainer.computing.precision import NAMES, capability, choose
 from trainer.config import TrainConfig
-from trainer.precision import NAMES, capability, choose
 
 GROUPS = (1, 2, 4, 8)
 

@@ -14,7 +14,7 @@ from benchmarks.gpu.part import Outcome, deviation, milliseconds, say
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import alone, trained
 from trainer.clock import StepTimer
-from trainer.exchange import Exchange
+from trainer.distributed.exchange import Exchange
 
 _LEARNT = 0.7
 """Balanced accuracy; one that says the same of all rows has 0.5."""

@@ -18,9 +18,9 @@ from benchmarks.peers import plain_torch
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer.classification.data import Data, Rows
+from trainer.computing.precision import capability, choose
 from trainer.config import TrainConfig
-from trainer.precision import capability, choose
-from trainer.ranks import Ranks
+from trainer.distributed.ranks import Ranks
 
 REFERENCE_ROWS = 10 * 21_300_000
 """The reference's training."""

@@ -13,7 +13,7 @@ from trainer import loop
 from trainer.classification import task
 from trainer.classification.data import Data
 from trainer.config import TrainConfig
-from trainer.ranks import Ranks, join
+from trainer.distributed.ranks import Ranks, join
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from corpus.dataset import open_dataset
 from trainer.command_line import as_arguments
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import RECORD, SUMMARY, finished_summary, require_free
+from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free
 
 LOG_NAME = "train.log"
 

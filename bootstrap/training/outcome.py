@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
-from trainer import faults
+from trainer.distributed import failures
 from trainer.errors import TrainingError
-from trainer.files import SUMMARY
+from trainer.output.files import SUMMARY
 
 _FAILURE_PREFIX = "trainer: "
 
@@ -72,10 +72,10 @@ _DISTRUST = "find out from the logs beside it who wrote it so, and train again"
 def failure(said: str, where: str) -> TrainingError | ShoalError:
     """What the output of a run means, that of one machine or of all, one after the other: what failed first, in the
     trainer's sentence; or else the last line. And where all of it is, unless the sentence says enough."""
-    told = [failure for failure in map(faults.parse, said.splitlines()) if failure]
+    told = [failure for failure in map(failures.parse, said.splitlines()) if failure]
     if told:
-        found = faults.first(told)
-        return TrainingError(f"{found}" if found.kind is faults.Kind.FINAL else f"{found}; {where}")
+        found = failures.first(told)
+        return TrainingError(f"{found}" if found.kind is failures.Kind.FINAL else f"{found}; {where}")
     for line in said.splitlines():
         if line.startswith(_FAILURE_PREFIX):
             return TrainingError(line.removeprefix(_FAILURE_PREFIX))

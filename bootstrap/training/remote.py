@@ -35,7 +35,7 @@ from corpus.shown import printable
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import MODEL, RECORD, SUMMARY, require_free, was_stopped
+from trainer.output.files import MODEL, RECORD, SUMMARY, require_free, was_stopped
 
 # A run whose record grew within this time is taken for one that goes on.
 _ALIVE = timedelta(minutes=2)

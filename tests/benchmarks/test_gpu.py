@@ -17,7 +17,8 @@ from benchmarks import record
 from benchmarks.gpu import checks, evaluation, full, goal, ideas, layouts, memory, nccl, rates, run, trainer_tests
 from benchmarks.gpu.part import SETTINGS, Outcome
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
-from trainer import dropout, loop
+from trainer import loop
+from trainer.computing import dropout
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")

@@ -3,7 +3,7 @@
 import os
 
 from trainer.__main__ import main
-from trainer.claims import Claims
+from trainer.balancing.claims import Claims
 
 
 def always_claim() -> None:

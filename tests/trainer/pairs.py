@@ -17,17 +17,17 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trainer import kinds
+from trainer import registry
 
-kinds.MODELS["pairs"] = ("tests.trainer.pairs", "Pairs")  # type: ignore[index]
+registry.MODELS["pairs"] = ("tests.trainer.pairs", "Pairs")  # type: ignore[index]
 
 from trainer.__main__ import main
-from trainer.claims import Lengths
+from trainer.balancing.claims import Lengths
 from trainer.clock import ROWS, StepTimer
-from trainer.compute import Compute
+from trainer.computing.gradients import Compute
 from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
-from trainer.ranks import Ranks
 from trainer.task import TEST, TRAINING, VALIDATION, Task
 
 NUMBERS, WIDTH = 1000, 8

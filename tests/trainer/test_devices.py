@@ -4,8 +4,9 @@ import sys
 import pytest
 import torch
 
-from trainer import devices, ranks
+from trainer import devices
 from trainer.config import NEEDS_GPU
+from trainer.distributed import ranks
 from trainer.errors import TrainingError
 
 

@@ -11,16 +11,19 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, exchange, keeper, loop, optimise
+from trainer import loop
 from trainer.__main__ import main
-from trainer.claims import StepPlan
+from trainer.balancing.claims import StepPlan
 from trainer.classification.task import Classification
-from trainer.sharing import Sharing
+from trainer.computing import optimiser
+from trainer.distributed import exchange
+from trainer.output import checkpoint, checkpointer
+from trainer.step_planner import Sharing
 
 
 @pytest.fixture(autouse=True)
 def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpointer, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -112,11 +115,11 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
 @pytest.mark.parametrize(
     ("owner", "name", "error", "where"),
     [
-        (optimise.Optimiser, "__init__", FULL, ""),
+        (optimiser.Optimiser, "__init__", FULL, ""),
         (dist, "broadcast", FULL_FOR_NCCL, ""),
         (exchange.Exchange, "reduce", FULL, " at step 1"),
         (exchange.Exchange, "reduce", FULL_FOR_NCCL, " at step 1"),
-        (optimise.Optimiser, "step", FULL, ""),  # which measures its own rate first
+        (optimiser.Optimiser, "step", FULL, ""),  # which measures its own rate first
         (StepPlan, "own", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
@@ -157,7 +160,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
-        patch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(checkpointer, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.command_line import parse_arguments
+from trainer.computing.optimiser import learning_rate
 from trainer.config import GLOBAL_BATCH, TrainConfig
 from trainer.errors import TrainingError
-from trainer.optimise import learning_rate
 from trainer.resume import go_on
 
 ROWS = 1000

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.balance import balancer
+from trainer.balancing.balancers import balancer
+from trainer.balancing.split import deal
 from trainer.order import Order, steps_per_epoch
-from trainer.split import deal
 
 orders = st.builds(
     Order,

@@ -13,7 +13,7 @@ from trainer.classification.models.classifier import Classifier
 from trainer.classification.task import compute_rows
 from trainer.clock import StepTimer
 from trainer.config import TrainConfig
-from trainer.ranks import join
+from trainer.distributed.ranks import join
 from trainer.rate import own_rates
 
 SHARE = 16

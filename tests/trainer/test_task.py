@@ -10,7 +10,7 @@ import torch
 from tests.trainer.conftest import Launch
 from trainer.classification import models
 from trainer.classification.task import Classification
-from trainer.kinds import MODELS
+from trainer.registry import MODELS
 from trainer.task import kind_of
 
 PAIRS = ("-m", "tests.trainer.pairs", "--model", "pairs", "--data", "none", "--threads", "1", "--global-batch", "100")

@@ -12,14 +12,14 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpus.counted import plural
-from trainer import collectives
 from trainer.classification.data import Rows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion
 from trainer.classification.models.classifier import Classifier
+from trainer.computing.threads import Threads
+from trainer.distributed import collectives
 from trainer.errors import SPLIT_ALIKE, RankError, TrainingError
 from trainer.order import IntArray
-from trainer.threads import Threads
 
 _BATCH, _GPU_BATCH = 512, 8192
 _ROUND = 8192

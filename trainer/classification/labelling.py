@@ -16,7 +16,7 @@ from torch import Tensor
 from corpus.encoding import Encoded, FastEncoder, PlainEncoder
 from corpus.text import PADDING
 from trainer.classification.model_file import Model
-from trainer.threads import Threads
+from trainer.computing.threads import Threads
 
 _BATCH_WORDS = 1 << 17
 """That the model is given at once, with padding: of the longest rows about a thousand. Half as many take as long, as do

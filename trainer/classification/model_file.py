@@ -16,14 +16,14 @@ from corpus.errors import DataError
 from corpus.plain import require_fields
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, word_ids
-from trainer import archive
-from trainer.archive import DamagedError
 from trainer.classification import models
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.options import ClassifierOptions
 from trainer.errors import TrainingError
-from trainer.files import MODEL, write_whole
+from trainer.output import archive
+from trainer.output.archive import DamagedError
+from trainer.output.files import MODEL, write_whole
 
 FORMAT = 4
 

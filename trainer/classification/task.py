@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
-from trainer import dropout, precision
-from trainer.claims import Lengths
+from trainer.balancing.claims import Lengths
 from trainer.classification import models
 from trainer.classification.data import Data, Rows, load_data, near
 from trainer.classification.evaluate import evaluate
@@ -20,13 +19,14 @@ from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
-from trainer.compute import Compute
+from trainer.computing import dropout, precision
+from trainer.computing.gradients import Compute
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.files import MODEL
+from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
-from trainer.ranks import Ranks
+from trainer.output.files import MODEL
 from trainer.task import Task
-from trainer.threads import Threads
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 

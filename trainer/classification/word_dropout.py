@@ -1,6 +1,6 @@
 """Dropout of words: a row of text is shorter each time that it is seen, by words that go by seed, step and row.
 
-The masks are from a pool that is drawn once, as those of values are (trainer/dropout.py).
+The masks are from a pool that is drawn once, as those of values are (trainer/computing/dropout.py).
 """
 
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trainer.dropout import POOL
+from trainer.computing.dropout import POOL
 from trainer.order import IntArray
 
 FEWEST_WORDS = 4

@@ -16,8 +16,8 @@ from corpus.dataset import Rows, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.config import Slowed, TrainConfig
+from trainer.distributed.failures import Failure, Kind
 from trainer.errors import TrainingError
-from trainer.faults import Failure, Kind
 
 WHERE = "the logs are in out"
 BROKEN = Failure(

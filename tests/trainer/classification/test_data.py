@@ -19,7 +19,7 @@ from trainer.classification.data import Rows, load_data
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.word_dropout import WordDropout
-from trainer.dropout import keys
+from trainer.computing.dropout import keys
 from trainer.errors import TrainingError
 
 

@@ -9,9 +9,9 @@ from trainer.classification.data import Rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
+from trainer.computing.threads import Threads
+from trainer.distributed.ranks import join
 from trainer.errors import RankError, TrainingError
-from trainer.ranks import join
-from trainer.threads import Threads
 
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from corpus.text import PADDING
 from trainer.classification.models.classifier import Classifier
-from trainer.dropout import Dropout
+from trainer.computing.dropout import Dropout
 
 _MOST_GROUPS = 8
 """On a CPU a batch is computed in a few groups of similar length, so that short texts do not wait for long ones, but

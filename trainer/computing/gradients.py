@@ -1,0 +1,147 @@
+"""One rank's own part of a step: the gradients of its share of the global batch, whatever is learnt.
+
+The easy mistake is to weigh a share by itself. A rank's loss is the *sum* over its rows divided by the rows of the
+whole global batch; summed over ranks (exchange.py) it is the mean over the global batch, however unequal the shares.
+Class weights scale the rows' losses and leave that divisor alone: it counts rows, not weights. A rank without
+rows computes nothing and contributes zero.
+
+The same lets a CPU's threads each compute a piece of the share, and a GPU several pieces one after the other, when a
+share does not fit into its memory: the gradients of pieces add up to the share's.
+"""
+
+import copy
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
+from trainer.computing.precision import loss_scale
+from trainer.computing.threads import Threads
+from trainer.errors import RankError
+from trainer.order import IntArray
+
+_FEWEST = 16
+"""Rows of a thread: fewer take nearly as long as these."""
+
+
+class LossOf(Protocol):
+    """What a task makes of rows."""
+
+    def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
+        """The sum of the losses of these rows (n,), n > 0, in a step of the run, a scalar on the model's device;
+        `timer` is told when the rows are there (clock.ROWS)."""
+        ...
+
+
+class Compute:
+    """Computes shares with one model on one device, on a CPU by `threads`.
+
+    `rows`: how many there are to learn from. `tables`: those of the model's parameters of which a batch touches few
+    rows. `precision`: in which its layers compute. `timer` is told the phases; whoever makes it begins the steps.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss_of: LossOf,
+        *,
+        rows: int,
+        tables: Sequence[Tensor] = (),
+        precision: torch.dtype = torch.float32,
+        device: torch.device,
+        timer: StepTimer,
+        threads: Threads | None = None,
+    ) -> None:
+        self.model, self.rows, self.tables, self.device = model, rows, tables, device
+        self.fitting = 0
+        """Rows of a piece, since a share did not fit into memory; 0: all that come."""
+        self._loss_of = loss_of
+        self._parameters = list(model.parameters())
+        self._precision = precision
+        self._timer = timer
+        self._threads = threads or Threads(1)
+
+    def twin(self, timer: StepTimer) -> "Compute":
+        """One with a copy of the model, which learns by itself, for the same rows and in the same way."""
+        model = copy.deepcopy(self.model)
+        for module in model.modules():
+            if isinstance(module, nn.RNNBase):
+                module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
+        copies: dict[Tensor, Tensor] = dict(zip(self._parameters, model.parameters(), strict=True))
+        return Compute(
+            model,
+            self._loss_of,
+            rows=self.rows,
+            tables=[copies[table] for table in self.tables],
+            precision=self._precision,
+            device=self.device,
+            timer=timer,
+            threads=self._threads,
+        )
+
+    def __call__(self, numbers: IntArray, of: int, step: int, slowness: float = 1.0) -> Tensor:
+        """Add the gradients of these rows (n,) of a global batch of `of` rows to the model's; n may be 0.
+
+        `slowness`: sleep until it took so many times its own time. Returns these rows' part of the global batch's mean
+        loss, a scalar still on the device. Raises RankError when not even one row fits into memory.
+        """
+        start = time.perf_counter()
+        while True:
+            try:
+                loss = self._in_pieces(numbers, of, step)
+                break
+            except torch.OutOfMemoryError:
+                before = min(self.fitting or len(numbers), len(numbers))
+            self._take_less(before)
+        if slowness > 1.0:
+            time.sleep((slowness - 1.0) * (time.perf_counter() - start))
+            self._timer.end_of(SLOWED)
+        return loss
+
+    def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
+        """The sum of losses, and gradients, over pieces: one for each thread at a time, of all kinds of rows each."""
+        loss = torch.zeros((), device=self.device, dtype=self._parameters[0].dtype)
+        sums: list[Tensor] = []
+        size = self.fitting or max(1, len(numbers))
+        scale = loss_scale(self._precision, of)
+        for start in range(0, len(numbers), size):
+            rows = numbers[start : start + size]
+            threads = max(1, min(self._threads.count, len(rows) // _FEWEST))
+
+            def computed(first: int, rows: IntArray = rows, threads: int = threads) -> tuple[Tensor, Sequence[Tensor]]:
+                return self._piece(rows[first::threads], of, step, scale, StepTimer() if first else self._timer)
+
+            for part, gradients in self._threads.map(computed, range(threads)):
+                loss += part
+                if sums:
+                    torch._foreach_add_(sums, list(gradients))
+                else:
+                    sums = list(gradients)
+            self._timer.end_of(BACKWARD)
+        if scale != 1.0 and sums:
+            torch._foreach_div_(sums, scale)
+        for parameter, gradient in zip(self._parameters, sums, strict=bool(sums)):
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        return loss
+
+    def _piece(
+        self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        loss = self._loss_of(self.model, numbers, step, timer) / of
+        timer.end_of(FORWARD)
+        gradients = torch.autograd.grad(loss * scale, self._parameters)
+        timer.end_of(BACKWARD)
+        return loss.detach(), gradients
+
+    def _take_less(self, rows: int) -> None:
+        """Compute in pieces of half of `rows`, which did not fit, from now on; and drop what was begun."""
+        if rows <= 1:
+            raise RankError(
+                f"not one row fits into the memory of {self.device}; take a smaller model, or end what else runs there"
+            )
+        self.fitting = (rows + 1) // 2
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()

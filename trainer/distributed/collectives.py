@@ -1,0 +1,85 @@
+"""Collectives that fail because other ranks are gone: how a rank notices, and the sentence that it has for its user.
+
+Gloo raises as soon as a connection breaks. A collective of NCCL is work on the GPU, and with a peer gone it never ends:
+the easy mistake is to wait for it plainly, until torch's watchdog thread kills the process without a word that a user
+understands. So the wait here asks what the watchdog has found, which leaves some seconds before it kills.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+
+from trainer.distributed import failures
+from trainer.distributed.memory import is_full
+from trainer.errors import LostError
+
+TIMEOUT = timedelta(minutes=10)
+"""Without a sign of life from a peer for so long, a collective fails. Rank 0 may take this long to write a
+checkpoint."""
+LOADING_TIMEOUT = timedelta(hours=6)
+"""By how much ranks may differ in reading the dataset: one may have to unpack it, or read it from a slow share. A
+process that dies meanwhile is noticed all the same, by its connections."""
+MEETING_TIMEOUT = timedelta(minutes=5)
+"""How long ranks, and machines, that are started wait for the others to be."""
+
+_PAUSE_SECONDS = 0.0002
+
+
+class Arrival(Protocol):
+    """An event in a GPU's queue of work, such as torch.cuda.Event."""
+
+    def query(self) -> bool:
+        """Whether all work before it is done."""
+        ...
+
+
+class Health(Protocol):
+    """What carries out collectives, and knows when one has failed, such as torch's ProcessGroupNCCL."""
+
+    def get_error(self) -> Any:
+        """A member of torch's ErrorType."""
+        ...
+
+
+@contextmanager
+def reporting(where: str) -> Iterator[None]:
+    """Turn the failure of a collective inside this block into a LostError, a TrainingError that reports it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_full(error) or str(error).startswith("CUDA error"):
+            raise  # nobody else's
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        what, then = f"{failures.who(dist.get_rank())} lost the other ranks", f" ({reason}); start again with --resume"
+        raise LostError(what, where, then) from error
+
+
+def no_rendezvous(who: str, place: str, error: Exception) -> str:
+    """The sentence for a rank, or a machine, that did not find the others at `place`, HOST:PORT."""
+    reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
+    if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
+        return f"{who} cannot listen at {place}, as another program does; start all again with another --master-port"
+    return (
+        f"{who} did not meet the others at {place} ({reason}); start all at once, with the same --master-addr and "
+        "--master-port, and look whether the machines can reach each other there"
+    )
+
+
+def health(device: torch.device) -> Health:
+    """Of the default group's collectives on this GPU."""
+    found: Health = dist.distributed_c10d._get_default_group()._get_backend(device)
+    return found
+
+
+def wait(arrival: Arrival, of: Health) -> None:
+    """Wait until all work before `arrival` is done. Raises RuntimeError when it never will be."""
+    while not arrival.query():
+        error = of.get_error()
+        if error.name != "SUCCESS":
+            raise RuntimeError(f"NCCL: {error.name.lower().replace('_', ' ')}")
+        time.sleep(_PAUSE_SECONDS)
