@@ -33,7 +33,7 @@ from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_here
-from trainer.config import Slowed, TrainConfig
+from trainer.config import Slowdown, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
 SLOW = 0.56
@@ -170,7 +170,7 @@ def _trained(
         global_batch=_BATCHES[percent],
         balance=split if how == _KNOWN else how,
         rate_scaling="none",
-        slow={1: Slowed(slowness, 2 * slowness, epochs * _STEPS[percent] // 2) if halves else Slowed(slowness)},
+        slow={1: Slowdown(slowness, 2 * slowness, epochs * _STEPS[percent] // 2) if halves else Slowdown(slowness)},
         seed=seed,
     )
     with Bars() as bars:

@@ -19,9 +19,9 @@ from trainer.classification import models
 from trainer.classification.data import load_data
 from trainer.clock import StepTimer
 from trainer.config import PRESETS, TrainConfig
-from trainer.distributed.exchange import Exchange
-from trainer.distributed.ranks import threads_as_batch
-from trainer.order import Order
+from trainer.distributed.exchange import GradientExchange
+from trainer.distributed.ranks import batch_scheduling
+from trainer.order import BatchOrder
 
 _TRIALS = 40
 
@@ -29,16 +29,16 @@ _TRIALS = 40
 def main() -> None:
     """Take part in the run that the command line describes."""
     asked = json.loads(sys.argv[1])
-    with threads_as_batch():  # as the trainer
+    with batch_scheduling():  # as the trainer
         dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rows = load_data(Path(asked["data"]))
     config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])
     model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
-    order = Order(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
+    order = BatchOrder(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
     everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
     timer = StepTimer()
-    exchange = Exchange(model, [model.embedding.weight], timer=timer, bits=asked["bits"] or 32)
+    exchange = GradientExchange(model, [model.embedding.weight], timer=timer, bits=asked["bits"] or 32)
     seconds, sizes = [], []
     for trial in range(_TRIALS):
         words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer.balancing.balancers import balancer
-from trainer.balancing.claims import Claims, Observed
-from trainer.clock import ALL_REDUCE, BACKWARD, Computed, StepTimer
-from trainer.distributed.ranks import threads_as_batch
+from trainer.balancing.balancers import make_balancer
+from trainer.balancing.claims import ClaimPlanner, StepTimes
+from trainer.clock import ALL_REDUCE, BACKWARD, ComputeStats, StepTimer
+from trainer.distributed.ranks import batch_scheduling
 from trainer.output.efficiency import Efficiency
 from trainer.step_planner import ClaimCounter
 
@@ -34,12 +34,12 @@ _EARLY = 0.0001
 def main() -> None:
     """Take part in the run that the command line describes."""
     asked = json.loads(sys.argv[1])
-    with threads_as_batch():  # as the trainer
+    with batch_scheduling():  # as the trainer
         dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rank, speeds = dist.get_rank(), np.array(asked["speeds"])
     gradients = torch.zeros(asked["floats"])
-    told = gradients[: len(Computed._fields) * len(speeds)].view(-1, len(speeds))
+    told = gradients[: len(ComputeStats._fields) * len(speeds)].view(-1, len(speeds))
     step_seconds = _reduce_seconds(gradients) * (1 / asked["reducing"] - 1)  # of computing, when it is balanced
     fixed = asked["fixed"] * step_seconds
     per_row = (step_seconds - fixed) * speeds.sum() / _BATCH
@@ -50,14 +50,14 @@ def main() -> None:
     for _ in range(2):  # as the trainer measures them
         shares = _BATCH * rates / rates.sum()
         rates = shares / (fixed + per_row * shares / speeds)
-    splitting = balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
-    claims, counter = Claims(enabled=asked["claims"]), ClaimCounter(dist.distributed_c10d._get_default_store(), 0)
+    splitting = make_balancer(asked["how"], rates, every=10, steps_per_epoch=asked["steps_per_epoch"], total=_BATCH)
+    claims, counter = ClaimPlanner(enabled=asked["claims"]), ClaimCounter(dist.distributed_c10d._get_default_store(), 0)
     efficiency, timer, late, claimed = Efficiency(rates.tolist()), StepTimer(), None, 0
 
     def compute(rows: int) -> None:
         if rows:
             _sleep_until(time.perf_counter() + (fixed + per_row * rows / speed) * noise[step])
-            timer.end_of(BACKWARD)
+            timer.end_phase(BACKWARD)
 
     dist.barrier()
     start = time.perf_counter()
@@ -67,20 +67,20 @@ def main() -> None:
         timer.begin(int(plan.share[rank]))
         compute(int(plan.share[rank]))
         if plan.pieces:
-            for number in counter.claimed(plan, rank, f"at step {step}"):
-                timer.claims(plan.pieces[number])
+            for number in counter.claim_pieces(plan, rank, f"at step {step}"):
+                timer.begin_piece(plan.pieces[number])
                 compute(plan.pieces[number])
-            timer.claims(0)
+            timer.begin_piece(0)
         told.zero_()
-        told[:, rank] = torch.tensor(timer.computing())
-        timer.end_of("pack")
+        told[:, rank] = torch.tensor(timer.latest_stats())
+        timer.end_phase("pack")
         dist.all_reduce(gradients)
-        timer.end_of(ALL_REDUCE)
+        timer.end_phase(ALL_REDUCE)
         if late is not None:  # as the trainer, which knows of a step when it has done the next
             splitting.observe(late.rows, late.seconds)
             claims.observe(late)
         rows, seconds, more, more_seconds, pieces, claiming = told.double().numpy().copy()
-        late = Observed(rows=rows, seconds=seconds, claimed=more, pieces=pieces, claiming=claiming)
+        late = StepTimes(rows=rows, seconds=seconds, claimed=more, pieces=pieces, claiming=claiming)
         efficiency.add((rows + more).astype(np.int64), seconds + more_seconds)
         claimed += int(more.sum())
     timer.finish()

@@ -33,7 +33,7 @@ from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
 from trainer.distributed import collectives, failures
-from trainer.distributed.failures import Failure, Kind
+from trainer.distributed.failures import Failure, FailureKind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
@@ -71,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ended, begun = _attempt(asked, attempt)
             if not ended:
                 return 0
-            lost = failures.first(ended)
+            lost = failures.root_cause(ended)
             _say(lost.line())
             repeated = before is not None and _is_again(lost, before)
-            if lost.kind is Kind.FINAL or repeated or not begun or attempt == asked.max_restarts:
+            if lost.kind is FailureKind.FINAL or repeated or not begun or attempt == asked.max_restarts:
                 break
             before = lost
             # Torchrun's own would take effect only when the other machines have come.
@@ -92,7 +92,7 @@ def _is_again(lost: Failure, before: Failure) -> bool:
     """Whether it is the failure before, at the same step: not one of many places, nor what came of a failure elsewhere,
     which that machine judges."""
     at_a_step = (lost.where or "").startswith("at step ")
-    return at_a_step and lost.kind is Kind.CAUSE and lost.short == before.short
+    return at_a_step and lost.kind is FailureKind.CAUSE and lost.short == before.short
 
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
@@ -109,13 +109,13 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
         try:
             run.run(own)  # type: ignore[no-untyped-call]
         except ChildFailedError as error:
-            ended = _of_ranks(error, failures.told(Path(folder)))
+            ended = _of_ranks(error, failures.read_failures(Path(folder)))
         except (RendezvousError, dist.DistError) as error:
             node = os.environ.get(failures.NODE)
-            sentence = collectives.no_rendezvous(
+            sentence = collectives.rendezvous_message(
                 node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error
             )
-            kind = Kind.CONSEQUENCE if attempt else Kind.FINAL
+            kind = FailureKind.CONSEQUENCE if attempt else FailureKind.FINAL
             ended = [Failure(kind=kind, time=time.time(), what=sentence)]
         return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(Path(folder))
 
@@ -126,11 +126,11 @@ def _of_ranks(error: ChildFailedError, told: dict[int, Failure]) -> list[Failure
 
 
 def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
-    kind, what, then = Kind.FINAL, f"{failures.who(rank)} ended with status {failed.exitcode}", ""
+    kind, what, then = FailureKind.FINAL, f"{failures.rank_name(rank)} ended with status {failed.exitcode}", ""
     if failed.exitcode < 0:
         ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
-        kind = Kind.CONSEQUENCE if ended_here else Kind.CAUSE
-        what = f"{failures.who(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
+        kind = FailureKind.CONSEQUENCE if ended_here else FailureKind.CAUSE
+        what = f"{failures.rank_name(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
         then = "; start again with --resume"
         if failed.exitcode == -signal.SIGKILL:
             then = (

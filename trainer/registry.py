@@ -1,8 +1,8 @@
-"""The kinds of tasks that there are: `--model` chooses a model, and with it the kind of task that it belongs to.
+"""The registry of tasks: `--model` chooses a model, and with it the task that the model belongs to.
 
-This is the only module that knows a task and is not in its room. Another kind of task is a room beside
-`classification/`, with a class of its own (task.py), a line in `MODELS`, and its options among `TaskOptions`. Classes
-are named here and imported when a run needs them, so that showing all options (`--help`) does not import torch.
+This is the only module outside a task's package that knows a task. A new kind of task is a package beside
+`classification/`, with a subclass of Task (task.py), a line in `MODELS`, and its options among `TaskOptions`. Classes
+are named here and imported when a run needs them, so that `--help` does not import torch.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from trainer.classification.options import ClassifierOptions
 _CLASSIFICATION = "trainer.classification.task", "Classification"
 
 MODELS: Mapping[str, tuple[str, str]] = dict.fromkeys(classifiers.MODULES, _CLASSIFICATION)
-"""By a model's name the module of its kind of task, and the class there."""
+"""For each model the module of its task, and the class in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions(ClassifierOptions):
-    """The options that belong to tasks."""
+    """The options of all tasks."""

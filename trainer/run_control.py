@@ -1,53 +1,52 @@
-"""What all ranks know of the steps behind them, and what follows from it: to go on, to stop, to save, to fail.
+"""What follows from the report of a step, the same on all ranks: go on, stop, save a checkpoint, or fail.
 
-It is taken in at the same points by all ranks, so that they stay in agreement. The easy mistake is to act on it where
-one rank is further than another: they would then split the next step differently.
+All ranks must handle a report at the same point. Otherwise they would split the next step differently.
 """
 
 import numpy as np
 
 from corpus.counted import plural
-from trainer.distributed.exchange import Report
-from trainer.errors import SPLIT_ALIKE, TrainingError
+from trainer.distributed.exchange import StepReport
+from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
 from trainer.output.checkpoint import RunProgress
-from trainer.output.checkpointer import Keeper
+from trainer.output.checkpointer import Checkpointer
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
-from trainer.step_planner import Sharing
+from trainer.step_planner import StepPlanner
 
 
-class Agreed:
-    """Takes in the reports of steps, and hands them on."""
+class RunControl:
+    """Handles the reports of steps, and passes them on."""
 
     def __init__(
         self,
         progress: RunProgress,
-        sharing: Sharing,
+        planner: StepPlanner,
         throughput: Throughput,
         reporter: Reporter,
-        keeper: Keeper,
+        checkpointer: Checkpointer,
         *,
         steps: int,
         precision: str,
     ) -> None:
-        """`steps`: of the whole run. `precision`: in which layers compute."""
-        self._progress, self._sharing, self._throughput = progress, sharing, throughput
-        self._reporter, self._keeper = reporter, keeper
+        """`steps`: of the whole run. `precision`: that of the layers."""
+        self._progress, self._planner, self._throughput = progress, planner, throughput
+        self._reporter, self._checkpointer = reporter, checkpointer
         self._steps, self._precision = steps, precision
         self.stopped = False
-        """Whether the run is to end here, as it was asked to."""
+        """Whether the run ends here, because it was asked to stop."""
         self.save_due = False
-        """Whether a checkpoint is to be written."""
+        """Whether a checkpoint has to be written."""
 
-    def take(self, report: Report | None) -> None:
-        """Act on a step. Raises TrainingError, on all ranks, for one after which nothing can be learnt any more."""
+    def take(self, report: StepReport | None) -> None:
+        """Handle the report of a step. Raises TrainingError, on all ranks, if nothing can be learnt any more."""
         if report is None:
             return
         self.require_finite("loss", report.loss, report.step)
         self.require_finite("gradient's length", report.norm, report.step)
         self._require_whole(report)
         self._progress.loss_sum += report.loss * report.size
-        self._sharing.observe(report)
+        self._planner.observe(report)
         self._throughput.add(report)
         self.stopped = self.stopped or report.stop
         self.save_due = self.save_due or report.save
@@ -55,7 +54,7 @@ class Agreed:
         self._reporter.step(report, self._throughput, epoch=self._progress.epoch + 1, last=last)
 
     def require_finite(self, what: str, value: float, step: int) -> None:
-        """Raise TrainingError for a value, known after so many steps, that is no number."""
+        """Raise TrainingError if a `value`, known after `step` steps, is infinite or NaN."""
         if not np.isfinite(value):
             way = "" if self._precision == "float32" else ", or take --precision float32"
             raise TrainingError(
@@ -63,14 +62,18 @@ class Agreed:
                 + self._way_back()
             )
 
-    def _require_whole(self, report: Report) -> None:
-        if not report.is_whole:
+    def _require_whole(self, report: StepReport) -> None:
+        if not report.is_complete:
             computed = report.computed.tolist()
             told = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self._reporter.names, computed, strict=True))
             raise TrainingError(
                 f"the ranks computed {plural(sum(computed), 'row')} at step {report.step + 1}, and not the "
-                f"{report.size:,} of its global batch ({told}): {SPLIT_ALIKE}" + self._way_back()
+                f"{report.size:,} of its global batch ({told}): {SAME_SPLIT_ADVICE}" + self._way_back()
             )
 
     def _way_back(self) -> str:
-        return "" if self._keeper.steps is None else f", and go on from step {self._keeper.steps} with --resume"
+        return (
+            ""
+            if self._checkpointer.steps is None
+            else f", and go on from step {self._checkpointer.steps} with --resume"
+        )

@@ -21,11 +21,11 @@ from benchmarks.gpu.training import alone
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer.classification import models
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.computing import dropout
 from trainer.computing.optimiser import Optimiser
@@ -93,7 +93,7 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
     """Of one batch; of shares of it; and of pieces, as it does not fit into memory."""
     rows = make_rows(sizes.rows, _CPU)
     whole = np.arange(sizes.rows)
-    near = rows.on(device) if device.type == "cuda" else rows
+    near = rows.copy_to(device) if device.type == "cuda" else rows
     for name in SETTINGS:
         exact = _gradient(new_model(name, _CPU, torch.float64), rows, [whole])
         for precision in dict.fromkeys(("float32", choose("auto", [capability(device)]))):
@@ -108,11 +108,11 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
             yield Check(f"gradients in pieces, {name}, {precision}", deviation(found, exact), bound)
 
 
-def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
+def _gradient(model: Classifier, rows: TextRows, shares: list[IntArray]) -> torch.Tensor:
     """All gradients in one: the sum over these shares of a global batch."""
     model.zero_grad()
     timer = StepTimer()
-    compute = compute_rows(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
+    compute = text_gradients(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
     found = []
     for numbers in shares:
         timer.begin(len(numbers))
@@ -150,9 +150,9 @@ def _resident(device: torch.device) -> Iterator[Check]:
         ).astype(kind)
         labels = np.zeros(500, np.uint8)
         lengths = generator.integers(1, 10, 500).astype(np.uint16)
-        rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+        rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
         numbers = generator.permutation(500)[:200]
-        expected, found = rows.batch(numbers, _CPU).tokens, rows.on(device).batch(numbers, device).tokens.cpu()
+        expected, found = rows.batch(numbers, _CPU).tokens, rows.copy_to(device).batch(numbers, device).tokens.cpu()
         yield Check(f"rows that are there, {np.dtype(kind)}", float((found != expected).sum()), 0)
 
 
@@ -168,7 +168,7 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
                 threads=Threads(1),
                 stop=lambda: False,
             )
-            for where, on in ((_CPU, rows), (device, replace(rows, resident=rows.on(device).resident)))
+            for where, on in ((_CPU, rows), (device, replace(rows, device_tokens=rows.copy_to(device).device_tokens)))
         ]
         assert told[0] is not None
         assert told[1] is not None

@@ -31,7 +31,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """Rows a second of each model in each precision."""
     budget, rates = Budget(sizes.seconds), {}
     rows = make_rows(sizes.rows, device)
-    where = {"on the host": rows, "on the device": rows.on(device)}
+    where = {"on the host": rows, "on the device": rows.copy_to(device)}
     split = np.array([len(rows)])
     with alone(device):
         for name in SETTINGS:

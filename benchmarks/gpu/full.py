@@ -35,11 +35,15 @@ class Case(NamedTuple):
 _OF_TORCH = torch.OutOfMemoryError("CUDA out of memory")
 _OF_NCCL = dist.DistBackendError("NCCL error\nCuda failure 2 'out of memory'")
 CASES = {
-    "one row": Case("compute", "Compute", "__call__", "trainer.classification.data.Rows.batch", _OF_TORCH),
-    "first collective": Case("exchange", "Exchange", "__init__", "torch.distributed.broadcast", _OF_NCCL),
-    "all-reduce": Case("exchange", "Exchange", "reduce", "torch.cat", _OF_TORCH),
-    "moments": Case("optimise", "Optimiser", "__init__", "torch.zeros_like", _OF_TORCH),
-    "first step": Case("optimise", "Optimiser", "step", "trainer.computing.optimiser.adam", _OF_TORCH),
+    "one row": Case(
+        "computing.gradients", "GradientComputer", "__call__", "trainer.classification.data.TextRows.batch", _OF_TORCH
+    ),
+    "first collective": Case(
+        "distributed.exchange", "GradientExchange", "__init__", "torch.distributed.broadcast", _OF_NCCL
+    ),
+    "all-reduce": Case("distributed.exchange", "GradientExchange", "reduce", "torch.cat", _OF_TORCH),
+    "moments": Case("computing.optimiser", "Optimiser", "__init__", "torch.zeros_like", _OF_TORCH),
+    "first step": Case("computing.optimiser", "Optimiser", "step", "trainer.computing.optimiser.adam", _OF_TORCH),
 }
 
 

@@ -22,10 +22,10 @@ from benchmarks.gpu.part import Outcome, finish, say
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import alone, trained
 from benchmarks.record import table
-from trainer.classification.data import Data, Rows, near
+from trainer.classification.data import TextData, TextRows, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing.optimiser import Optimiser
@@ -79,13 +79,13 @@ def _model(device: torch.device) -> Classifier:
     return model
 
 
-def _judging_seconds(model: Classifier, rows: Rows) -> float:
+def _judging_seconds(model: Classifier, rows: TextRows) -> float:
     start = perf_counter()
     evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
     return perf_counter() - start
 
 
-def _stretch(data: Data, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
+def _stretch(data: TextData, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
     """Some seconds of the run, ended as Ctrl-C would end it."""
     with _asked_to_stop(sizes.seconds):
         summary = trained(data, ranks, global_batch=batch, epochs=EPOCHS)
@@ -122,14 +122,14 @@ def _asked_to_stop(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _kernels(data: Data, device: torch.device, batch: int) -> list[dict[str, Any]]:
+def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str, Any]]:
     """What the device does in a step, the longest first: name, milliseconds a step, and how often."""
     model = new_model("default", device)
     model.precision = NAMES[choose("auto", [capability(device)])]
-    timer, rows = StepTimer(), near(data.training[: 2 * batch], device, rows_in="auto")
+    timer, rows = StepTimer(), place_rows(data.training[: 2 * batch], device, rows_in="auto")
     config = TrainConfig(data=Path(), output=Path())
     words = WordDropout(config.word_dropout, data.row_length, config.seed)
-    compute = compute_rows(model, rows, loss=LOSS, device=device, words=words, timer=timer)
+    compute = text_gradients(model, rows, loss=LOSS, device=device, words=words, timer=timer)
     optimiser, size = Optimiser(model, [model.embedding.weight], config), len(rows)
     numbers = np.random.default_rng(0).permutation(size)[:batch]
 

@@ -20,7 +20,7 @@ from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from benchmarks.peers.plain_torch import Plain
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer.classification.data import Batch
+from trainer.classification.data import TextBatch
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing import dropout
@@ -76,7 +76,7 @@ def _words(name: str) -> WordDropout | None:
     return WordDropout(share, ROW_LENGTH, seed=0) if share else None
 
 
-def _ways(name: str, precision: str, batch: Batch, device: torch.device) -> dict[str, Callable[[], Any]]:
+def _ways(name: str, precision: str, batch: TextBatch, device: torch.device) -> dict[str, Callable[[], Any]]:
     model = new_model(name, device)
     model.precision = NAMES[precision]
     words = VOCABULARY + FIRST_WORD
@@ -93,7 +93,7 @@ def _ways(name: str, precision: str, batch: Batch, device: torch.device) -> dict
     }
 
 
-def _grouped(model: Classifier, batch: Batch, widths: list[int], groups: int) -> None:
+def _grouped(model: Classifier, batch: TextBatch, widths: list[int], groups: int) -> None:
     """Groups of as many rows, each as wide as its longest: that is its first."""
     model.zero_grad()
     assert batch.keys is not None
@@ -106,7 +106,7 @@ def _grouped(model: Classifier, batch: Batch, widths: list[int], groups: int) ->
     (loss / len(batch)).backward()
 
 
-def _plain(model: Plain, batch: Batch, precision: torch.dtype) -> None:
+def _plain(model: Plain, batch: TextBatch, precision: torch.dtype) -> None:
     model.zero_grad()
     with torch.autocast(batch.tokens.device.type, precision, enabled=precision != torch.float32):
         logits = model(batch.tokens, batch.lengths)

@@ -17,7 +17,7 @@ from benchmarks.gpu.checks import BOUNDS, LOSS, new_model
 from benchmarks.gpu.full import CASES
 from benchmarks.gpu.part import Budget, Outcome, say
 from benchmarks.gpu.rows import make_rows
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def _in_pieces(device: torch.device, share: int) -> dict[str, Any]:
     model, numbers, found = new_model("default", device), np.arange(share), []
     for limited in (False, True):
         timer = StepTimer()
-        compute = compute_rows(model, rows, loss=LOSS, device=device, timer=timer)
+        compute = text_gradients(model, rows, loss=LOSS, device=device, timer=timer)
         model.zero_grad()
         timer.begin(share)
         if limited:
@@ -87,5 +87,5 @@ def _in_pieces(device: torch.device, share: int) -> dict[str, Any]:
         found.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None]).cpu())
     torch.cuda.set_per_process_memory_fraction(1.0)
     off = float((found[1] - found[0]).norm() / found[0].norm())
-    said = f"in pieces of {compute.fitting:,} rows, off by {off:.1e}"
-    return {"case": case, "said": said, "ok": 0 < compute.fitting < share and off < BOUNDS["float32"]}
+    said = f"in pieces of {compute.piece_rows:,} rows, off by {off:.1e}"
+    return {"case": case, "said": said, "ok": 0 < compute.piece_rows < share and off < BOUNDS["float32"]}

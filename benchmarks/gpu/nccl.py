@@ -14,7 +14,7 @@ from benchmarks.gpu.part import Outcome, deviation, milliseconds, say
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import alone, trained
 from trainer.clock import StepTimer
-from trainer.distributed.exchange import Exchange
+from trainer.distributed.exchange import GradientExchange
 
 _LEARNT = 0.7
 """Balanced accuracy; one that says the same of all rows has 0.5."""
@@ -56,7 +56,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 def _summed(device: torch.device, bits: int) -> tuple[float, float]:
     """How far the sum over one rank is from what it began with, and the milliseconds of one."""
     model = new_model("reference", device)
-    exchange = Exchange(model, [model.embedding.weight], timer=StepTimer(), bits=bits)
+    exchange = GradientExchange(model, [model.embedding.weight], timer=StepTimer(), bits=bits)
     flat = torch.randn(sum(each.numel() for each in model.parameters()) + 8, device=device) / 100
     expected = flat.clone()
     exchange._add_up(flat, 8)

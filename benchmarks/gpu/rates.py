@@ -17,7 +17,7 @@ from benchmarks.gpu.training import alone, trained
 from benchmarks.peers import plain_torch
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer.classification.data import Data, Rows
+from trainer.classification.data import TextData, TextRows
 from trainer.computing.precision import capability, choose
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
@@ -70,16 +70,16 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     return Outcome(said=said, figures=figures)
 
 
-def _data(rows: Rows, training: int) -> Data:
+def _data(rows: TextRows, training: int) -> TextData:
     return make_data(rows[: training + 2 * _HELD_OUT], validation=_HELD_OUT, test=_HELD_OUT)
 
 
-def _trained(data: Data, ranks: Ranks, name: str, precision: str, batch: int) -> float:
+def _trained(data: TextData, ranks: Ranks, name: str, precision: str, batch: int) -> float:
     options: dict[str, Any] = {"global_batch": batch, "epochs": 1, "precision": precision, **SETTINGS[name]}
     return float(trained(data, ranks, **options)["samples_per_second"])
 
 
-def _plain(data: Data, device: torch.device, name: str, precision: str, batch: int, packed: bool) -> float:
+def _plain(data: TextData, device: torch.device, name: str, precision: str, batch: int, packed: bool) -> float:
     return plain_torch.train(
         plain_settings(name, global_batch=batch, epochs=1, precision=precision, packed=packed),
         data.training.tokens,

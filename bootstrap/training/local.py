@@ -22,7 +22,7 @@ from corpus.dataset import open_dataset
 from trainer.command_line import as_arguments
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
 from trainer.errors import TrainingError
-from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free
+from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free_output
 
 LOG_NAME = "train.log"
 
@@ -40,7 +40,7 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
     if config.resume and (finished := finished_summary(config.output)):
         return {**finished, "finished_before": True}
     if not config.resume:
-        require_free(config.output, force=config.force)
+        require_free_output(config.output, force=config.force)
     with open_dataset(config.data):
         pass  # one that cannot be used is said at once, and not by ranks that had to start first
     try:

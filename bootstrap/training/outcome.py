@@ -74,8 +74,8 @@ def failure(said: str, where: str) -> TrainingError | ShoalError:
     trainer's sentence; or else the last line. And where all of it is, unless the sentence says enough."""
     told = [failure for failure in map(failures.parse, said.splitlines()) if failure]
     if told:
-        found = failures.first(told)
-        return TrainingError(f"{found}" if found.kind is failures.Kind.FINAL else f"{found}; {where}")
+        found = failures.root_cause(told)
+        return TrainingError(f"{found}" if found.kind is failures.FailureKind.FINAL else f"{found}; {where}")
     for line in said.splitlines():
         if line.startswith(_FAILURE_PREFIX):
             return TrainingError(line.removeprefix(_FAILURE_PREFIX))

@@ -39,7 +39,7 @@ sys.meta_path.insert(0, Absent())
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs do not measure their ranks' own rates, which takes a second and a half."""
-    for name in ("first_rates", "own_rates"):
+    for name in ("measure_initial_rates", "measure_own_rates"):
         monkeypatch.setattr(loop, name, lambda *_, **__: [1000.0])
 
 
@@ -90,7 +90,7 @@ def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.Mo
         """A timer whose time is over when the run measures its rank's own rate, as soon as this machine may be."""
 
         def __init__(self, _seconds: float, call, arguments) -> None:
-            monkeypatch.setattr(loop, "first_rates", lambda *_, **__: call(*arguments) or [1000.0])
+            monkeypatch.setattr(loop, "measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
 
         def start(self) -> None: ...
 
@@ -266,7 +266,7 @@ from benchmarks.gpu.run import PARTS
 modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
 import benchmarks.gpu.full
 from trainer import loop
-loop.first_rates = loop.own_rates = lambda *_, **__: [1000.0]
+loop.measure_initial_rates = loop.own_rates = lambda *_, **__: [1000.0]
 print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)
 """
 

@@ -18,7 +18,7 @@ from trainer.classification.task import Classification
 from trainer.computing import optimiser
 from trainer.distributed import exchange
 from trainer.output import checkpoint, checkpointer
-from trainer.step_planner import Sharing
+from trainer.step_planner import StepPlanner
 
 
 @pytest.fixture(autouse=True)
@@ -117,10 +117,10 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
     [
         (optimiser.Optimiser, "__init__", FULL, ""),
         (dist, "broadcast", FULL_FOR_NCCL, ""),
-        (exchange.Exchange, "reduce", FULL, " at step 1"),
-        (exchange.Exchange, "reduce", FULL_FOR_NCCL, " at step 1"),
+        (exchange.GradientExchange, "reduce", FULL, " at step 1"),
+        (exchange.GradientExchange, "reduce", FULL_FOR_NCCL, " at step 1"),
         (optimiser.Optimiser, "step", FULL, ""),  # which measures its own rate first
-        (StepPlan, "own", FULL_FOR_CUBLAS, " at step 1"),
+        (StepPlan, "own_rows", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
 def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
@@ -140,7 +140,7 @@ def test_another_error_of_the_gpu_is_not_taken_for_a_full_memory(
     def broken(*_arguments: object, **_options: object) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    monkeypatch.setattr(exchange.Exchange, "reduce", broken)
+    monkeypatch.setattr(exchange.GradientExchange, "reduce", broken)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert "rank 0 failed by RuntimeError (CUDA error: an illegal memory access was encountered) at step 1" in errors
@@ -179,13 +179,13 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
-    own, dealt = StepPlan.own, []
+    own, dealt = StepPlan.own_rows, []
 
     def losing(*arguments):
         dealt.append(own(*arguments))
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
-    monkeypatch.setattr(StepPlan, "own", losing)
+    monkeypatch.setattr(StepPlan, "own_rows", losing)
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
@@ -252,16 +252,16 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
 def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
     """The command line of a run of four epochs that was lost as the second one was to be judged."""
     options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
-    judge, epochs = Classification.judge, itertools.count()
+    evaluate, epochs = Classification.evaluate, itertools.count()
 
     def lost(*arguments: object, **options: object) -> object:
         if next(epochs) == 1:
             raise KeyError
-        return judge(*arguments, **options)
+        return evaluate(*arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
-        patch.setattr(Classification, "judge", lost)
+        patch.setattr(Classification, "evaluate", lost)
         assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
     return options
 
@@ -353,7 +353,7 @@ def test_an_error_that_nobody_expects(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Sharing, "plan", fail)
+    monkeypatch.setattr(StepPlanner, "plan", fail)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")

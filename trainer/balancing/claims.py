@@ -1,12 +1,12 @@
-"""Balance within a step: the last rows of a global batch are in a pool, which ranks claim in pieces as they come free.
+"""Balancing within a step: the last rows of a global batch form a pool, which ranks claim in pieces when they are free.
 
-A split is made before a step, and no split foresees what holds a rank up in it. So where ranks were seen to wait for
-each other, each of them leaves some rows of its share to a pool. Gradients are sums, and every rank has all rows:
-whoever computes a piece, the step is the same.
+A split is made before a step, and cannot foresee what delays a rank in that step. So if ranks were seen to wait for
+each other, each of them leaves some rows of its share to a pool. Gradients are sums, and every rank has all rows: the
+result of the step does not depend on which rank computes a piece.
 
-Pieces are large at first and small at the end (factoring: Hummel, Schonberg and Flynn 1992): half of what is left goes
-to all ranks alike, again and again. A piece costs something beyond its rows, so the last ones are no smaller than some
-multiple of that; ranks then end within about the time of such a piece.
+Pieces are large at first and small at the end (factoring: Hummel, Schonberg and Flynn 1992): half of what is left is
+cut into one piece for each rank, again and again. A piece has a cost beyond its rows, so the smallest pieces take a
+multiple of that cost. All ranks then end within about the time of one such piece.
 """
 
 import math
@@ -17,76 +17,79 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.balancing.split import deal, proportional
+from trainer.balancing.split import proportional_split, stratified_rows
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Lengths = npt.NDArray[np.uint16]
 
 _WINDOW = 10
-"""Steps between two looks at whether claims are worth while."""
+"""Steps between two decisions about claims."""
 
 _WAITS = 0.02
-"""The share of a step that ranks wait, on average, from which on claims are tried."""
+"""Claims are tried if ranks wait at least this share of a step on average."""
 
 _POOL, _MOST = 3.0, 0.2
-"""The pool is so many times as large as the waits, and at most so large, as shares of the global batch. Waits are the
-mean of what the pool has to even out; it seldom has to even out three times as much."""
+"""The pool is `_POOL` times as large as the waits, and at most `_MOST`, as shares of the global batch. The waits are
+the mean of what the pool has to even out; it seldom has to even out three times as much."""
 
 _SMALLEST = 4.0
-"""The smallest pieces: their rows take so many times as long as what a piece costs beyond them. By simulation, of
-jitter of 3 to 12% and costs of .2 to 4% of a step, 2 to 8 do about equally well."""
+"""The rows of the smallest pieces take so many times as long as the cost of a piece beyond its rows. In simulations,
+with jitter of 3 to 12% and costs of .2 to 4% of a step, 2 to 8 do about equally well."""
 
 _FIRST_LOOK = 2
-"""Into so many pieces, at least, a rank's part of the pool is cut as long as that cost is not known."""
+"""While that cost is not known, a rank's part of the pool is cut into at least so many pieces."""
 
 _TRIAL = 4
-"""The last windows whose steps judge claims together: in one, chance often hides a gain of some hundredths."""
+"""The number of last windows by which claims are judged together: in one window, chance often hides a gain of some
+hundredths."""
 
 _FEW, _LOSS = 4, 0.1
-"""After so many steps that took so much longer by claims, as a share of their time, claims end at once."""
+"""Claims end at once if, after `_FEW` steps, the steps took longer by `_LOSS` because of claims, as a share of their
+time."""
 
 _RETRY_AFTER, _MOST_RETRY_AFTER = 4, 64
-"""Windows until claims that were not worth while are tried again: four times as many each time, and these at most."""
+"""Windows until claims that did not help are tried again: four times as many after each failure, up to the second
+number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepPlan:
-    """Who computes what of a step."""
+    """Which rank computes which rows of a step."""
 
     share: IntArray
-    """(ranks,): rows that they compute before they claim."""
+    """(ranks,): the rows that each rank computes before it claims."""
     pieces: tuple[int, ...] = ()
     """Rows of each piece of the pool, in the order in which they are claimed."""
     claiming: npt.NDArray[np.bool_] | None = None
-    """(ranks,): who claims; None: there is no pool."""
+    """(ranks,): which ranks claim; None if there is no pool."""
 
     @property
-    def numbers(self) -> int:
-        """By how much the counter moves."""
+    def counter_steps(self) -> int:
+        """By how much the step moves the counter."""
         return len(self.pieces) + int(self.claiming.sum()) if self.claiming is not None else 0
 
     def may_claim(self, rank: int) -> bool:
-        """Whether a rank claims."""
+        """Whether `rank` claims."""
         return self.claiming is not None and bool(self.claiming[rank])
 
-    def own(self, lengths: Lengths, rank: int) -> IntArray:
-        """(share[rank],): where the rows of a rank's share are in a global batch of texts of `lengths` (rows,)."""
-        return deal(lengths, self._parts, rank)
+    def own_rows(self, lengths: Lengths, rank: int) -> IntArray:
+        """(share[rank],): the positions of a rank's rows in a global batch of texts of `lengths` (rows,)."""
+        return stratified_rows(lengths, self._parts, rank)
 
-    def piece(self, lengths: Lengths, number: int) -> IntArray:
-        """(pieces[number],): where the rows of a piece are in it: pieces, too, get the same mixture of lengths."""
-        pool = deal(lengths, self._parts, len(self.share))
-        return pool[deal(lengths[pool], np.array(self.pieces), number)]
+    def piece_rows(self, lengths: Lengths, number: int) -> IntArray:
+        """(pieces[number],): the positions of a piece's rows in it. Pieces, too, get the same mixture of lengths."""
+        pool = stratified_rows(lengths, self._parts, len(self.share))
+        return pool[stratified_rows(lengths[pool], np.array(self.pieces), number)]
 
     @property
     def _parts(self) -> IntArray:
         return np.append(self.share, sum(self.pieces)) if self.pieces else self.share
 
 
-def pieces(pool: int, ranks: int, smallest: float) -> tuple[int, ...]:
-    """The sizes of pieces, in the order in which they are claimed, that sum to `pool`: each `ranks` of them together
-    half of what is left, down to pieces of `smallest` rows."""
+def piece_sizes(pool: int, ranks: int, smallest: float) -> tuple[int, ...]:
+    """The sizes of pieces, in the order in which they are claimed, with the sum `pool`: each `ranks` of them are half
+    of what is left, down to pieces of `smallest` rows."""
     found: list[int] = []
     left = pool
     while left > 0:
@@ -98,25 +101,25 @@ def pieces(pool: int, ranks: int, smallest: float) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observed:
-    """What a step took its ranks: (ranks,) each."""
+class StepTimes:
+    """The rows and times of a step: (ranks,) each."""
 
     rows: IntArray
-    """Of their shares."""
+    """Rows of the ranks' shares."""
     seconds: FloatArray
-    """Of computing those."""
+    """Seconds of computing the shares."""
     claimed: IntArray
     """Rows of the pieces that they claimed."""
     pieces: IntArray
-    """How many these were."""
+    """The number of these pieces."""
     claiming: FloatArray
     """Seconds of asking for pieces and computing them."""
 
 
-class Claims:
-    """Decides, from what all ranks know, whether there is a pool, how large it is, and its pieces.
+class ClaimPlanner:
+    """Decides, from what all ranks know, whether there is a pool, its size, and its pieces.
 
-    Deterministic as balancers are, and by arithmetic that is the same on all processors.
+    Deterministic like the balancers, by arithmetic that gives the same on all processors.
     """
 
     def __init__(self, *, enabled: bool = True) -> None:
@@ -127,13 +130,13 @@ class Claims:
         self._wait, self._retry_after = 0, _RETRY_AFTER  # windows
         self._gains = deque[float](maxlen=_TRIAL)
         self._planned = deque[IntArray]()
-        self._seen: list[tuple[IntArray, Observed]] = []
+        self._seen: list[tuple[IntArray, StepTimes]] = []
 
     def plan(self, split: IntArray) -> StepPlan:
-        """How a step goes whose rows are split so.
+        """The plan of a step with this `split` (ranks,).
 
-        Ranks leave rows to the pool, and claim, that have at least half as many as the one with most: of a much slower
-        rank all would wait for its last piece.
+        Only ranks with at least half as many rows as the largest share leave rows to the pool and claim: all ranks
+        would wait for the last piece of a much slower rank.
         """
         if not self._enabled:
             return StepPlan(share=split)
@@ -144,21 +147,21 @@ class Claims:
         if ranks < 2 or pool < 2 * ranks:
             return StepPlan(share=split)
         smallest = self._smallest or pool / (ranks * _FIRST_LOOK)
-        taken = proportional(pool, np.where(claiming, split, 0).astype(np.float64))
-        return StepPlan(share=split - taken, pieces=pieces(pool, ranks, smallest), claiming=claiming)
+        taken = proportional_split(pool, np.where(claiming, split, 0).astype(np.float64))
+        return StepPlan(share=split - taken, pieces=piece_sizes(pool, ranks, smallest), claiming=claiming)
 
-    def observe(self, step: Observed) -> None:
-        """Take in what the steps that were planned took, one after the other."""
+    def observe(self, step: StepTimes) -> None:
+        """Record the times of the planned steps, one after the other."""
         if not self._enabled:
             return
         self._seen.append((self._planned.popleft(), step))
         harmful = self._pool > 0 and len(self._seen) >= _FEW and _gain(self._seen) < -_LOSS
         if harmful or len(self._seen) == _WINDOW:
-            self._look(harmful=harmful)
+            self._adjust(harmful=harmful)
             self._seen.clear()
 
-    def _look(self, *, harmful: bool) -> None:
-        waits = max(0.0, _waits(self._seen))
+    def _adjust(self, *, harmful: bool) -> None:
+        waits = max(0.0, _wait_share(self._seen))
         if self._pool and (self._failed() or harmful):
             self._gains.clear()
             self._pool, self._wait = 0.0, self._retry_after
@@ -169,10 +172,10 @@ class Claims:
             self._wait = max(0, self._wait - 1)
 
     def _failed(self) -> bool:
-        """Whether steps were no shorter for their claims, once pieces are as large as what they cost demands."""
+        """Whether claims made steps no shorter, judged once pieces have the size that their cost demands."""
         if self._smallest is not None:
             self._gains.append(_gain(self._seen))
-        self._smallest = _smallest([step for _, step in self._seen])
+        self._smallest = _smallest_piece([step for _, step in self._seen])
         if len(self._gains) < _TRIAL:
             return False
         if math.fsum(self._gains) <= 0:
@@ -181,15 +184,15 @@ class Claims:
         return False
 
 
-def _alone(split: IntArray, step: Observed) -> list[float]:
-    """What the whole splits would have taken the ranks, without claims."""
+def _seconds_without_claims(split: IntArray, step: StepTimes) -> list[float]:
+    """The seconds that the whole splits would have taken the ranks without claims."""
     ranks = zip(split.tolist(), step.rows.tolist(), step.seconds.tolist(), strict=True)
     return [seconds * rows / share if share else 0.0 for rows, share, seconds in ranks]
 
 
-def _waits(steps: Sequence[tuple[IntArray, Observed]]) -> float:
-    """The share of their time that ranks would have waited for the last one without claims, weighed by their speeds."""
-    times = [_alone(split, step) for split, step in steps]
+def _wait_share(steps: Sequence[tuple[IntArray, StepTimes]]) -> float:
+    """The share of time that ranks would have waited for the last one without claims, weighted by their speeds."""
+    times = [_seconds_without_claims(split, step) for split, step in steps]
     longest = math.fsum(map(max, times))
     rows = [sum(column) for column in zip(*(split.tolist() for split, _ in steps), strict=True)]
     seconds = [math.fsum(column) for column in zip(*times, strict=True)]
@@ -197,15 +200,15 @@ def _waits(steps: Sequence[tuple[IntArray, Observed]]) -> float:
     return 1.0 - sum(rows) / math.fsum(rates) / longest if longest else 0.0
 
 
-def _gain(steps: Sequence[tuple[IntArray, Observed]]) -> float:
+def _gain(steps: Sequence[tuple[IntArray, StepTimes]]) -> float:
     """By what share of their time the steps were shorter than without claims."""
-    alone = math.fsum(max(_alone(split, step)) for split, step in steps)
+    alone = math.fsum(max(_seconds_without_claims(split, step)) for split, step in steps)
     took = math.fsum(max((step.seconds + step.claiming).tolist()) for _, step in steps)
     return 1.0 - took / alone if alone else 0.0
 
 
-def _smallest(steps: Sequence[Observed]) -> float:
-    """How many rows the smallest pieces are to have, by what pieces took more than such rows in a share."""
+def _smallest_piece(steps: Sequence[StepTimes]) -> float:
+    """The rows that the smallest pieces should have, from the time of pieces beyond that of as many rows in a share."""
     beside, claimed, seconds, rows = [], 0, [], 0
     for step in steps:
         of_ranks = (step.rows, step.seconds, step.claimed, step.pieces, step.claiming)

@@ -1,6 +1,6 @@
-"""A rank's speed: its time for a step as a line in its rows, fitted to the times that were measured.
+"""A rank's speed: the time of a step as a line in its rows, fitted to measured times.
 
-`fixed` is what every step costs, `per_row` what every row costs. The sums are the same on every processor (split.py).
+`fixed` is the cost of every step, `per_row` the cost of every row. The sums are the same on every processor (split.py).
 """
 
 import math
@@ -10,17 +10,17 @@ from statistics import median
 from typing import NamedTuple
 
 STALL = 1.2
-"""A time that is so many times what the fit predicts, when the fit is scaled to the median of all, is no part of it:
-something held the rank up. Noise of 5% reaches so far once in 30,000 times. Times err upwards alone, so those far below
-the median are kept."""
+"""A time that is so many times the fit's prediction, with the fit scaled to the median of all, is excluded: something
+delayed the rank. With noise of 5%, one time in 30,000 is so large. Times err only upwards, so times far below the
+median are kept."""
 
 TRUST_IN_PROPORTION = 0.05
-"""How firmly the fit holds on to a fixed part of 0, as a share of the weight of all observations, while the row counts
-seen are too alike to tell the parts from each other: a sixth of the fixed part is found where their standard deviation
-is 10% of their mean, half at 23%. Near the row counts that were seen the line is right all the same."""
+"""How strongly the fit is drawn to a fixed part of 0, as a share of the weight of all observations, while the observed
+row counts are too similar to separate the two parts: a sixth of the fixed part is found where their standard deviation
+is 10% of their mean, half at 23%. Near the observed row counts the line is right all the same."""
 
 
-class Line(NamedTuple):
+class TimeModel(NamedTuple):
     """Seconds of a step with `rows` rows: fixed + per_row * rows."""
 
     fixed: float
@@ -29,17 +29,16 @@ class Line(NamedTuple):
     """Above 0."""
 
     def seconds(self, rows: float) -> float:
-        """What a step with so many rows takes."""
+        """The predicted seconds of a step with `rows` rows."""
         return self.fixed + self.per_row * rows
 
 
-def fit(points: Sequence[tuple[float, float]]) -> Line:
+def fit_time_model(points: Sequence[tuple[float, float]]) -> TimeModel:
     """The line through `points`, (rows, seconds) each, both above 0.
 
-    A line that is drawn towards a fixed part of 0: with only one row count seen, time is taken as proportional to rows.
-    It is robust to outliers: it goes through the medians of the observations with equal rows, and goes a second time
-    without those that are far above it. Those of few rows stay: what is above a line through the origin there is the
-    fixed part.
+    The line is drawn towards a fixed part of 0: with only one row count, time is proportional to rows. It is robust to
+    outliers: it is fitted to the medians of observations with equal rows, and then again without observations far above
+    it. Observations of few rows stay: what is above a line through the origin there is the fixed part.
     """
     line = _ridge(points)
     ratios = [time / line.seconds(count) for count, time in points]
@@ -47,8 +46,8 @@ def fit(points: Sequence[tuple[float, float]]) -> Line:
     return _ridge([point for point, ratio in zip(points, ratios, strict=True) if ratio <= most or point[0] < few])
 
 
-def _ridge(points: Sequence[tuple[float, float]]) -> Line:
-    """By least squares with a penalty on the fixed part (ridge regression), of the medians by rows."""
+def _ridge(points: Sequence[tuple[float, float]]) -> TimeModel:
+    """Least squares with a penalty on the fixed part (ridge regression), on the medians by row count."""
     by_rows = defaultdict[float, list[float]](list)
     for count, time in points:
         by_rows[count].append(time)
@@ -63,4 +62,4 @@ def _ridge(points: Sequence[tuple[float, float]]) -> Line:
     a, b = (xx * y - x * xy) / determinant, (weight * xy - x * y) / determinant
     if a < 0 or b <= 0:
         a, b = 0.0, xy / xx
-    return Line(a * time_unit, b * time_unit / row_unit)
+    return TimeModel(a * time_unit, b * time_unit / row_unit)

@@ -41,7 +41,7 @@ _COPIED = 1 << 18  # rows at once on their way to a device
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class TextBatch:
     """Rows on their way into a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64,
     `labels` and `ratings` (n,) uint8; and their `keys` (n,) int64, which name masks of dropout, where there are any."""
 
@@ -56,21 +56,21 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class TextRows:
     """N rows: `tokens` (N, L) ids padded with 0, `lengths`, `labels` and `ratings` (N,)."""
 
     tokens: npt.NDArray[np.uint16 | np.uint32]
     lengths: npt.NDArray[np.uint16]
     labels: npt.NDArray[np.uint8]
     ratings: npt.NDArray[np.uint8]
-    resident: Tensor | None = None
+    device_tokens: Tensor | None = None
     """`tokens` on the device that computes, as signed integers of the same size."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, part: slice) -> Rows:
-        return Rows(
+    def __getitem__(self, part: slice) -> TextRows:
+        return TextRows(
             tokens=self.tokens[part],
             lengths=self.lengths[part],
             labels=self.labels[part],
@@ -79,7 +79,7 @@ class Rows:
 
     def batch(
         self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
-    ) -> Batch:
+    ) -> TextBatch:
         """The rows of these numbers (n,), n > 0, cut to the longest of them; of their words those that `words` keep.
 
         `keys` (n,) name their masks of dropout (dropout.py).
@@ -94,7 +94,7 @@ class Rows:
         def there(array: npt.NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(device, non_blocking=True)
 
-        return Batch(
+        return TextBatch(
             tokens=self._tokens(numbers, lengths, places, device),
             lengths=there(lengths),
             labels=there(self.labels[numbers]),
@@ -102,22 +102,22 @@ class Rows:
             keys=None if keys is None else there(keys[longest_first]),
         )
 
-    def on(self, device: torch.device) -> Rows:
+    def copy_to(self, device: torch.device) -> TextRows:
         """These rows with their tokens on a device too, so that a batch need not travel there.
 
         Raises torch.OutOfMemoryError where they do not fit.
         """
         signed = self.tokens.view(f"i{self.tokens.itemsize}")
-        resident = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
+        device_tokens = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
         for start in range(0, len(signed), _COPIED):
-            resident[start : start + _COPIED] = torch.from_numpy(np.array(signed[start : start + _COPIED]))
-        return replace(self, resident=resident)
+            device_tokens[start : start + _COPIED] = torch.from_numpy(np.array(signed[start : start + _COPIED]))
+        return replace(self, device_tokens=device_tokens)
 
     def _tokens(
         self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
     ) -> Tensor:
         longest = int(lengths[0])
-        if self.resident is None:
+        if self.device_tokens is None:
             if places is None:
                 tokens = self.tokens[numbers, :longest].astype(np.int32)
             else:
@@ -126,11 +126,11 @@ class Rows:
             return torch.from_numpy(tokens).to(device, non_blocking=True)
         chosen = torch.from_numpy(numbers).to(device, non_blocking=True)
         if places is None:
-            found = self.resident[:, :longest][chosen]
+            found = self.device_tokens[:, :longest][chosen]
         else:
             at = torch.from_numpy(places[:, :longest]).to(device, non_blocking=True)
             real = torch.arange(longest, device=device) < torch.from_numpy(lengths).to(device)[:, None]
-            found = self.resident[chosen[:, None], at] * real
+            found = self.device_tokens[chosen[:, None], at] * real
         return found.int() & 0xFFFF if found.dtype == torch.int16 else found
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
@@ -141,12 +141,12 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
+class TextData:
     """What a run learns from and is judged by, and what a model needs to read new texts."""
 
-    training: Rows
-    validation: Rows
-    test: Rows
+    training: TextRows
+    validation: TextRows
+    test: TextRows
     vocabulary: list[str]
     stopwords: frozenset[str]
     row_length: int
@@ -170,11 +170,11 @@ class Data:
         return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
 
-def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:
+def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> TextData:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
     `rows_in`: `disk`; `auto`, which takes the disk when the rows would fill more than half of `memory`, the bytes that
-    are free for this rank; `memory` or `device` (see `near`). Raises DataError for a file that is no dataset, and
+    are free for this rank; `memory` or `device` (see `place_rows`). Raises DataError for a file that is no dataset, and
     TrainingError for one that nothing can be learnt from: an empty split, one class only, ids beyond the vocabulary.
     """
     from corpus.dataset import open_dataset
@@ -201,7 +201,7 @@ def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None,
         for label, name in enumerate(("negative", "positive")):
             if not (learnt.labels == label).any():
                 raise TrainingError(f"{path}: there is no {name} training row; a classifier needs both classes")
-        return Data(
+        return TextData(
             training=learnt,
             validation=training[:held_out],
             test=test,
@@ -215,16 +215,16 @@ def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None,
         )
 
 
-def near(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
+def place_rows(rows: TextRows, device: torch.device, *, rows_in: str) -> TextRows:
     """`rows` with their tokens on `device` too where `rows_in` says so: `device`, or `auto` on a GPU whose free memory
     they fill no more than half of. Raises TrainingError where they do not fit."""
     if rows_in == "auto" and device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        return rows.on(device) if rows.tokens.nbytes <= free / 2 else rows
+        return rows.copy_to(device) if rows.tokens.nbytes <= free / 2 else rows
     if rows_in != "device":
         return rows
     try:
-        return rows.on(device)
+        return rows.copy_to(device)
     except torch.OutOfMemoryError:
         raise TrainingError(
             f"{rows.tokens.nbytes:,} bytes of training rows do not fit on {device}; leave out --rows-in"
@@ -250,7 +250,7 @@ def _bytes(dataset: Dataset) -> int:
     return row * (len(dataset.train) + len(dataset.test))
 
 
-def _mapped(dataset: Dataset, cache: Path | None) -> tuple[Rows, Rows]:
+def _mapped(dataset: Dataset, cache: Path | None) -> tuple[TextRows, TextRows]:
     try:
         arrays = map_rows(dataset, cache or default_cache(), partial(_check, dataset))
     except OSError as error:
@@ -260,14 +260,16 @@ def _mapped(dataset: Dataset, cache: Path | None) -> tuple[Rows, Rows]:
     if dataset.settings.labelled:
         for of_split in arrays.values():
             of_split["ratings"] = of_split["labels"]
-    training, test = (Rows(**arrays[split], resident=None) for split in SPLITS)
+    training, test = (TextRows(**arrays[split], device_tokens=None) for split in SPLITS)
     return training, test
 
 
-def _read(dataset: Dataset, split: Split) -> Rows:
+def _read(dataset: Dataset, split: Split) -> TextRows:
     tokens, lengths, labels, ratings = (getattr(split, name)[:] for name in ARRAYS)
     _check(dataset, split.name, Block(tokens, lengths, labels, ratings))
-    return Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels if dataset.settings.labelled else ratings)
+    return TextRows(
+        tokens=tokens, lengths=lengths, labels=labels, ratings=labels if dataset.settings.labelled else ratings
+    )
 
 
 def _check(dataset: Dataset, split: str, rows: Block) -> None:

@@ -12,13 +12,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpus.counted import plural
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion
 from trainer.classification.models.classifier import Classifier
 from trainer.computing.threads import Threads
 from trainer.distributed import collectives
-from trainer.errors import SPLIT_ALIKE, RankError, TrainingError
+from trainer.errors import SAME_SPLIT_ADVICE, RankError, TrainingError
 from trainer.order import IntArray
 
 _BATCH, _GPU_BATCH = 512, 8192
@@ -27,7 +27,7 @@ _ROUND = 8192
 
 
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
+    model: Classifier, rows: TextRows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
@@ -53,7 +53,7 @@ def evaluate(
     model.train()
     if stopped:
         return None
-    with collectives.reporting("in an evaluation"):
+    with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
     loss_sum, *counts = sums.tolist()
     true_negative, false_positive, false_negative, true_positive = (int(count) for count in counts)
@@ -65,13 +65,13 @@ def evaluate(
     )
     if confusion.rows != len(rows):
         raise TrainingError(
-            f"the ranks judged {plural(confusion.rows, 'row')}, and not the {len(rows):,} that there are: {SPLIT_ALIKE}"
+            f"the ranks evaluated {plural(confusion.rows, 'row')}, but there are {len(rows):,}: {SAME_SPLIT_ADVICE}"
         )
     return loss_sum / len(rows), confusion
 
 
 class _Judge:
-    def __init__(self, model: Classifier, rows: Rows, loss: Loss) -> None:
+    def __init__(self, model: Classifier, rows: TextRows, loss: Loss) -> None:
         self._model, self._rows, self._loss = model, rows, loss
         self._device = model.embedding.weight.device
         self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
@@ -101,6 +101,6 @@ class _Judge:
 
 def _any_rank(mine: bool) -> bool:
     told = torch.tensor(int(mine))
-    with collectives.reporting("in an evaluation"):
+    with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(told, op=dist.ReduceOp.MAX)
     return bool(told)

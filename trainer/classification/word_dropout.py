@@ -18,7 +18,7 @@ _MOST_PLACES = 1 << 24
 """Of all masks of words, which are fewer where rows are very long."""
 
 
-class Kept(NamedTuple):
+class KeptWords(NamedTuple):
     """What is left of rows: `lengths` (rows,), and `places` (rows, at least the largest of `lengths`), where in its row
     each word that is left stood, in their order; what is behind a row's length says nothing."""
 
@@ -39,7 +39,7 @@ class WordDropout:
         np.cumsum(kept, axis=1, out=self._before[:, 1:])
         self._places = np.argsort(~kept, axis=1, kind="stable").astype(np.int32)  # (_pool, longest), those kept first
 
-    def __call__(self, lengths: IntArray, keys: IntArray) -> Kept:
+    def __call__(self, lengths: IntArray, keys: IntArray) -> KeptWords:
         """What the masks that `keys` (rows,) name leave of rows of `lengths` (rows,), of at least 1 word each."""
         keys = keys % self._pool
         left = self._before[keys, lengths].astype(np.int64)
@@ -50,4 +50,4 @@ class WordDropout:
         some = (keys[few, None] + np.arange(places.shape[1])) % lengths[few, None]  # neighbours, from any word on
         some[np.arange(places.shape[1]) >= least[few, None]] = self._places.shape[1] - 1
         places[few] = np.sort(some, axis=1)
-        return Kept(left, places)
+        return KeptWords(left, places)

@@ -36,7 +36,7 @@ class LossOf(Protocol):
         ...
 
 
-class Compute:
+class GradientComputer:
     """Computes shares with one model on one device, on a CPU by `threads`.
 
     `rows`: how many there are to learn from. `tables`: those of the model's parameters of which a batch touches few
@@ -56,7 +56,7 @@ class Compute:
         threads: Threads | None = None,
     ) -> None:
         self.model, self.rows, self.tables, self.device = model, rows, tables, device
-        self.fitting = 0
+        self.piece_rows = 0
         """Rows of a piece, since a share did not fit into memory; 0: all that come."""
         self._loss_of = loss_of
         self._parameters = list(model.parameters())
@@ -64,14 +64,14 @@ class Compute:
         self._timer = timer
         self._threads = threads or Threads(1)
 
-    def twin(self, timer: StepTimer) -> "Compute":
+    def with_copied_model(self, timer: StepTimer) -> "GradientComputer":
         """One with a copy of the model, which learns by itself, for the same rows and in the same way."""
         model = copy.deepcopy(self.model)
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
         copies: dict[Tensor, Tensor] = dict(zip(self._parameters, model.parameters(), strict=True))
-        return Compute(
+        return GradientComputer(
             model,
             self._loss_of,
             rows=self.rows,
@@ -94,18 +94,18 @@ class Compute:
                 loss = self._in_pieces(numbers, of, step)
                 break
             except torch.OutOfMemoryError:
-                before = min(self.fitting or len(numbers), len(numbers))
+                before = min(self.piece_rows or len(numbers), len(numbers))
             self._take_less(before)
         if slowness > 1.0:
             time.sleep((slowness - 1.0) * (time.perf_counter() - start))
-            self._timer.end_of(SLOWED)
+            self._timer.end_phase(SLOWED)
         return loss
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """The sum of losses, and gradients, over pieces: one for each thread at a time, of all kinds of rows each."""
         loss = torch.zeros((), device=self.device, dtype=self._parameters[0].dtype)
         sums: list[Tensor] = []
-        size = self.fitting or max(1, len(numbers))
+        size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
         for start in range(0, len(numbers), size):
             rows = numbers[start : start + size]
@@ -120,7 +120,7 @@ class Compute:
                     torch._foreach_add_(sums, list(gradients))
                 else:
                     sums = list(gradients)
-            self._timer.end_of(BACKWARD)
+            self._timer.end_phase(BACKWARD)
         if scale != 1.0 and sums:
             torch._foreach_div_(sums, scale)
         for parameter, gradient in zip(self._parameters, sums, strict=bool(sums)):
@@ -131,9 +131,9 @@ class Compute:
         self, numbers: IntArray, of: int, step: int, scale: float, timer: StepTimer
     ) -> tuple[Tensor, Sequence[Tensor]]:
         loss = self._loss_of(self.model, numbers, step, timer) / of
-        timer.end_of(FORWARD)
+        timer.end_phase(FORWARD)
         gradients = torch.autograd.grad(loss * scale, self._parameters)
-        timer.end_of(BACKWARD)
+        timer.end_phase(BACKWARD)
         return loss.detach(), gradients
 
     def _take_less(self, rows: int) -> None:
@@ -142,6 +142,6 @@ class Compute:
             raise RankError(
                 f"not one row fits into the memory of {self.device}; take a smaller model, or end what else runs there"
             )
-        self.fitting = (rows + 1) // 2
+        self.piece_rows = (rows + 1) // 2
         if self.device.type == "cuda":
             torch.cuda.empty_cache()

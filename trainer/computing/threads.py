@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-Part = TypeVar("Part")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -22,7 +22,7 @@ class Threads:
         self.count = count
         self._others = ThreadPoolExecutor(count - 1, "compute", torch.set_num_threads, (1,)) if count > 1 else None
 
-    def map(self, work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    def map(self, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
         """The results of the parts, in their order; the first part is this thread's.
 
         An error of one of them is raised when all have ended.

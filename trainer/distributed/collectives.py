@@ -30,7 +30,7 @@ MEETING_TIMEOUT = timedelta(minutes=5)
 _PAUSE_SECONDS = 0.0002
 
 
-class Arrival(Protocol):
+class DeviceEvent(Protocol):
     """An event in a GPU's queue of work, such as torch.cuda.Event."""
 
     def query(self) -> bool:
@@ -38,7 +38,7 @@ class Arrival(Protocol):
         ...
 
 
-class Health(Protocol):
+class CollectiveBackend(Protocol):
     """What carries out collectives, and knows when one has failed, such as torch's ProcessGroupNCCL."""
 
     def get_error(self) -> Any:
@@ -47,7 +47,7 @@ class Health(Protocol):
 
 
 @contextmanager
-def reporting(where: str) -> Iterator[None]:
+def convert_errors(where: str) -> Iterator[None]:
     """Turn the failure of a collective inside this block into a LostError, a TrainingError that reports it."""
     try:
         yield
@@ -55,11 +55,14 @@ def reporting(where: str) -> Iterator[None]:
         if is_full(error) or str(error).startswith("CUDA error"):
             raise  # nobody else's
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        what, then = f"{failures.who(dist.get_rank())} lost the other ranks", f" ({reason}); start again with --resume"
+        what, then = (
+            f"{failures.rank_name(dist.get_rank())} lost the other ranks",
+            f" ({reason}); start again with --resume",
+        )
         raise LostError(what, where, then) from error
 
 
-def no_rendezvous(who: str, place: str, error: Exception) -> str:
+def rendezvous_message(who: str, place: str, error: Exception) -> str:
     """The sentence for a rank, or a machine, that did not find the others at `place`, HOST:PORT."""
     reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
     if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
@@ -70,13 +73,13 @@ def no_rendezvous(who: str, place: str, error: Exception) -> str:
     )
 
 
-def health(device: torch.device) -> Health:
+def backend_of(device: torch.device) -> CollectiveBackend:
     """Of the default group's collectives on this GPU."""
-    found: Health = dist.distributed_c10d._get_default_group()._get_backend(device)
+    found: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
     return found
 
 
-def wait(arrival: Arrival, of: Health) -> None:
+def wait(arrival: DeviceEvent, of: CollectiveBackend) -> None:
     """Wait until all work before `arrival` is done. Raises RuntimeError when it never will be."""
     while not arrival.query():
         error = of.get_error()

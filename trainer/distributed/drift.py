@@ -17,15 +17,15 @@ from trainer.distributed import collectives
 from trainer.distributed.ranks import Ranks
 
 
-def mend(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
+def synchronise(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
     """Where the ranks' weights differ, give all of them rank 0's, and its moments.
 
     Returns, on every rank, by how much at most a weight differed; None where all were equal. Every rank has to call
     it, between two steps. Raises TrainingError when other ranks are gone.
     """
-    if ranks.size == 1 or len(set(ranks.gather(_digest(model)))) == 1:
+    if ranks.world_size == 1 or len(set(ranks.gather(_digest(model)))) == 1:
         return None
-    with collectives.reporting("between two steps"):
+    with collectives.convert_errors("between two steps"):
         most = max(_take_first(parameter.detach()) for parameter in model.parameters())
         for moments in optimiser.state().values():
             dist.broadcast(moments, src=0)

@@ -22,8 +22,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.balancing.claims import Observed
-from trainer.clock import ALL_REDUCE, PACK, Computed, StepTimer
+from trainer.balancing.claims import StepTimes
+from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
 from trainer.distributed import collectives
 from trainer.order import IntArray
 
@@ -31,7 +31,9 @@ _MOST_TOUCHED = 0.8
 """Where batches touch a larger share of a table, finding out which rows takes longer than to send all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = len(Computed._fields) + 2  # numbers: what it computed, rows of a piece that memory holds, rows of this step
+_A_RANK = (
+    len(ComputeStats._fields) + 2
+)  # numbers: what it computed, rows of a piece that memory holds, rows of this step
 
 _HALF_SCALE = 4096.0
 """Gradients times this are sent in half precision: gradients of a mean are small, and below 6e-5 it has fewer digits.
@@ -39,7 +41,7 @@ What is then too large for it, a gradient above 16 shared by the ranks, is sent 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class StepReport:
     """What all ranks know of a step, the same on each."""
 
     step: int
@@ -58,7 +60,7 @@ class Report:
     """(ranks,): rows that the ranks computed in `seconds` (on a GPU, those of two steps before)."""
     seconds: npt.NDArray[np.float64]
     """(ranks,): each rank's own compute time; 0 where none is known yet."""
-    shares: Observed
+    shares: StepTimes
     """Of these, what were their shares and what they claimed besides."""
     pieces: IntArray
     """(ranks,): in pieces of how many rows each computes its share, where that does not fit into memory; else 0."""
@@ -66,7 +68,7 @@ class Report:
     """(ranks,): how many rows of this step each computed."""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the rows that were computed add up to the global batch.
 
         That shows ranks which do not split alike, as a rule: rows are then missing, or computed twice. It does not
@@ -76,7 +78,7 @@ class Report:
         return abs(int(self.computed.sum()) - self.size) <= self.size >> 24
 
 
-class Exchange:
+class GradientExchange:
     """Sums a model's gradients over the ranks of the default process group."""
 
     def __init__(
@@ -100,12 +102,12 @@ class Exchange:
         self._dense = [each for each in model.parameters() if not any(each is table for table in tables)]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
-        self._late: tuple[int, int, Tensor, collectives.Arrival | None] | None = None
-        with collectives.reporting("at the start"):
+        self._late: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
+        with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
 
-    def saves_by(self, touched: Sequence[IntArray]) -> bool:
+    def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
         """Whether to send the touched rows (m,) of tables alone, of such batches as these are of, is worth while."""
         few = all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
         return self._ranks > 1 and few
@@ -121,7 +123,7 @@ class Exchange:
         piece: int = 0,
         stop: bool,
         save: bool,
-    ) -> Report | None:
+    ) -> StepReport | None:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
         `size`: rows of the global batch. `touched`: of each table the rows (m,) that it touches, alike on all ranks;
@@ -138,16 +140,16 @@ class Exchange:
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
         told = np.zeros(_TIMES + _A_RANK * self._ranks)
         told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._timer.computing(), piece, rows)
+        told[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows)
         tail = torch.from_numpy(told).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
-        self._timer.end_of(PACK)
+        self._timer.end_phase(PACK)
         if self._ranks > 1:
-            with collectives.reporting(f"at step {step + 1}"):
+            with collectives.convert_errors(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
-        self._timer.end_of(ALL_REDUCE)
+        self._timer.end_phase(ALL_REDUCE)
         whole = flat[: -len(tail)]  # all gradients that are not zero
         norm = whole.norm()
         if self._clip_norm:
@@ -164,7 +166,7 @@ class Exchange:
                 table.grad = of_tables[number]
         late = self.drain()
         self._late = (step, size, *_on_its_way(tail))
-        self._timer.end_of(PACK)
+        self._timer.end_phase(PACK)
         return late
 
     def _add_up(self, flat: Tensor, told: int) -> None:
@@ -181,7 +183,7 @@ class Exchange:
         gradients.copy_(halves).div_(_HALF_SCALE)
         exact.wait()
 
-    def drain(self) -> Report | None:
+    def drain(self) -> StepReport | None:
         """The report of the last step that was reduced, unless it was handed out already.
 
         Raises TrainingError when other ranks are gone.
@@ -191,12 +193,12 @@ class Exchange:
         step, size, tail, arrival = self._late
         self._late = None
         if arrival is not None:
-            with collectives.reporting(f"at step {step + 1}"):
-                collectives.wait(arrival, collectives.health(self._device))
+            with collectives.convert_errors(f"at step {step + 1}"):
+                collectives.wait(arrival, collectives.backend_of(self._device))
         said = tail.to(torch.float64).numpy()
         told = said[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = told
-        return Report(
+        return StepReport(
             step=step,
             size=size,
             loss=float(said[_LOSS]),
@@ -205,7 +207,7 @@ class Exchange:
             save=bool(said[_SAVE] > 0),
             rows=(rows + claimed).astype(np.int64),
             seconds=seconds + claimed_seconds,
-            shares=Observed(
+            shares=StepTimes(
                 rows=rows.astype(np.int64),
                 seconds=seconds,
                 claimed=claimed.astype(np.int64),
@@ -221,7 +223,7 @@ def _gradient(parameter: Tensor) -> Tensor:
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
-def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.Arrival | None]:
+def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
     """A copy on the host, and the event after which it is there."""
     if tail.device.type != "cuda":
         return tail.clone(), None

@@ -28,7 +28,7 @@ _PREFIX = "failed: "
 _BEGUN, _SUFFIX = "begun", ".failed"
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """What a failure is to the run."""
 
     FINAL = "final"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 class Failure:
     """The end of a rank, or of all ranks of a machine."""
 
-    kind: Kind
+    kind: FailureKind
     time: float
     """Seconds since 1970."""
     what: str
@@ -73,31 +73,31 @@ def parse(line: str) -> Failure | None:
         return None
     with suppress(TypeError, KeyError, ValueError):  # half a line, of a process that was killed
         fields = json.loads(line.removeprefix(_PREFIX))
-        return Failure(**{**fields, "kind": Kind(fields["kind"])})
+        return Failure(**{**fields, "kind": FailureKind(fields["kind"])})
     return None
 
 
-def first(failures: Sequence[Failure]) -> Failure:
+def root_cause(failures: Sequence[Failure]) -> Failure:
     """The one to be told of those of a run: what would come again; else the earliest cause of the last attempt."""
     last = max(failure.attempt for failure in failures)
-    candidates = [failure for failure in failures if failure.kind is Kind.FINAL] or [
+    candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [
         failure for failure in failures if failure.attempt == last
     ]
-    found = min(candidates, key=lambda failure: (failure.kind is Kind.CONSEQUENCE, failure.time))
-    if found.kind is Kind.CAUSE and found.where is None:
+    found = min(candidates, key=lambda failure: (failure.kind is FailureKind.CONSEQUENCE, failure.time))
+    if found.kind is FailureKind.CAUSE and found.where is None:
         places = [failure.where for failure in candidates if failure.where]
         found = replace(found, where=places[0] if places else None)
     return found
 
 
-def who(rank: int) -> str:
+def rank_name(rank: int) -> str:
     """A rank of this machine, as its user knows it."""
     node = os.environ.get(NODE)
     return f"rank {rank} on {node}" if node else f"rank {rank}"
 
 
 @contextmanager
-def at(where: str) -> Iterator[None]:
+def note_position(where: str) -> Iterator[None]:
     """Let an error of this block know how far the run was."""
     try:
         yield
@@ -110,11 +110,11 @@ def describe(error: Exception, rank: int) -> Failure:
     """The failure that an error is which ends a rank."""
     now = time.time()
     if isinstance(error, LostError):
-        return Failure(kind=Kind.CONSEQUENCE, time=now, what=error.what, where=error.where, then=error.then)
+        return Failure(kind=FailureKind.CONSEQUENCE, time=now, what=error.what, where=error.where, then=error.then)
     if isinstance(error, RankError):
-        return Failure(kind=Kind.FINAL, time=now, what=f"{who(rank)}: {error}")
+        return Failure(kind=FailureKind.FINAL, time=now, what=f"{rank_name(rank)}: {error}")
     if isinstance(error, (TrainingError, DataError)):
-        return Failure(kind=Kind.FINAL, time=now, what=str(error))
+        return Failure(kind=FailureKind.FINAL, time=now, what=str(error))
     where = next(iter(getattr(error, "__notes__", ())), None)
     if isinstance(error, MemoryError):
         what, then = "ran out of memory", "; start again with --resume, and with --rows-in disk or fewer ranks there"
@@ -122,10 +122,10 @@ def describe(error: Exception, rank: int) -> Failure:
         lines = str(error).splitlines()
         what = f"failed by {type(error).__name__}" + (f" ({lines[0]})" if lines else "")
         then = ", which Shoal does not expect; start again with --resume, and report it if it comes again"
-    return Failure(kind=Kind.CAUSE, time=now, what=f"{who(rank)} {what}", where=where, then=then)
+    return Failure(kind=FailureKind.CAUSE, time=now, what=f"{rank_name(rank)} {what}", where=where, then=then)
 
 
-def tell(failure: Failure, rank: int) -> None:
+def write_failure(failure: Failure, rank: int) -> None:
     """Leave the failure to the launcher, if there is one."""
     folder = os.environ.get(FOLDER)
     if folder:
@@ -133,7 +133,7 @@ def tell(failure: Failure, rank: int) -> None:
             (Path(folder) / f"{rank}{_SUFFIX}").write_text(failure.line(), "utf-8")
 
 
-def told(folder: Path) -> dict[int, Failure]:
+def read_failures(folder: Path) -> dict[int, Failure]:
     """By rank what was left in this folder."""
     found = {
         int(path.name.removesuffix(_SUFFIX)): parse(path.read_text("utf-8")) for path in folder.glob(f"*{_SUFFIX}")
@@ -141,7 +141,7 @@ def told(folder: Path) -> dict[int, Failure]:
     return {rank: failure for rank, failure in found.items() if failure}
 
 
-def begun() -> None:
+def mark_begun() -> None:
     """Let the launcher know that the run has come to its steps: a failure from now on is worth another start."""
     folder = os.environ.get(FOLDER)
     if folder:
@@ -154,6 +154,6 @@ def has_begun(folder: Path) -> bool:
     return (folder / _BEGUN).exists()
 
 
-def lost_before() -> Failure | None:
+def previous_failure() -> Failure | None:
     """Why the ranks were started again; None for those that were not."""
     return parse(os.environ.get(LOST, ""))

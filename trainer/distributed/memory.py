@@ -24,7 +24,7 @@ def is_full(error: RuntimeError) -> bool:
 
 
 @contextmanager
-def reporting(device: torch.device) -> Iterator[None]:
+def convert_errors(device: torch.device) -> Iterator[None]:
     """Turn an error of this block which says that the memory of `device` is full into a RankError that says so."""
     try:
         yield

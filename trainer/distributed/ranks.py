@@ -40,12 +40,12 @@ class Store(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
-    """This process among `size` ranks."""
+    """This process among `world_size` ranks."""
 
     rank: int
-    size: int
+    world_size: int
     device: torch.device
-    here: int = 1
+    local_size: int = 1
     """How many of the ranks are on this machine."""
     threads: Threads
     """Those that compute on a CPU; on a GPU this one alone."""
@@ -57,7 +57,7 @@ class Ranks:
     """The torchrun processes that started the ranks, one a machine; none for a rank that was started without."""
 
     @property
-    def first(self) -> bool:
+    def is_first(self) -> bool:
         """Whether this is the rank that writes files and speaks to the user."""
         return self.rank == 0
 
@@ -76,7 +76,7 @@ class Ranks:
         try:
             yield
         except (TrainingError, DataError) as error:
-            mine = failures.who(self.rank), str(error)
+            mine = failures.rank_name(self.rank), str(error)
         told = self.gather(mine, self.loading_group if loading else None)
         for rank, failed in enumerate(told):
             if failed is not None:
@@ -85,21 +85,21 @@ class Ranks:
 
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """What each rank passed, in the order of ranks; `group`, of all ranks, has another time-out."""
-        everyone: list[Any] = [None] * self.size
-        with collectives.reporting("between two steps"):
+        everyone: list[Any] = [None] * self.world_size
+        with collectives.convert_errors("between two steps"):
             dist.all_gather_object(everyone, mine, group)
         return everyone
 
-    def from_first(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """What rank 0 passed."""
         box = [value]
-        with collectives.reporting("between two steps"):
+        with collectives.convert_errors("between two steps"):
             dist.broadcast_object_list(box, src=0)
         return box[0]
 
 
 @contextmanager
-def threads_as_batch() -> Iterator[None]:
+def batch_scheduling() -> Iterator[None]:
     """Have threads that this one starts inside this block take no core from another when they wake.
 
     Gloo's thread for sockets (gloo/transport/tcp/pair.cc, `handleEvents`) wakes, tries a lock, and tries it again and
@@ -122,7 +122,7 @@ def _schedule(policy: int | None) -> None:
 
 
 @contextmanager
-def join(threads: int | None) -> Iterator[Ranks]:
+def join_process_group(threads: int | None) -> Iterator[Ranks]:
     """Join the process group that torchrun's environment describes; without torchrun, a group of one.
 
     `threads` of a rank; None: the cores that this process may use, shared among the ranks on its machine, whichever
@@ -147,20 +147,22 @@ def join(threads: int | None) -> Iterator[Ranks]:
         # compute different gradients, and a result would depend on how the rows were split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
-        raise TrainingError(f"{failures.who(rank)}: {devices.missing()}")
+        raise TrainingError(f"{failures.rank_name(rank)}: {devices.missing()}")
     store = _met(rank)  # its thread answers the others at once: it is none of those that are scheduled next
     failed = True
-    with threads_as_batch() if device.type == "cpu" else nullcontext():
+    with batch_scheduling() if device.type == "cpu" else nullcontext():
         dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
         loading_group = dist.new_group(backend="gloo", timeout=collectives.LOADING_TIMEOUT)
     try:
-        ranks = Ranks(rank=rank, size=size, device=device, threads=Threads(1), store=store, loading_group=loading_group)
+        ranks = Ranks(
+            rank=rank, world_size=size, device=device, threads=Threads(1), store=store, loading_group=loading_group
+        )
         machines, launchers = zip(*ranks.gather((_machine(), _launcher())), strict=True)
         here = machines.count(machines[rank])
         torch.set_num_threads(1)
         yield replace(
             ranks,
-            here=here,
+            local_size=here,
             threads=Threads(1 if device.type == "cuda" else threads or max(1, cores() // here)),
             launchers=frozenset(filter(None, launchers)),
         )
@@ -179,8 +181,8 @@ def _met(rank: int) -> Any:
         store.set_timeout(collectives.MEETING_TIMEOUT)
     except dist.DistError as error:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        sentence = collectives.no_rendezvous(failures.who(rank), place, error)
-        raise (LostError(sentence, "", "") if failures.lost_before() else TrainingError(sentence)) from error
+        sentence = collectives.rendezvous_message(failures.rank_name(rank), place, error)
+        raise (LostError(sentence, "", "") if failures.previous_failure() else TrainingError(sentence)) from error
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return store  # of these ranks alone, whose machines need not have started them equally often
     # Torchrun keeps its store over restarts: ranks would read the addresses of those before them.

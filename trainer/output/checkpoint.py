@@ -21,7 +21,7 @@ from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.output import archive
 from trainer.output.archive import DamagedError
-from trainer.output.files import CHECKPOINT, write_whole
+from trainer.output.files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
 FORMAT = 6
@@ -60,7 +60,7 @@ class RunProgress:
         self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
 
 
-class PassedOver(NamedTuple):
+class UnusableCheckpoint(NamedTuple):
     """A checkpoint that nobody can go on from."""
 
     path: Path
@@ -93,7 +93,7 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     return path
 
 
-def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[PassedOver]]:
+def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
     """The newest sound checkpoint, with its state on the CPU, or None; and those newer ones that are not.
 
     Raises TrainingError when one cannot be read, and MemoryError: neither says that it is damaged.
@@ -101,7 +101,7 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Passe
     passed_over = []
     for path in in_folder(folder):
         if path.is_dir():
-            passed_over.append(PassedOver(path, "is a folder", whole=False))
+            passed_over.append(UnusableCheckpoint(path, "is a folder", whole=False))
             continue
         try:
             content = path.read_bytes()
@@ -111,13 +111,15 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Passe
             ) from error
         body = content[:-_DIGEST_BYTES]
         if content[-_DIGEST_BYTES:] != _digest(body):
-            passed_over.append(PassedOver(path, "is damaged", whole=False))
+            passed_over.append(UnusableCheckpoint(path, "is damaged", whole=False))
             continue
         try:
             state = archive.read(io.BytesIO(body))
             require_state(state)
         except (DamagedError, DataError) as error:
-            passed_over.append(PassedOver(path, f"is no checkpoint of this version of Shoal ({error})", whole=True))
+            passed_over.append(
+                UnusableCheckpoint(path, f"is no checkpoint of this version of Shoal ({error})", whole=True)
+            )
             continue
         return (path, state), passed_over
     return None, passed_over
@@ -182,4 +184,4 @@ def clear(folder: Path) -> None:
 
 def in_folder(folder: Path) -> list[Path]:
     """All checkpoints by their names, the newest first."""
-    return sorted(folder.glob(CHECKPOINT), reverse=True)
+    return sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True)

@@ -19,7 +19,7 @@ _EPOCH_CHECKPOINT_SECONDS = 10.0
 """A checkpoint that is older than this is followed by another one at an epoch's end."""
 
 
-class Keeper:
+class Checkpointer:
     """Knows the newest checkpoint, and writes the next."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Keeper:
         """Of the newest checkpoint; None where there is none."""
         self._since = time.monotonic()
 
-    def wants(self, *, epoch_ends: bool) -> bool:
+    def is_due(self, *, epoch_ends: bool) -> bool:
         """Whether this step is to be kept: the last one of an epoch sooner than others, as an evaluation, which may
         take long, is about to come, and the machine may be lost."""
         seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
@@ -61,4 +61,4 @@ class Keeper:
             else:
                 self._reporter.checkpoint(steps, path, time.monotonic() - start)
         if awaited:
-            self._throughput.held_up(time.monotonic() - start)
+            self._throughput.add_wait(time.monotonic() - start)

@@ -10,16 +10,16 @@ from typing import Any
 from trainer.errors import TrainingError
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model.pt"
-CHECKPOINT = "step-*.pt"
+CHECKPOINT_PATTERN = "step-*.pt"
 """How checkpoints are named."""
 _LAST_LINE_BYTES = 1 << 20
 
 
-def require_free(output: Path, *, force: bool) -> None:
+def require_free_output(output: Path, *, force: bool) -> None:
     """Raise TrainingError where a run from the beginning would remove what an unfinished one can go on from, or,
     without `force`, put its model in the place of a finished one."""
     checkpoints = output / CHECKPOINTS
-    if any(checkpoints.glob(CHECKPOINT)) and not _has_ended(output):
+    if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
         raise TrainingError(
             f"{checkpoints} holds checkpoints of a run that has not ended; go on with --resume, or remove that folder, "
             "or choose another --output"
@@ -62,7 +62,7 @@ def _has_ended(output: Path) -> bool:
     return False
 
 
-def prepare(folder: Path) -> None:
+def prepare_output(folder: Path) -> None:
     """Make the folder, and see that files can be written there. Raises TrainingError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ _STEP_SECONDS = 0.5
 _QUIET_SECONDS = 5.0
 
 
-def say(text: str) -> None:
+def print_notice(text: str) -> None:
     """Say a sentence on stderr, beside a progress bar; where that is a file on a full disk, it is lost."""
     with suppress(OSError):
         tqdm.write(text, file=sys.stderr)
@@ -98,11 +98,13 @@ class Record:
                 self._whole = self._file.write(encoded) == len(encoded)
             except OSError as error:
                 if self._complete:
-                    say(f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines")
+                    print_notice(
+                        f"cannot write {self._file.name}: {error.strerror}; going on without some of its lines"
+                    )
                 self._complete = False
 
 
-class Thinning:
+class StepSampling:
     """Which steps get a line, since a run was started."""
 
     def __init__(self, every: int) -> None:

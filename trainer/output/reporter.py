@@ -12,15 +12,15 @@ from tqdm import tqdm
 from corpus.counted import plural
 from trainer.config import TrainConfig
 from trainer.distributed import failures
-from trainer.distributed.exchange import Report
+from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
 from trainer.errors import TrainingError
-from trainer.order import Order
+from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS, RECORD, SUMMARY
-from trainer.output.record import Record, Thinning, say
+from trainer.output.record import Record, StepSampling, print_notice
 from trainer.output.throughput import Throughput
-from trainer.task import Loaded
+from trainer.task import RunData
 
 
 class Reporter:
@@ -29,20 +29,20 @@ class Reporter:
     def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
         """`rows` of all epochs, of which so many were `seen`; `fresh`: in place of what a run left there before. Asked
         of all ranks; raises TrainingError on all where the output cannot be written."""
-        self.first = ranks.first
-        self.names = ranks.gather(failures.who(ranks.rank))
+        self.first = ranks.is_first
+        self.names = ranks.gather(failures.rank_name(ranks.rank))
         """What each rank is called."""
         with ranks.agreement():
-            self._record = _opened(config.output, fresh=fresh) if ranks.first else Record(None, fresh=fresh)
-        self._thinning = Thinning(config.record_every)
+            self._record = _opened(config.output, fresh=fresh) if ranks.is_first else Record(None, fresh=fresh)
+        self._thinning = StepSampling(config.record_every)
         self._apart = False
-        self._pieces = np.zeros(ranks.size, dtype=np.int64)
+        self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
         self._bar = tqdm(
             total=rows,
             initial=seen,
             unit=" rows",
             unit_scale=True,
-            disable=None if ranks.first else True,  # None: shown where stderr is a terminal
+            disable=None if ranks.is_first else True,  # None: shown where stderr is a terminal
         )
 
     def __enter__(self) -> Self:
@@ -58,8 +58,8 @@ class Reporter:
         self,
         config: TrainConfig,
         ranks: Ranks,
-        data: Loaded,
-        order: Order,
+        data: RunData,
+        order: BatchOrder,
         *,
         precision: str,
         epochs: int,
@@ -72,7 +72,7 @@ class Reporter:
         self.write(
             "start",
             config=config.plain(),
-            world_size=ranks.size,
+            world_size=ranks.world_size,
             devices=ranks.gather(ranks.device_name),
             rows=dict(data.sizes),
             digest=data.digest,
@@ -83,9 +83,9 @@ class Reporter:
             own_rates=rates,
             precision=precision,
         )
-        losses = [lost for lost in ranks.gather(failures.lost_before()) if lost]
+        losses = [lost for lost in ranks.gather(failures.previous_failure()) if lost]
         if losses:
-            self.write("note", text=f"{failures.first(losses).short}; going on from step {done}")
+            self.write("note", text=f"{failures.root_cause(losses).short}; going on from step {done}")
         for note in notes:
             self.note(note)
         if order.global_batch > order.rows:
@@ -101,10 +101,10 @@ class Reporter:
     def note(self, text: str) -> None:
         """Say what went wrong without ending the run, which the first rank knows."""
         if self.first:
-            say(text)
+            print_notice(text)
             self._record.write("note", text=text)
 
-    def came_apart(self, most: float | None) -> None:
+    def weights_synchronised(self, most: float | None) -> None:
         """After an epoch a weight of the ranks differed by so much, where any did, and was made equal."""
         if most is not None and not self._apart:
             self.note(
@@ -113,11 +113,11 @@ class Reporter:
             )
             self._apart = True
 
-    def went_on(self, rows: int) -> None:
+    def advance(self, rows: int) -> None:
         """A step of so many rows was queued."""
         self._bar.update(rows)
 
-    def trained(self) -> None:
+    def close_bar(self) -> None:
         """The last step is done, or the run is to stop: the bar has nothing more to show."""
         self._bar.close()
 
@@ -125,7 +125,7 @@ class Reporter:
         """A checkpoint after so many steps was written."""
         self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))
 
-    def step(self, report: Report, throughput: Throughput, *, epoch: int, last: bool) -> None:
+    def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
         """What is known of a step of an epoch (from 1)."""
         for rank in np.flatnonzero(report.pieces != self._pieces):
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
@@ -150,7 +150,7 @@ def _opened(output: Path, *, fresh: bool) -> Record:
         (output / SUMMARY).unlink(missing_ok=True)
         if fresh:
             checkpoint.clear(output / CHECKPOINTS)
-        return Record(output / RECORD, fresh=fresh and failures.lost_before() is None)
+        return Record(output / RECORD, fresh=fresh and failures.previous_failure() is None)
     except OSError as error:
         raise TrainingError(
             f"cannot write {error.filename}: {error.strerror}; remove it, or choose another --output"

@@ -7,7 +7,7 @@ seconds of the run are counted over all of its starts, speeds and where time wen
 from typing import Any
 
 from trainer.clock import Activity, Clock, StepTimer
-from trainer.distributed.exchange import Report
+from trainer.distributed.exchange import StepReport
 from trainer.distributed.ranks import Ranks
 from trainer.output.checkpoint import RunProgress
 from trainer.output.efficiency import Efficiency
@@ -24,20 +24,20 @@ class Throughput:
         self._own_rows = self._claimed = 0
         self._awaited = 0.0
 
-    def compute(self, rows: int, *, claimed: int) -> None:
+    def add_own_rows(self, rows: int, *, claimed: int) -> None:
         """This rank has computed so many rows, of which it had claimed some beyond its share."""
         self._own_rows += rows
         self._claimed += claimed
 
-    def held_up(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         """The other ranks wait so long, in the all-reduce of the next step, for what this one did before it."""
         self._awaited += seconds
 
-    def add(self, report: Report) -> None:
+    def add(self, report: StepReport) -> None:
         """What is known of a step."""
         self._efficiency.add(report.rows, report.seconds)
 
-    def measured_again(self, rates: list[float]) -> None:
+    def add_final_rates(self, rates: list[float]) -> None:
         """The ranks' own rates after the last step; of each rank's two the higher counts."""
         self.rates = [max(pair) for pair in zip(self.rates, rates, strict=True)]
 
@@ -73,7 +73,7 @@ class Throughput:
                 seconds=self._clock.training,
                 phases=phases,
                 checkpoints=times[Activity.CHECKPOINTS],
-                awaited=ranks.from_first(self._awaited),
+                awaited=ranks.broadcast(self._awaited),
             )
         return {
             "samples_per_second": self._progress.rows_seen / self.seconds,

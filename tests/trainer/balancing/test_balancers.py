@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.balancing.balancers import Balancer, ByEpoch, BySteps, balancer, parse_balance
+from trainer.balancing.balancers import Balancer, EpochBalancer, StepBalancer, make_balancer, parse_balance
 from trainer.balancing.split import FloatArray, IntArray
 
 EVERY = 10
@@ -18,7 +18,7 @@ EVERY = 10
 speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
 
 
-class Cluster:
+class SimulatedCluster:
     """Ranks whose step takes fixed + per_row * rows seconds, give or take some noise."""
 
     def __init__(self, fixed: list[float], per_row: list[float], noise: float = 0.03) -> None:
@@ -46,16 +46,17 @@ class Cluster:
 FITS_AND_SPLITS = """
 import hashlib
 import numpy as np
-from trainer.balancing.balancers import BySteps, fit
-from trainer.balancing.split import equalise, proportional
+from trainer.balancing.balancers import StepBalancer, fit_time_model
+from trainer.balancing.split import equal_finish_split, proportional_split
 chance, found = np.random.default_rng(0), hashlib.sha256()
 for case in range(300):
     rows = chance.integers(1, 400, 3 + case % 18).astype(float)
-    found.update(np.array(fit(list(zip(rows.tolist(), (rows * chance.uniform(1e-4, 1e-2, len(rows))).tolist())))))
+    times = (rows * chance.uniform(1e-4, 1e-2, len(rows))).tolist()
+    found.update(np.array(fit_time_model(list(zip(rows.tolist(), times)))))
     fixed, weights = chance.uniform(0, 0.1, (2, 1 + case % 64))
-    found.update(proportional(1000, weights))
-    found.update(equalise(1000, fixed, weights))
-balancer = BySteps(rates=chance.uniform(1e3, 2e3, 24), every=10, total=4096)
+    found.update(proportional_split(1000, weights))
+    found.update(equal_finish_split(1000, fixed, weights))
+balancer = StepBalancer(rates=chance.uniform(1e3, 2e3, 24), every=10, total=4096)
 for step in range(60):
     split = balancer.split(4096)
     found.update(split)
@@ -91,8 +92,8 @@ def test_every_split_sums_whatever_was_observed(
 ) -> None:
     fixed, per_row = zip(*ranks, strict=True)
     cluster, balancer = (
-        Cluster(list(fixed), list(per_row), noise=0.2),
-        BySteps(rates=np.ones(len(ranks)), every=every, total=max(totals)),
+        SimulatedCluster(list(fixed), list(per_row), noise=0.2),
+        StepBalancer(rates=np.ones(len(ranks)), every=every, total=max(totals)),
     )
     for total in totals:
         split = balancer.split(total)
@@ -102,7 +103,7 @@ def test_every_split_sums_whatever_was_observed(
 
 
 def test_the_first_split_follows_the_own_rates() -> None:
-    assert BySteps(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256).split(256).tolist() == [
+    assert StepBalancer(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256).split(256).tolist() == [
         100,
         56,
         100,
@@ -112,54 +113,60 @@ def test_the_first_split_follows_the_own_rates() -> None:
 @pytest.mark.parametrize("fixed", [0.0, 0.001, 0.01, 0.02, 0.03])
 @pytest.mark.parametrize("rate", [1.0, 20.0, 200.0])
 def test_a_rank_that_is_slow_to_start_is_not_taken_for_slow(fixed: float, rate: float) -> None:
-    cluster, balancer = Cluster([fixed] * 2, [1e-4] * 2), BySteps(rates=np.array([1e4, rate]), every=EVERY, total=512)
+    cluster, balancer = (
+        SimulatedCluster([fixed] * 2, [1e-4] * 2),
+        StepBalancer(rates=np.array([1e4, rate]), every=EVERY, total=512),
+    )
     splits = cluster.run(balancer, 8 * EVERY, total=512)
     assert cluster.idle(splits[-1]) < 0.05
 
 
 def test_a_rank_whose_rate_was_measured_in_a_bad_moment_has_its_rows_after_four_steps() -> None:
-    cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), BySteps(rates=np.array([1e4, 1.0]), every=EVERY, total=256)
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1e-4, 1e-4]),
+        StepBalancer(rates=np.array([1e4, 1.0]), every=EVERY, total=256),
+    )
     splits = cluster.run(balancer, 5)
     assert splits[0].tolist() == [255, 1]
     assert cluster.idle(splits[4]) < 0.05
 
 
 def test_steps_whose_times_are_not_known_yet_count_for_nothing() -> None:
-    first = BySteps(rates=np.array([3.0, 1.0]), every=2, total=8)
+    first = StepBalancer(rates=np.array([3.0, 1.0]), every=2, total=8)
     for _ in range(7):
         first.observe(np.zeros(2, np.int64), np.zeros(2))
     assert first.split(8).tolist() == [6, 2]
 
 
 def made(how: str, rates: list[float], *, every: int = EVERY, steps_per_epoch: int = 20) -> Balancer:
-    return balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
+    return make_balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
 
 
 def test_switched_off_it_stays_equal() -> None:
-    splits = Cluster([0, 0], [1e-3, 2e-3]).run(made("off", [2.0, 1.0]), 50)
+    splits = SimulatedCluster([0, 0], [1e-3, 2e-3]).run(made("off", [2.0, 1.0]), 50)
     assert {tuple(split) for split in splits} == {(128, 128)}
 
 
 def test_fixed_shares_stay_as_they_are() -> None:
-    splits = Cluster([0, 0, 0], [1e-3, 2e-3, 1e-3]).run(made("2,1,0.2", [1.0] * 3), 50)
+    splits = SimulatedCluster([0, 0, 0], [1e-3, 2e-3, 1e-3]).run(made("2,1,0.2", [1.0] * 3), 50)
     assert {tuple(split) for split in splits} == {(160, 80, 16)}
 
 
 def test_by_epochs_it_looks_once_in_so_many_steps() -> None:
-    cluster = Cluster([0, 0], [1e-3, 3e-3], noise=0)
+    cluster = SimulatedCluster([0, 0], [1e-3, 3e-3], noise=0)
     for how, steps in (("epoch:1", 20), ("epoch:0.5", 10), ("epoch:2", 40)):
         splits = cluster.run(made(how, [3.0, 1.0]), 41)
         assert [tuple(split) for split in splits] == [(128, 128)] * steps + [(192, 64)] * (41 - steps)
 
 
 def test_by_epochs_it_sees_time_in_proportion_to_rows_as_the_reference_did() -> None:
-    shares = ByEpoch(ranks=2, every=1)
+    shares = EpochBalancer(ranks=2, every=1)
     shares.observe(np.array([100, 50]), np.array([2.0, 4.0]))
     assert shares.split(500).tolist() == [400, 100]
 
 
 def test_by_epochs_a_rank_without_rows_keeps_its_share_and_holds_nobody_up() -> None:
-    shares = ByEpoch(ranks=3, every=1)
+    shares = EpochBalancer(ranks=3, every=1)
     shares.observe(np.array([100, 100, 100]), np.array([1.0, 1.0, 1000.0]))
     assert shares.split(64).tolist() == [32, 32, 0]
     shares.observe(np.array([32, 32, 0]), np.array([1.0, 3.0, 0.0]))
@@ -183,15 +190,15 @@ def test_what_balancing_can_be_told() -> None:
 
 
 def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
-    cluster = Cluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
+    cluster = SimulatedCluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
     for rates, steps in ((np.array([1.0, 1.0, 1.0, 0.56]), 0), (np.ones(4), 3)):
-        splits = cluster.run(BySteps(rates=rates, every=EVERY, total=512), 40, total=512)
+        splits = cluster.run(StepBalancer(rates=rates, every=EVERY, total=512), 40, total=512)
         assert cluster.idle(splits[steps]) < 0.06
         assert max(cluster.idle(split) for split in splits[10:]) < 0.04
 
 
 def test_slow_first_steps_do_not_change_what_the_own_rates_say() -> None:
-    balancer = BySteps(rates=np.array([1000.0, 560.0]), every=EVERY, total=256)
+    balancer = StepBalancer(rates=np.array([1000.0, 560.0]), every=EVERY, total=256)
     first = balancer.split(256)
     for seconds in ([0.164, 0.4], [0.164, 0.3], [0.164, 0.164]):
         balancer.observe(first, np.array(seconds))
@@ -199,7 +206,7 @@ def test_slow_first_steps_do_not_change_what_the_own_rates_say() -> None:
 
 
 def test_rates_count_on_gpus_too_whose_times_come_late() -> None:
-    balancer = BySteps(rates=np.array([1000.0, 500.0]), every=EVERY, total=300)
+    balancer = StepBalancer(rates=np.array([1000.0, 500.0]), every=EVERY, total=300)
     first = balancer.split(300)
     for rows, seconds in (([0, 100], [0.0, 0.2]), ([0, 100], [0.0, 0.2]), ([200, 100], [0.6, 0.2])):
         balancer.observe(np.array(rows), np.array(seconds))
@@ -209,8 +216,8 @@ def test_rates_count_on_gpus_too_whose_times_come_late() -> None:
 @pytest.mark.parametrize("short", [1, 10, 40])
 def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
     cluster, balancer = (
-        Cluster([0.3, 0.3], [3.5e-4, 3.5e-4], noise=0.01),
-        BySteps(rates=np.ones(2) * 2000.0, every=EVERY, total=4000),
+        SimulatedCluster([0.3, 0.3], [3.5e-4, 3.5e-4], noise=0.01),
+        StepBalancer(rates=np.ones(2) * 2000.0, every=EVERY, total=4000),
     )
     for step in range(400):
         if step == 50:
@@ -222,7 +229,10 @@ def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
 
 
 def test_ranks_that_are_all_as_much_slower_than_their_rates_are_not_looked_at_ever_again() -> None:
-    cluster, balancer = Cluster([0.0, 0.0], [1.3e-3, 1.3e-3]), BySteps(rates=np.ones(2) * 1e3, every=EVERY, total=256)
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1.3e-3, 1.3e-3]),
+        StepBalancer(rates=np.ones(2) * 1e3, every=EVERY, total=256),
+    )
     looks, look = [], balancer._rebalance
     balancer._rebalance = lambda: (looks.append(1), look())[1]  # type: ignore[method-assign]
     cluster.run(balancer, 300)
@@ -234,7 +244,10 @@ def test_ranks_that_are_all_as_much_slower_than_their_rates_are_not_looked_at_ev
 def test_a_rank_of_another_speed_is_followed_after_three_steps_whenever_the_next_look_is(
     factor: float, begun: int
 ) -> None:
-    cluster, balancer = Cluster([0.002] * 3, [0.0005] * 3), BySteps(rates=np.ones(3), every=EVERY, total=256)
+    cluster, balancer = (
+        SimulatedCluster([0.002] * 3, [0.0005] * 3),
+        StepBalancer(rates=np.ones(3), every=EVERY, total=256),
+    )
     before = cluster.run(balancer, begun)[-1]
     cluster.per_row[1] *= factor
     splits = cluster.run(balancer, 4)
@@ -242,7 +255,10 @@ def test_a_rank_of_another_speed_is_followed_after_three_steps_whenever_the_next
 
 
 def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:
-    cluster, balancer = Cluster([0.002] * 3, [0.0005] * 3), BySteps(rates=np.ones(3), every=EVERY, total=256)
+    cluster, balancer = (
+        SimulatedCluster([0.002] * 3, [0.0005] * 3),
+        StepBalancer(rates=np.ones(3), every=EVERY, total=256),
+    )
     before = cluster.run(balancer, 44)[-1]
     assert cluster.idle(before) < 0.04
     cluster.per_row[1] *= 2
@@ -252,28 +268,34 @@ def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:
 
 
 def test_a_rank_that_recovers_is_given_its_rows_back() -> None:
-    cluster, balancer = Cluster([0.002] * 3, [0.0005, 0.001, 0.0005]), BySteps(rates=np.ones(3), every=EVERY, total=256)
+    cluster, balancer = (
+        SimulatedCluster([0.002] * 3, [0.0005, 0.001, 0.0005]),
+        StepBalancer(rates=np.ones(3), every=EVERY, total=256),
+    )
     cluster.run(balancer, 44)
     cluster.per_row[1] /= 2
     assert cluster.idle(cluster.run(balancer, 4 * EVERY)[-1]) < 0.05
 
 
 def test_noise_hardly_moves_a_split() -> None:
-    cluster = Cluster([0.005] * 2, [0.001] * 2, noise=0.05)
+    cluster = SimulatedCluster([0.005] * 2, [0.001] * 2, noise=0.05)
     rows_of_first = [
-        int(split[0]) for split in cluster.run(BySteps(rates=np.ones(2), every=EVERY, total=256), 300)[20:]
+        int(split[0]) for split in cluster.run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 300)[20:]
     ]
     assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
 
 
 def test_a_rank_is_left_out_only_after_it_was_tried_with_one_row() -> None:
-    splits = Cluster([0.0, 0.0], [1e-4, 0.5]).run(BySteps(rates=np.ones(2), every=EVERY, total=256), 60)
+    splits = SimulatedCluster([0.0, 0.0], [1e-4, 0.5]).run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 60)
     assert splits[-1].tolist() == [256, 0]
     assert [255, 1] in [split.tolist() for split in splits]
 
 
 def test_a_rank_misjudged_at_first_comes_back() -> None:
-    cluster, balancer = Cluster([0.0, 0.0], [1e-4, 1e-4]), BySteps(rates=np.ones(2), every=EVERY, total=256)
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1e-4, 1e-4]),
+        StepBalancer(rates=np.ones(2), every=EVERY, total=256),
+    )
     for _ in range(3):
         balancer.observe(balancer.split(256), np.array([0.01, 100.0]))
     assert balancer.split(256)[1] <= 1
@@ -281,8 +303,11 @@ def test_a_rank_misjudged_at_first_comes_back() -> None:
 
 
 def test_ranks_that_observe_the_same_split_the_same() -> None:
-    first, second = BySteps(rates=np.ones(2), every=3, total=100), BySteps(rates=np.ones(2), every=3, total=100)
-    cluster = Cluster([0.001, 0.002], [1e-4, 3e-4], noise=0.2)
+    first, second = (
+        StepBalancer(rates=np.ones(2), every=3, total=100),
+        StepBalancer(rates=np.ones(2), every=3, total=100),
+    )
+    cluster = SimulatedCluster([0.001, 0.002], [1e-4, 3e-4], noise=0.2)
     for _ in range(40):
         split = first.split(100)
         assert second.split(100).tolist() == split.tolist()
@@ -293,7 +318,10 @@ def test_ranks_that_observe_the_same_split_the_same() -> None:
 
 def assert_comes_back(steps: int, stall: float, every: int) -> None:
     """A rank that stalls for so many seconds, at so many steps, has its share again afterwards."""
-    cluster, balancer = Cluster([0.0, 0.0], [1e-3, 1e-3]), BySteps(rates=np.ones(2), every=every, total=64)
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1e-3, 1e-3]),
+        StepBalancer(rates=np.ones(2), every=every, total=64),
+    )
     cluster.run(balancer, 40, total=64)
     cluster.fixed[1] = stall
     cluster.run(balancer, steps, total=64)
@@ -319,7 +347,9 @@ def test_a_rank_that_stalls_for_long_comes_back(steps: int, stall: float, every:
 
 
 def test_a_rank_without_rows_is_tried_again_ever_more_rarely() -> None:
-    splits = Cluster([0.0, 0.0], [1e-3, 0.5]).run(BySteps(rates=np.ones(2), every=EVERY, total=64), 2000, total=64)
+    splits = SimulatedCluster([0.0, 0.0], [1e-3, 0.5]).run(
+        StepBalancer(rates=np.ones(2), every=EVERY, total=64), 2000, total=64
+    )
     tried = [step for step, split in enumerate(splits) if split[1] > 0]
     assert len([step for step in tried if step >= 100]) <= 5 * 4
     assert any(step >= 1000 for step in tried)

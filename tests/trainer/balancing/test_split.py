@@ -5,20 +5,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trainer.balancing.split import deal, equalise, proportional
+from trainer.balancing.split import equal_finish_split, proportional_split, stratified_rows
 
 speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
 
 
 @given(st.integers(0, 5000), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=16))
 def test_proportional_parts_sum_and_are_off_by_less_than_one_row(total: int, weights: list[float]) -> None:
-    split = proportional(total, np.array(weights))
+    split = proportional_split(total, np.array(weights))
     assert split.sum() == total
     assert (np.abs(split - total * np.array(weights) / sum(weights)) < 1 + 1e-6).all()
 
 
 def test_of_equal_remainders_the_lower_rank_gets_the_row() -> None:
-    assert proportional(10, np.ones(4)).tolist() == [3, 3, 2, 2]
+    assert proportional_split(10, np.ones(4)).tolist() == [3, 3, 2, 2]
 
 
 @given(st.integers(1, 5000), speeds)
@@ -26,7 +26,7 @@ def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
     total: int, ranks: list[tuple[float, float]]
 ) -> None:
     fixed, per_row = np.array(ranks).T
-    split = equalise(total, fixed, per_row)
+    split = equal_finish_split(total, fixed, per_row)
     assert split.sum() == total
     assert (split >= 0).all()
     times = np.where(split > 0, fixed + per_row * split, 0.0)
@@ -35,11 +35,11 @@ def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
 
 
 def test_a_rank_that_takes_longer_for_one_row_than_the_others_for_all_gets_none() -> None:
-    assert equalise(200, np.array([0.0, 0.1, 0.3]), np.array([2.01, 0.02, 0.01])).tolist() == [0, 73, 127]
+    assert equal_finish_split(200, np.array([0.0, 0.1, 0.3]), np.array([2.01, 0.02, 0.01])).tolist() == [0, 73, 127]
 
 
 def test_a_hopeless_rank_gets_nothing() -> None:
-    assert equalise(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
+    assert equal_finish_split(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
 
 
 @example(lengths=[1, 300] * 20, weights=[1.0, 1.0])
@@ -49,8 +49,8 @@ def test_a_hopeless_rank_gets_nothing() -> None:
 )
 def test_dealing_gives_every_row_to_one_rank_and_like_lengths_to_all(lengths: list[int], weights: list[float]) -> None:
     texts = np.array(lengths, dtype=np.uint16)
-    split = proportional(len(texts), np.array(weights))
-    dealt = [deal(texts, split, rank) for rank in range(len(split))]
+    split = proportional_split(len(texts), np.array(weights))
+    dealt = [stratified_rows(texts, split, rank) for rank in range(len(split))]
     assert [len(rows) for rows in dealt] == split.tolist()
     assert sorted(np.concatenate(dealt).tolist()) == list(range(len(texts)))
     for rows in dealt:
@@ -62,6 +62,6 @@ def test_dealing_gives_every_row_to_one_rank_and_like_lengths_to_all(lengths: li
 
 def test_dealing_favours_no_rank() -> None:
     texts = np.random.default_rng(0).integers(1, 300, 256).astype(np.uint16)
-    split = proportional(len(texts), np.ones(16))
-    means = [texts[deal(texts, split, rank)].mean() / texts.mean() for rank in range(16)]
+    split = proportional_split(len(texts), np.ones(16))
+    means = [texts[stratified_rows(texts, split, rank)].mean() / texts.mean() for rank in range(16)]
     assert means == pytest.approx([1.0] * 16, abs=0.01)

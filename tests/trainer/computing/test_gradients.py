@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from trainer.classification import models
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import COMPUTE, StepTimer
 from trainer.computing.threads import Threads
@@ -56,9 +56,9 @@ def gradients(
     model.precision = precision
     timer = StepTimer()
     made = rows_of(ROWS, seed=3)
-    compute = compute_rows(
+    compute = text_gradients(
         Full(model, holds, fails_in),
-        Rows(**made._asdict()),
+        TextRows(**made._asdict()),
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         device=torch.device("cpu"),
         words=WordDropout(0.3, made.tokens.shape[1], seed=0),
@@ -70,11 +70,11 @@ def gradients(
         timer.begin(ROWS)
         for part in parts:
             compute(np.arange(ROWS)[part], ROWS, step)
-    assert timer.computing()[0] == ROWS
-    assert timer.computing()[1] > 0
+    assert timer.latest_stats()[0] == ROWS
+    assert timer.latest_stats()[1] > 0
     timer.finish()
     assert set(timer.sums) <= set(COMPUTE)
-    return [parameter.grad for parameter in model.parameters()], compute.fitting
+    return [parameter.grad for parameter in model.parameters()], compute.piece_rows
 
 
 @pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])

@@ -18,7 +18,7 @@ from trainer.distributed import drift
 from trainer.distributed.ranks import Ranks
 
 OUTPUT = Path(sys.argv[sys.argv.index("--output") + 1])
-mend, epochs = drift.mend, itertools.count()
+mend, epochs = drift.synchronise, itertools.count()
 
 
 def nudged(model: torch.nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
@@ -32,7 +32,7 @@ def nudged(model: torch.nn.Module, optimiser: Optimiser, ranks: Ranks) -> float 
     return apart
 
 
-drift.mend = nudged
+drift.synchronise = nudged
 status = main()
 if status:
     os._exit(status)

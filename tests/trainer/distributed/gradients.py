@@ -14,16 +14,16 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer.balancing.claims import StepPlan, pieces
+from trainer.balancing.claims import StepPlan, piece_sizes
 from trainer.classification import models
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
 from trainer.computing.threads import Threads
-from trainer.distributed.exchange import Exchange
+from trainer.distributed.exchange import GradientExchange
 from trainer.step_planner import ClaimCounter
 
 SETTINGS = {
@@ -46,19 +46,19 @@ def new_model(dtype: torch.dtype, seed: int) -> Classifier:
     return models.build("lstm", SETTINGS).to(dtype)
 
 
-def some_rows() -> Rows:
+def some_rows() -> TextRows:
     generator = np.random.default_rng(0)
     lengths = generator.integers(1, 13, 64).astype(np.uint16)
     tokens = np.where(np.arange(12) < lengths[:, None], generator.integers(1, 200, (64, 12)), 0).astype(np.uint16)
     labels = generator.integers(0, 2, 64).astype(np.uint8)
-    return Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+    return TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
 
 
 def gradients(
     model: Classifier,
-    rows: Rows,
+    rows: TextRows,
     split: tuple[int, ...],
-    exchange: Exchange | None,
+    exchange: GradientExchange | None,
     clip_norm: float,
     timer: StepTimer,
     *,
@@ -67,7 +67,7 @@ def gradients(
 ) -> torch.Tensor:
     model.zero_grad()
     words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
-    compute = compute_rows(
+    compute = text_gradients(
         model, rows, loss=LOSS, device=torch.device("cpu"), words=words, timer=timer, threads=threads
     )
     everything = np.arange(64)
@@ -82,12 +82,12 @@ def gradients(
         plan = StepPlan(share=np.array(split))
         if claimed:
             share = np.array(split) * 4 // 5
-            plan = StepPlan(share=share, pieces=pieces(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
+            plan = StepPlan(share=share, pieces=piece_sizes(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
         timer.begin(int(plan.share[rank]))
-        loss = compute(plan.own(rows.lengths, rank), 64, 0)
-        for number in COUNTER.claimed(plan, rank, "in the test"):
-            piece = plan.piece(rows.lengths, number)
-            timer.claims(len(piece))
+        loss = compute(plan.own_rows(rows.lengths, rank), 64, 0)
+        for number in COUNTER.claim_pieces(plan, rank, "in the test"):
+            piece = plan.piece_rows(rows.lengths, number)
+            timer.begin_piece(len(piece))
             loss += compute(piece, 64, 0)
         exchange.reduce(
             step=0,
@@ -113,7 +113,7 @@ def main() -> None:
         ways = ((32, True, False), (16, True, False), (32, False, False), (32, True, True))
         for split, clip_norm, (bits, by_word, claimed) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
             timer = StepTimer()
-            exchange = Exchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)
+            exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)
             expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
             found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word, claimed=claimed)
             deviation = (found_here - expected).abs().max() / expected.abs().max()
@@ -123,7 +123,7 @@ def main() -> None:
             assert report.rows.sum() == report.computed.sum() == 64
             assert claimed or report.rows.tolist() == list(split)
             assert bool(report.shares.pieces.any()) == claimed
-            assert report.is_whole
+            assert report.is_complete
             worst = torch.tensor([float(deviation)])
             dist.all_reduce(worst, op=dist.ReduceOp.MAX)
             name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
@@ -134,7 +134,7 @@ def main() -> None:
             parameter.grad = torch.full_like(parameter, gradient)
         timer = StepTimer()
         timer.begin(64)
-        exchange = Exchange(shared, [shared.embedding.weight], timer=timer, bits=16)
+        exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, bits=16)
         exchange.reduce(step=0, size=64, touched=[np.arange(300)], loss=torch.zeros(()), rows=0, stop=False, save=False)
         report = exchange.drain()
         assert report is not None

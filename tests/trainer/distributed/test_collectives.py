@@ -12,8 +12,8 @@ import torch.distributed as dist
 
 from trainer.__main__ import main
 from trainer.distributed import collectives
-from trainer.distributed.collectives import reporting, wait
-from trainer.distributed.ranks import join
+from trainer.distributed.collectives import convert_errors, wait
+from trainer.distributed.ranks import join_process_group
 from trainer.errors import TrainingError
 
 
@@ -47,23 +47,23 @@ def test_work_that_is_done_in_the_end_is_waited_for() -> None:
 
 def test_a_gpu_that_would_wait_for_ever_is_left_with_the_sentence_of_a_lost_peer() -> None:
     expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); start again with --resume"
-    with join(1), pytest.raises(TrainingError, match=expected), reporting("at step 5"):
+    with join_process_group(1), pytest.raises(TrainingError, match=expected), convert_errors("at step 5"):
         wait(Event(done_at=0), NCCL(gone_at=3))
 
 
 @pytest.mark.parametrize("error", [RuntimeError("Connection closed\nmore"), dist.DistBackendError("")])
 def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> None:
     with (
-        join(1),
+        join_process_group(1),
         pytest.raises(TrainingError, match="lost the other ranks in an evaluation"),
-        reporting("in an evaluation"),
+        convert_errors("in an evaluation"),
     ):
         raise error
 
 
 @pytest.mark.parametrize("kind", [torch.OutOfMemoryError, dist.DistBackendError, RuntimeError])
 def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
-    with join(1), pytest.raises(kind, match="out of memory"), reporting("at step 5"):
+    with join_process_group(1), pytest.raises(kind, match="out of memory"), convert_errors("at step 5"):
         raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trainer.balancing.claims import Observed
-from trainer.distributed.exchange import Report
+from trainer.balancing.claims import StepTimes
+from trainer.distributed.exchange import StepReport
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +45,10 @@ def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(dev
     assert not math.isfinite(deviations["infinite, norm"])
 
 
-def told(shares: list[int], size: int) -> Report:
+def told(shares: list[int], size: int) -> StepReport:
     """What a step's report says, after shares of so many rows travelled in float32."""
     nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
-    return Report(
+    return StepReport(
         step=0,
         size=size,
         loss=0.5,
@@ -57,7 +57,7 @@ def told(shares: list[int], size: int) -> Report:
         save=False,
         rows=none,
         seconds=nothing,
-        shares=Observed(rows=none, seconds=nothing, claimed=none, pieces=none, claiming=nothing),
+        shares=StepTimes(rows=none, seconds=nothing, claimed=none, pieces=none, claiming=nothing),
         pieces=none,
         computed=np.array(shares, dtype=np.float32).astype(np.int64),
     )
@@ -67,11 +67,11 @@ def told(shares: list[int], size: int) -> Report:
 @example(shares=[2**25 + 2, 1])
 @given(shares=st.lists(st.integers(0, 2**40), min_size=1, max_size=64))
 def test_shares_that_add_up_are_whole_however_many_rows_they_are(shares: list[int]) -> None:
-    assert told(shares, sum(shares)).is_whole
+    assert told(shares, sum(shares)).is_complete
 
 
 @given(st.lists(st.integers(1, 2**18), min_size=1, max_size=63), st.integers(0, 62), st.sampled_from([-1, 1]))
 def test_a_row_that_is_missing_or_computed_twice_is_seen(shares: list[int], rank: int, off: int) -> None:
     size = sum(shares)
     shares[rank % len(shares)] += off
-    assert not told(shares, size).is_whole
+    assert not told(shares, size).is_complete

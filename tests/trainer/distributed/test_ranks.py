@@ -14,9 +14,9 @@ from trainer.distributed import ranks
 JOINED = """
 import os
 from pathlib import Path
-from trainer.distributed.ranks import join
+from trainer.distributed.ranks import join_process_group
 idle = {int(thread) for thread in os.listdir("/proc/self/task")} - {os.getpid()}
-with join(2) as ranks:
+with join_process_group(2) as ranks:
     before = set(os.listdir("/proc/self/task"))
     ranks.threads.map(str, [1, 2])
     for thread in Path("/proc/self/task").iterdir():
@@ -47,11 +47,11 @@ from trainer.distributed import ranks
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 print(ranks.cores())
 ranks.cores = lambda: 12
-with ranks.join(None) as joined:
-    print(joined.threads.count, joined.here)
+with ranks.join_process_group(None) as joined:
+    print(joined.threads.count, joined.local_size)
 del os.environ["RANK"], os.environ["WORLD_SIZE"]
 for asked in (None, 5):
-    with ranks.join(asked) as alone:
+    with ranks.join_process_group(asked) as alone:
         print(alone.threads.count)
 print(torch.get_num_threads())
 """

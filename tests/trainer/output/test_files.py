@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import TrainingError
-from trainer.output.files import finished_summary, prepare, require_free, was_stopped, write_whole
+from trainer.output.files import finished_summary, prepare_output, require_free_output, was_stopped, write_whole
 
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
 
@@ -21,7 +21,7 @@ def output(tmp_path: Path) -> Path:
 
 def refused(output: Path) -> bool:
     try:
-        require_free(output, force=True)
+        require_free_output(output, force=True)
     except TrainingError as error:
         return "of a run that has not ended; go on with --resume, or remove that folder" in str(error)
     return False
@@ -60,8 +60,8 @@ def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
 def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
-    require_free(tmp_path, force=False)
-    require_free(tmp_path / "missing", force=False)
+    require_free_output(tmp_path, force=False)
+    require_free_output(tmp_path / "missing", force=False)
 
 
 def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
     with pytest.raises(
         TrainingError, match=r"model\.pt is a finished model; add --force .*, or choose another --output"
     ):
-        require_free(tmp_path, force=False)
-    require_free(tmp_path, force=True)
+        require_free_output(tmp_path, force=False)
+    require_free_output(tmp_path, force=True)
 
 
 @pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
@@ -91,7 +91,7 @@ def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, pla
     output.mkdir()
     precious.write_text("kept")
     (output / planted).symlink_to(precious)
-    prepare(output)
+    prepare_output(output)
     write_whole(output / "summary.json", b"new")
     assert precious.read_text() == "kept"
     assert (output / "summary.json").read_bytes() == b"new"
@@ -105,7 +105,7 @@ def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:
-    prepare(tmp_path / "new" / "one")
+    prepare_output(tmp_path / "new" / "one")
     assert list((tmp_path / "new" / "one").iterdir()) == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.output.record import Record, Thinning, say
+from trainer.output.record import Record, StepSampling, print_notice
 
 
 def kinds(path: Path) -> list[str]:
@@ -49,7 +49,7 @@ def test_other_ranks_write_nothing(tmp_path: Path) -> None:
 def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path("/dev/full").open("w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
-        say("a sentence")
+        print_notice("a sentence")
         with Record(Path("/dev/full"), fresh=True) as record:
             record.write("step")
         monkeypatch.undo()
@@ -65,7 +65,7 @@ def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture
 
 
 def taken(every: int, seconds_a_step: float, steps: int, first: int = 0) -> list[int]:
-    thinning = Thinning(every)
+    thinning = StepSampling(every)
     return [
         step
         for step in range(first, steps)
