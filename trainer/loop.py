@@ -33,14 +33,14 @@ from trainer.task import TEST, TRAINING, VALIDATION, task_class
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
-    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
+    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
     clock = Clock()
     with StopRequest() as stop, memory.convert_errors(ranks.device):
         return _train(config, ranks, clock, stop)
 
 
 def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -> dict[str, Any]:
-    # What there is: the data, what is learnt of them, and how far the run had come before.
+    # The data, the task, and the progress of the run before.
     config = start.with_automatic_resume(config, ranks)
     kind = task_class(config.model)
     data = start.load_data(kind, config, ranks)
@@ -54,8 +54,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         if saved:
             progress = checkpoint.restore(saved, task.model, optimiser, where=config.output / CHECKPOINTS)
 
-    # Who computes what, how fast, and what ranks tell each other.
-    slowed = config.slow.get(ranks.rank, Slowdown(1.0))
+    # The ranks' gradients, their exchange, and the split of each step.
+    slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
     timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
     compute = task.gradient_computer(timer)
     exchange = GradientExchange(
@@ -64,7 +64,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     sparse = exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
     done = order.steps * progress.epoch + progress.step  # steps of the whole run
     with clock.during(Activity.RATES):
-        rates = measure_initial_rates(compute, config, total=order.size(0), slowness=slowed.at(done))
+        rates = measure_initial_rates(compute, config, total=order.size(0), slowness=slowdown.at(done))
     planner, throughput = StepPlanner(config, ranks, order, rates), Throughput(progress, clock, rates)
 
     def state() -> dict[str, Any]:
@@ -79,9 +79,9 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "optimiser": optimiser.state(),
         }
 
-    def judged(part: str) -> dict[str, float] | None:
-        """How the model does on a part of the rows, on all ranks; None, and the run is stopped, when it is asked to: it
-        is then judged once the run goes on."""
+    def evaluate(part: str) -> dict[str, float] | None:
+        """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
+        asked to stop; the resumed run then evaluates this part."""
         with clock.during(Activity.EVALUATION):
             found = task.evaluate(part, split=planner.split(data.sizes[part]), stop=lambda: stop.made)
         if found is None:
@@ -91,8 +91,8 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         return found
 
     def save() -> None:
-        """Keep what there is, after a look at the latest loss: what it spoilt must not be kept."""
-        control.take(exchange.drain())
+        """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
+        control.handle(exchange.drain())
         control.save_due = False
         checkpointer.save(done, awaited=progress.step < order.steps and not control.stopped)
 
@@ -120,7 +120,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                         touched = task.touched_rows(rows) if sparse else None
                         optimiser.clear()
                         timer.end_phase(ORDER)
-                        slowness = slowed.at(done)
+                        slowness = slowdown.at(done)
                         loss, computed = compute(own, size, done, slowness), len(own)
                         for number in planner.claim_pieces(plan, f"at step {done + 1}"):
                             piece = rows[plan.piece_rows(lengths, number)]
@@ -145,28 +145,28 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
                         progress.step, done = progress.step + 1, done + 1
                         progress.rows_seen += size
                         reporter.advance(size)
-                        control.take(report)
+                        control.handle(report)
                     if control.save_due:
                         save()
-                control.take(exchange.drain())
+                control.handle(exchange.drain())
                 if not control.stopped:
                     reporter.weights_synchronised(drift.synchronise(task.model, optimiser, ranks))
                     if control.save_due:
                         save()
-            if not control.stopped and (validation := judged(VALIDATION)):
+            if not control.stopped and (validation := evaluate(VALIDATION)):
                 progress.validation = validation
                 loss_of_epoch = progress.loss_sum / order.rows
                 reporter.write("epoch", epoch=progress.epoch + 1, loss=loss_of_epoch, validation=validation)
                 progress.end_epoch()
         reporter.close_bar()
         save()
-        # The test rows choose nothing: so they are judged once, here.
-        tested = None if control.stopped else judged(TEST)
+        # Nothing is chosen by the test rows, so they are evaluated only once.
+        tested = None if control.stopped else evaluate(TEST)
         timer.finish()
         if tested:
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
-                split, slowness = planner.split(order.size(0)), slowed.at(done)
+                split, slowness = planner.split(order.size(0)), slowdown.at(done)
                 throughput.add_final_rates(measure_own_rates(compute, config, split=split, slowness=slowness))
         summary = {
             **task.summary_measures(tested),

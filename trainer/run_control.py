@@ -38,7 +38,7 @@ class RunControl:
         self.save_due = False
         """Whether a checkpoint has to be written."""
 
-    def take(self, report: StepReport | None) -> None:
+    def handle(self, report: StepReport | None) -> None:
         """Handle the report of a step. Raises TrainingError, on all ranks, if nothing can be learnt any more."""
         if report is None:
             return

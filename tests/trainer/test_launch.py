@@ -153,7 +153,7 @@ def test_an_address_that_another_program_has(
     monkeypatch.setenv(failures.FOLDER, "")
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"node 0 cannot listen at 127.0.0.1:{port}, as another program" in meeting(capsys, 0, port)
+        assert f"node 0 cannot listen at 127.0.0.1:{port}, because another program" in meeting(capsys, 0, port)
 
 
 def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tuple[str, ...] = RESTARTS):

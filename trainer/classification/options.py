@@ -1,6 +1,6 @@
-"""What a model of texts can be told, and what it is to make small.
+"""The options of a model of texts, and its loss.
 
-Files of models keep some of these settings, and are believed in none that is not allowed here.
+A model file keeps some of these settings. Each is checked against the rules here when a file is read.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 from trainer.options import ABOVE_0, SHARE, Section, from_1_to, option
 
 _WIDEST, _DEEPEST = 8192, 64
-"""Of a model: what a model file claims must not fill the memory, and nobody trains more on reviews."""
+"""The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
+reviews."""
 
 _OF_THE_MODEL = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(Section):
-    """The layers of a classifier of texts, what of a text it sees, and its loss."""
+    """The layers of a classifier of texts, its dropout, and its loss."""
 
     title: ClassVar[str] = "model"
 
@@ -50,5 +51,5 @@ class ClassifierOptions(Section):
     )
 
     def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
-        """What `models.build` needs besides the name, for so many ids and numbers a row."""
+        """The settings for `models.build`, for so many ids and outputs per row."""
         return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in _OF_THE_MODEL}}

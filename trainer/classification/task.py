@@ -1,4 +1,4 @@
-"""The task of classifying texts: rows of word ids with a label or a rating, by a model that `--model` names."""
+"""The task of classifying texts: rows of word ids with a label or a rating, by the model that `--model` names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "maj
 
 
 class Classification(Task[TextData]):
-    """Learns to tell positive texts from negative ones, or what rating they have."""
+    """Learns to separate positive texts from negative ones, or to predict their rating."""
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
@@ -49,8 +49,8 @@ class Classification(Task[TextData]):
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
-        kept = config.word_dropout
-        self._words = WordDropout(kept, data.row_length, config.seed) if kept else None
+        share = config.word_dropout
+        self._words = WordDropout(share, data.row_length, config.seed) if share else None
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         return text_gradients(
@@ -120,7 +120,7 @@ def text_gradients(
     timer: StepTimer,
     threads: Threads | None = None,
 ) -> GradientComputer:
-    """What computes the gradients of `loss` by rows of word ids. `seed`: of dropout, and of the `words` that rows
+    """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
     lose."""
 
     def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:

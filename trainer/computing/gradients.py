@@ -1,12 +1,12 @@
-"""One rank's own part of a step: the gradients of its share of the global batch, whatever is learnt.
+"""One rank's own part of a step: the gradients of its share of the global batch, for any task.
 
-The easy mistake is to weigh a share by itself. A rank's loss is the *sum* over its rows divided by the rows of the
-whole global batch; summed over ranks (exchange.py) it is the mean over the global batch, however unequal the shares.
-Class weights scale the rows' losses and leave that divisor alone: it counts rows, not weights. A rank without
-rows computes nothing and contributes zero.
+A rank's loss is the *sum* over its rows divided by the rows of the whole global batch. Summed over ranks (exchange.py)
+it is the mean over the global batch, for any split. Do not divide by the rows of the share. Class weights scale the
+losses of rows, and do not change the divisor: it counts rows, not weights. A rank without rows computes nothing and
+contributes zero.
 
-The same lets a CPU's threads each compute a piece of the share, and a GPU several pieces one after the other, when a
-share does not fit into its memory: the gradients of pieces add up to the share's.
+In the same way each thread of a CPU computes a piece of the share, and a GPU computes several pieces one after the
+other if a share does not fit into its memory: the gradients of the pieces add up to those of the share.
 """
 
 import copy
@@ -24,23 +24,23 @@ from trainer.errors import RankError
 from trainer.order import IntArray
 
 _FEWEST = 16
-"""Rows of a thread: fewer take nearly as long as these."""
+"""The least rows of a thread: fewer take nearly as long."""
 
 
 class LossOf(Protocol):
-    """What a task makes of rows."""
+    """A task's loss of rows."""
 
     def __call__(self, model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        """The sum of the losses of these rows (n,), n > 0, in a step of the run, a scalar on the model's device;
-        `timer` is told when the rows are there (clock.ROWS)."""
+        """The sum of the losses of these rows (n,), n > 0, in a step of the run: a scalar on the model's device. It
+        reports to `timer` when the rows are loaded (clock.ROWS)."""
         ...
 
 
 class GradientComputer:
-    """Computes shares with one model on one device, on a CPU by `threads`.
+    """Computes shares with one model on one device; on a CPU by `threads`.
 
-    `rows`: how many there are to learn from. `tables`: those of the model's parameters of which a batch touches few
-    rows. `precision`: in which its layers compute. `timer` is told the phases; whoever makes it begins the steps.
+    `rows`: the number of training rows. `tables`: the model's parameters of which a batch touches few rows.
+    `precision`: that of its layers. `timer` is told the phases; its owner begins the steps.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class GradientComputer:
     ) -> None:
         self.model, self.rows, self.tables, self.device = model, rows, tables, device
         self.piece_rows = 0
-        """Rows of a piece, since a share did not fit into memory; 0: all that come."""
+        """Rows of a piece, once a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
         self._parameters = list(model.parameters())
         self._precision = precision
@@ -65,7 +65,7 @@ class GradientComputer:
         self._threads = threads or Threads(1)
 
     def with_copied_model(self, timer: StepTimer) -> "GradientComputer":
-        """One with a copy of the model, which learns by itself, for the same rows and in the same way."""
+        """A computer with a copy of the model, which learns by itself, for the same rows and in the same way."""
         model = copy.deepcopy(self.model)
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
@@ -85,8 +85,8 @@ class GradientComputer:
     def __call__(self, numbers: IntArray, of: int, step: int, slowness: float = 1.0) -> Tensor:
         """Add the gradients of these rows (n,) of a global batch of `of` rows to the model's; n may be 0.
 
-        `slowness`: sleep until it took so many times its own time. Returns these rows' part of the global batch's mean
-        loss, a scalar still on the device. Raises RankError when not even one row fits into memory.
+        `slowness`: sleep until so many times the own compute time has passed. Returns these rows' part of the global
+        batch's mean loss, a scalar still on the device. Raises RankError if not even one row fits into memory.
         """
         start = time.perf_counter()
         while True:
@@ -102,7 +102,7 @@ class GradientComputer:
         return loss
 
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
-        """The sum of losses, and gradients, over pieces: one for each thread at a time, of all kinds of rows each."""
+        """The sum of losses and gradients over pieces: one per thread at a time, each with short and long rows."""
         loss = torch.zeros((), device=self.device, dtype=self._parameters[0].dtype)
         sums: list[Tensor] = []
         size = self.piece_rows or max(1, len(numbers))
@@ -137,7 +137,7 @@ class GradientComputer:
         return loss.detach(), gradients
 
     def _take_less(self, rows: int) -> None:
-        """Compute in pieces of half of `rows`, which did not fit, from now on; and drop what was begun."""
+        """From now on compute in pieces of half of `rows`, which did not fit."""
         if rows <= 1:
             raise RankError(
                 f"not one row fits into the memory of {self.device}; take a smaller model, or end what else runs there"

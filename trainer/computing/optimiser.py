@@ -1,10 +1,10 @@
-"""From gradients to steps: the optimiser and its learning rate.
+"""The optimiser and its learning rate.
 
-Large global batches make fewer steps, and want longer ones: in proportion to the batch for SGD (Goyal et al. 2017), to
-its root for Adam (Krizhevsky 2014; Malladi et al. 2022), and a warm-up before the longest ones.
+Large global batches make fewer steps, and need larger ones: in proportion to the batch for SGD (Goyal et al. 2017), to
+its root for Adam (Krizhevsky 2014; Malladi et al. 2022), with a warm-up before the largest ones.
 
-The easy mistake is to make a `torch.optim.Optimizer`: its first one imports torch's compiler, which keeps every rank
-from its first step for as long as importing torch does. The functions behind those classes need none of it.
+Do not create a `torch.optim.Optimizer`: the first one imports torch's compiler, which delays the first step of every
+rank by as long as importing torch takes. The functions behind those classes do not need it.
 """
 
 import math
@@ -34,11 +34,11 @@ _SGD: dict[str, Any] = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False
 
 
 class Optimiser:
-    """Adam (Kingma and Ba 2015) or SGD with momentum over a model's parameters, in fused passes; `tables`, those
-    of word vectors, at a rate of their own.
+    """Adam (Kingma and Ba 2015) or SGD with momentum for a model's parameters, in fused passes; word vectors, the
+    `tables`, have a learning rate of their own.
 
-    Every parameter needs a gradient when a step is taken. The state is two moments a parameter and the number of steps
-    for Adam, one moment for SGD; as torch.optim's.
+    Every parameter needs a gradient when a step is taken. The state is, as in torch.optim, two moments per parameter
+    and the number of steps for Adam, and one moment for SGD.
     """
 
     def __init__(self, model: nn.Module, tables: Sequence[Tensor], config: OptimisationOptions) -> None:
@@ -67,17 +67,17 @@ class Optimiser:
                 sgd(parameters, gradients, moments, fused=True, lr=share * rate, momentum=self._momentum, **_SGD)
 
     def clear(self) -> None:
-        """Forget the gradients."""
+        """Drop the gradients."""
         for each in self._parameters:
             each.grad = None
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps, by names that its kind and its parameters give."""
+        """The state for a checkpoint, by kind and number of the parameter."""
         kinds = {"first": self._first, "second": self._second, "steps": self._steps}
         return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in enumerate(own)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from the state of another one, over parameters of the same shapes."""
+        """Restore the state of an optimiser for parameters of the same shapes."""
         for name, own in self.state().items():
             own.copy_(state[name])
 

@@ -1,7 +1,7 @@
-"""The threads with which a rank computes on a CPU: each works on rows of its own, as ranks do.
+"""The threads with which a rank computes on a CPU: each computes rows of its own, as ranks do.
 
-The easy mistake is to let torch share out each of its operations instead: those of a small model take microseconds, so
-that threads would wait for each other thousands of times in a step, several times as long as one needs for all of it.
+Do not let torch divide each of its operations among threads: those of a small model take microseconds, and threads
+would wait for each other thousands of times in a step, several times as long as one thread needs for all of it.
 """
 
 import os
@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 
 
 class Threads:
-    """So many threads, of which the one that makes them is the first."""
+    """A pool of `count` threads, of which the thread that creates it is the first."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._others = ThreadPoolExecutor(count - 1, "compute", torch.set_num_threads, (1,)) if count > 1 else None
 
     def map(self, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-        """The results of the parts, in their order; the first part is this thread's.
+        """The results of the parts, in their order; this thread computes the first part.
 
         An error of one of them is raised when all have ended.
         """
@@ -39,5 +39,5 @@ class Threads:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,9 +1,8 @@
-"""The weights that all ranks have in common: compared once an epoch, and made equal where they have come apart.
+"""Weights that differ between ranks: compared once an epoch, and made equal if they differ.
 
-All ranks step by the same gradients, but each computes their length, by which they are clipped, and the step by the
-routines of its own processor, and unlike ones round otherwise. Nothing brings ranks together again that differ in a
-last bit: it would stay, and grow. The easy mistake is to mend the weights alone: the optimiser's moments, which were
-made of them, would part them again.
+All ranks step by the same gradients. But each computes the gradient's length, by which it is clipped, and the step with
+the routines of its own processor, and different processors round differently. A difference in a last bit would stay,
+and grow. Do not correct the weights alone: the optimiser's moments would make them differ again.
 """
 
 from hashlib import blake2b
@@ -18,10 +17,10 @@ from trainer.distributed.ranks import Ranks
 
 
 def synchronise(model: nn.Module, optimiser: Optimiser, ranks: Ranks) -> float | None:
-    """Where the ranks' weights differ, give all of them rank 0's, and its moments.
+    """If the ranks' weights differ, give all ranks the weights and moments of rank 0.
 
-    Returns, on every rank, by how much at most a weight differed; None where all were equal. Every rank has to call
-    it, between two steps. Raises TrainingError when other ranks are gone.
+    Returns, on every rank, the largest difference of a weight; None if all were equal. Every rank has to call it,
+    between two steps. Raises TrainingError if other ranks are gone.
     """
     if ranks.world_size == 1 or len(set(ranks.gather(_digest(model)))) == 1:
         return None
@@ -41,7 +40,7 @@ def _digest(model: nn.Module) -> bytes:
 
 
 def _take_first(own: Tensor) -> float:
-    """Replace a tensor by rank 0's; returns by how much at most it differed."""
+    """Replace a tensor by rank 0's; returns the largest difference."""
     first = own.clone(memory_format=torch.contiguous_format)
     dist.broadcast(first, src=0)
     most = float((first - own).abs().max())

@@ -28,52 +28,51 @@ from trainer.distributed import collectives
 from trainer.order import IntArray
 
 _MOST_TOUCHED = 0.8
-"""Where batches touch a larger share of a table, finding out which rows takes longer than to send all."""
+"""If batches touch a larger share of a table, finding the rows takes longer than sending all."""
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
-_A_RANK = (
-    len(ComputeStats._fields) + 2
-)  # numbers: what it computed, rows of a piece that memory holds, rows of this step
+_A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
 
 _HALF_SCALE = 4096.0
-"""Gradients times this are sent in half precision: gradients of a mean are small, and below 6e-5 it has fewer digits.
-What is then too large for it, a gradient above 16 shared by the ranks, is sent as the largest number that is not."""
+"""Gradients are multiplied by this and sent in half precision: gradients of a mean are small, and below 6e-5 half
+precision has fewer digits. A value that is then too large (a gradient above 16 divided by the ranks) is sent as the
+largest number that fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepReport:
-    """What all ranks know of a step, the same on each."""
+    """What all ranks know about a step, the same on each."""
 
     step: int
-    """Steps of the run before it."""
+    """Steps of the run before this one."""
     size: int
     """Rows of the global batch."""
     loss: float
     """The mean over the global batch."""
     norm: float
-    """Of the gradient, before it was clipped."""
+    """The norm of the gradient, before it was clipped."""
     stop: bool
     """Whether any rank was asked to stop."""
     save: bool
     """Whether any rank wants a checkpoint."""
     rows: IntArray
-    """(ranks,): rows that the ranks computed in `seconds` (on a GPU, those of two steps before)."""
+    """(ranks,): the rows that each rank computed in `seconds` (on a GPU, those of two steps before)."""
     seconds: npt.NDArray[np.float64]
-    """(ranks,): each rank's own compute time; 0 where none is known yet."""
+    """(ranks,): each rank's own compute time; 0 while none is known."""
     shares: StepTimes
-    """Of these, what were their shares and what they claimed besides."""
+    """The same, separately for the ranks' shares and the rows that they claimed."""
     pieces: IntArray
-    """(ranks,): in pieces of how many rows each computes its share, where that does not fit into memory; else 0."""
+    """(ranks,): the rows of the pieces in which a rank computes its share if it does not fit into memory; else 0."""
     computed: IntArray
-    """(ranks,): how many rows of this step each computed."""
+    """(ranks,): the rows of this step that each rank computed."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the rows that were computed add up to the global batch.
+        """Whether the computed rows add up to the global batch.
 
-        That shows ranks which do not split alike, as a rule: rows are then missing, or computed twice. It does not
-        show which, nor rows that are the wrong ones and yet of the right number. What ranks tell travels in
-        float32, which rounds numbers of rows from 2**24 on, by one in 2**24 at most.
+        If not, the ranks do not split alike: rows are missing, or computed twice. The check does not show which, nor
+        does it find wrong rows of the right number. The numbers are sent in float32, which rounds numbers of rows from
+        2**24 on, by one in 2**24 at most.
         """
         return abs(int(self.computed.sum()) - self.size) <= self.size >> 24
 
@@ -90,10 +89,12 @@ class GradientExchange:
         clip_norm: float = 0.0,
         bits: int = 32,
     ) -> None:
-        """Also gives every rank the parameters, and the masks of dropout, of rank 0. `tables`: those of the parameters
-        (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients to this; 0: never. All
-        ranks are told what a rank's `timer` knows of its times. `bits`: 16 to send gradients as half-precision numbers;
-        32 to send them as they are."""
+        """Also give every rank the parameters, and the masks of dropout, of rank 0.
+
+        `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
+        to this; 0: never. `timer`: this rank's times, which all ranks are sent. `bits`: 16 to send gradients in half
+        precision, 32 to send them as they are.
+        """
         self._bits = bits
         self._timer = timer
         self._clip_norm = clip_norm
@@ -108,7 +109,7 @@ class GradientExchange:
                 dist.broadcast(tensor.data, src=0)
 
     def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
-        """Whether to send the touched rows (m,) of tables alone, of such batches as these are of, is worth while."""
+        """Whether it is cheaper to send only the rows (m,) that batches like this one touch in each table."""
         few = all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
         return self._ranks > 1 and few
 
@@ -126,10 +127,9 @@ class GradientExchange:
     ) -> StepReport | None:
         """Replace the gradients by their sum over ranks; returns the report of the step before.
 
-        `size`: rows of the global batch. `touched`: of each table the rows (m,) that it touches, alike on all ranks;
-        None: of tables, too, all is sent. `loss`: this rank's part of the mean, over `rows` rows of its own, computed
-        in pieces of `piece` rows, or at once (0).
-        Raises TrainingError when other ranks are gone.
+        `size`: rows of the global batch. `touched`: for each table the rows (m,) that the batch touches, the same on
+        all ranks; None: send all rows. `loss`: this rank's part of the mean, over `rows` rows, computed in pieces of
+        `piece` rows, or at once (0). Raises TrainingError if other ranks are gone.
         """
         of_tables = [_gradient(table) for table in self._tables]
         places = (
@@ -170,7 +170,7 @@ class GradientExchange:
         return late
 
     def _add_up(self, flat: Tensor, told: int) -> None:
-        """Replace `flat`, gradients and then `told` other numbers, by its sum over ranks."""
+        """Replace `flat` (gradients, then `told` other numbers) by its sum over ranks."""
         if self._bits == 32:
             dist.all_reduce(flat, op=dist.ReduceOp.SUM)
             return
@@ -184,9 +184,9 @@ class GradientExchange:
         exact.wait()
 
     def drain(self) -> StepReport | None:
-        """The report of the last step that was reduced, unless it was handed out already.
+        """The report of the last step that was reduced, unless it was returned already.
 
-        Raises TrainingError when other ranks are gone.
+        Raises TrainingError if other ranks are gone.
         """
         if self._late is None:
             return None
@@ -224,7 +224,7 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 
 def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
-    """A copy on the host, and the event after which it is there."""
+    """A copy on the host, and the event after which it is complete."""
     if tail.device.type != "cuda":
         return tail.clone(), None
     host = torch.empty(tail.shape, dtype=tail.dtype, pin_memory=True)

@@ -1,8 +1,8 @@
-"""What ended a rank: told so that whoever started the ranks can say what came first, and whether to start them again.
+"""Failures of ranks, so that the launcher can report which came first, and decide whether to start the ranks again.
 
-A rank that fails writes a file for its launcher (launch.py), which tells failures of all its ranks in its own output.
-The easy mistake is to go by the order of output: ranks that lost a peer are often heard before it, or instead of it.
-So a failure knows whether it is a cause or what follows from one, and when it was.
+A rank that fails writes a file for its launcher (launch.py), which prints the failures of all its ranks. Do not rely on
+the order of output: ranks that lost a peer often report before it, or instead of it. So a failure contains its time,
+and whether it is a cause or a consequence.
 """
 
 import json
@@ -18,25 +18,25 @@ from corpus.errors import DataError
 from trainer.errors import LostError, RankError, TrainingError
 
 NODE = "SHOAL_NODE"
-"""The environment variable with the name that users know this machine by; unset where there is only one."""
+"""The environment variable with the name by which users know this machine; unset if there is only one."""
 LOST = "SHOAL_LOST"
-"""The environment variable of ranks that are started again: the failure of those before them."""
+"""The environment variable of restarted ranks: the failure that ended the ranks before them."""
 FOLDER = "SHOAL_FAULTS"
-"""The environment variable with the folder in which ranks leave what their launcher is to know."""
+"""The environment variable with the folder in which ranks leave their failures for the launcher."""
 
 _PREFIX = "failed: "
 _BEGUN, _SUFFIX = "begun", ".failed"
 
 
 class FailureKind(StrEnum):
-    """What a failure is to the run."""
+    """The role of a failure in the run."""
 
     FINAL = "final"
-    """It would come again."""
+    """It would happen again after a restart."""
     CAUSE = "cause"
-    """It ended the run, and might not come again."""
+    """It ended the run, and might not happen again."""
     CONSEQUENCE = "consequence"
-    """It came of a failure elsewhere."""
+    """It follows from a failure elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +48,15 @@ class Failure:
     """Seconds since 1970."""
     what: str
     where: str | None = None
-    """How far the run was, such as `at step 5`."""
+    """The position in the run, such as `at step 5`."""
     then: str = ""
-    """The rest of the sentence: details, and a way out."""
+    """The rest of the sentence: details, and what to do."""
     attempt: int = 0
-    """How often the ranks had been started again."""
+    """The number of restarts before it."""
 
     @property
     def short(self) -> str:
-        """What happened where."""
+        """What happened, and where in the run."""
         return f"{self.what} {self.where}" if self.where else self.what
 
     def __str__(self) -> str:
@@ -68,17 +68,17 @@ class Failure:
 
 
 def parse(line: str) -> Failure | None:
-    """The failure that a line tells; None for any other text."""
+    """The failure in a line of output; None for any other text."""
     if not line.startswith(_PREFIX):
         return None
-    with suppress(TypeError, KeyError, ValueError):  # half a line, of a process that was killed
+    with suppress(TypeError, KeyError, ValueError):  # half a line of a killed process
         fields = json.loads(line.removeprefix(_PREFIX))
         return Failure(**{**fields, "kind": FailureKind(fields["kind"])})
     return None
 
 
 def root_cause(failures: Sequence[Failure]) -> Failure:
-    """The one to be told of those of a run: what would come again; else the earliest cause of the last attempt."""
+    """The failure to report: one that would happen again; else the earliest cause of the last attempt."""
     last = max(failure.attempt for failure in failures)
     candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [
         failure for failure in failures if failure.attempt == last
@@ -91,14 +91,14 @@ def root_cause(failures: Sequence[Failure]) -> Failure:
 
 
 def rank_name(rank: int) -> str:
-    """A rank of this machine, as its user knows it."""
+    """The name of a rank of this machine for the user."""
     node = os.environ.get(NODE)
     return f"rank {rank} on {node}" if node else f"rank {rank}"
 
 
 @contextmanager
 def note_position(where: str) -> Iterator[None]:
-    """Let an error of this block know how far the run was."""
+    """Add the position in the run to an error of this block."""
     try:
         yield
     except Exception as error:
@@ -107,7 +107,7 @@ def note_position(where: str) -> Iterator[None]:
 
 
 def describe(error: Exception, rank: int) -> Failure:
-    """The failure that an error is which ends a rank."""
+    """The failure for an error that ends a rank."""
     now = time.time()
     if isinstance(error, LostError):
         return Failure(kind=FailureKind.CONSEQUENCE, time=now, what=error.what, where=error.where, then=error.then)
@@ -126,15 +126,15 @@ def describe(error: Exception, rank: int) -> Failure:
 
 
 def write_failure(failure: Failure, rank: int) -> None:
-    """Leave the failure to the launcher, if there is one."""
+    """Write the failure for the launcher, if there is one."""
     folder = os.environ.get(FOLDER)
     if folder:
-        with suppress(OSError):  # then its sentence is in the log at least
+        with suppress(OSError):  # the log has the message in any case
             (Path(folder) / f"{rank}{_SUFFIX}").write_text(failure.line(), "utf-8")
 
 
 def read_failures(folder: Path) -> dict[int, Failure]:
-    """By rank what was left in this folder."""
+    """The failures in this folder, by rank."""
     found = {
         int(path.name.removesuffix(_SUFFIX)): parse(path.read_text("utf-8")) for path in folder.glob(f"*{_SUFFIX}")
     }
@@ -142,7 +142,7 @@ def read_failures(folder: Path) -> dict[int, Failure]:
 
 
 def mark_begun() -> None:
-    """Let the launcher know that the run has come to its steps: a failure from now on is worth another start."""
+    """Note for the launcher that the run has come to its steps: later failures are worth another start."""
     folder = os.environ.get(FOLDER)
     if folder:
         with suppress(OSError):
@@ -150,10 +150,10 @@ def mark_begun() -> None:
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether one of the ranks that were told of this folder has come to its steps."""
+    """Whether a rank that was given this folder has come to its steps."""
     return (folder / _BEGUN).exists()
 
 
 def previous_failure() -> Failure | None:
-    """Why the ranks were started again; None for those that were not."""
+    """The failure after which the ranks were started again; None for a first start."""
     return parse(os.environ.get(LOST, ""))

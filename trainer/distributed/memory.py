@@ -19,13 +19,13 @@ _SIGNS = ("out of memory", "ALLOC_FAILED")
 
 
 def is_full(error: RuntimeError) -> bool:
-    """Whether an error says that a GPU's memory is full."""
+    """Whether an error means that a GPU's memory is full."""
     return isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in _SIGNS)
 
 
 @contextmanager
 def convert_errors(device: torch.device) -> Iterator[None]:
-    """Turn an error of this block which says that the memory of `device` is full into a RankError that says so."""
+    """Convert an error of this block that means that the memory of `device` is full to a RankError."""
     try:
         yield
     except RuntimeError as error:
@@ -39,7 +39,7 @@ def convert_errors(device: torch.device) -> Iterator[None]:
 
 
 def free() -> int:
-    """Bytes of memory that are free, or would be when the kernel let go of files."""
+    """Bytes of memory that are free, or can be freed by dropping cached files."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():

@@ -1,7 +1,7 @@
-"""The process group: who this process is, what it computes on, and how ranks fail and stop together.
+"""The process group: which rank this process is, its device, and how ranks fail and stop together.
 
-The easy mistake is an error on one rank alone: the others then wait in a collective until a time-out. What can
-fail before the first step is done inside `agreement()`, after which all ranks go on or none does.
+An error on one rank alone makes the others wait in a collective until a time-out. So whatever can fail before the first
+step is done inside `agreement()`: after it all ranks go on, or none does.
 """
 
 import os
@@ -27,14 +27,15 @@ from trainer.distributed import collectives, failures
 from trainer.errors import LostError, TrainingError
 
 _ERROR_FILE = re.compile(r"(.+)/attempt_\d+/\d+/error\.json")
-"""Of a rank, in the folder of its torchrun (torch/distributed/elastic/multiprocessing/api.py, `DefaultLogsSpecs`)."""
+"""The error file of a rank, in the log folder of its torchrun (torch/distributed/elastic/multiprocessing/api.py,
+`DefaultLogsSpecs`)."""
 
 
 class Store(Protocol):
-    """What all ranks can count in, such as torch's TCPStore."""
+    """A store of counters for all ranks, such as torch's TCPStore."""
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a number, which is 0 at first; returns what it is then."""
+        """Add `amount` to a number, which is 0 at first; returns the sum."""
         ...
 
 
@@ -46,19 +47,19 @@ class Ranks:
     world_size: int
     device: torch.device
     local_size: int = 1
-    """How many of the ranks are on this machine."""
+    """The number of ranks on this machine."""
     threads: Threads
-    """Those that compute on a CPU; on a GPU this one alone."""
+    """The threads that compute on a CPU; on a GPU only the main thread."""
     store: Store
-    """Where all ranks can count."""
+    """The store of counters for all ranks."""
     loading_group: dist.ProcessGroup | None = None
-    """All ranks once more, to wait for each other as long as reading a dataset may take."""
+    """A second group of all ranks, with a time-out as long as reading a dataset may take."""
     launchers: frozenset[str] = frozenset()
-    """The torchrun processes that started the ranks, one a machine; none for a rank that was started without."""
+    """The torchrun processes that started the ranks, one per machine; empty for a rank started without torchrun."""
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the rank that writes files and speaks to the user."""
+        """Whether this rank writes files and reports to the user."""
         return self.rank == 0
 
     @property
@@ -67,10 +68,10 @@ class Ranks:
 
     @contextmanager
     def agreement(self, *, loading: bool = False) -> Iterator[None]:
-        """Turn an error of any rank inside this block into the same error on all ranks.
+        """Convert an error of any rank inside this block to the same error on all ranks.
 
-        `loading`: ranks may differ by collectives.LOADING_TIMEOUT, and not by collectives.TIMEOUT alone, in the time
-        that they take for it.
+        `loading`: allow ranks to differ by collectives.LOADING_TIMEOUT in the time that they take, not only by
+        collectives.TIMEOUT.
         """
         mine: tuple[str, str] | None = None
         try:
@@ -84,14 +85,15 @@ class Ranks:
                 raise TrainingError(sentence if rank == 0 else f"{who}: {sentence}")
 
     def gather(self, mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-        """What each rank passed, in the order of ranks; `group`, of all ranks, has another time-out."""
+        """The value that each rank passed, in the order of ranks; `group`: a group of all ranks with another
+        time-out."""
         everyone: list[Any] = [None] * self.world_size
         with collectives.convert_errors("between two steps"):
             dist.all_gather_object(everyone, mine, group)
         return everyone
 
     def broadcast(self, value: Any) -> Any:
-        """What rank 0 passed."""
+        """The value that rank 0 passed."""
         box = [value]
         with collectives.convert_errors("between two steps"):
             dist.broadcast_object_list(box, src=0)
@@ -100,13 +102,13 @@ class Ranks:
 
 @contextmanager
 def batch_scheduling() -> Iterator[None]:
-    """Have threads that this one starts inside this block take no core from another when they wake.
+    """Start threads inside this block under Linux's batch scheduling, so that they take no core from another thread
+    when they wake.
 
     Gloo's thread for sockets (gloo/transport/tcp/pair.cc, `handleEvents`) wakes, tries a lock, and tries it again and
-    again. Where it took the core of the thread that holds the lock, it does so until its time slice ends: some 4 ms,
-    several times an all-reduce, if there are hardly more cores than ranks. Threads that compute are not among them:
-    where other programs run, one that waits for another's part would wait for a time slice, too. Linux alone schedules
-    so.
+    again. If it took the core of the thread that holds the lock, it does so until its time slice ends: some 4 ms,
+    several times per all-reduce, if there are hardly more cores than ranks. Threads that compute are excluded: if other
+    programs run, a thread that waits for another would wait for a time slice, too.
     """
     _schedule(getattr(os, "SCHED_BATCH", None))
     try:
@@ -117,19 +119,19 @@ def batch_scheduling() -> Iterator[None]:
 
 def _schedule(policy: int | None) -> None:
     if policy is not None:
-        with suppress(OSError):  # a sandbox may forbid it, and then ranks are slower
+        with suppress(OSError):  # a sandbox may forbid it; ranks are then slower
             os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 @contextmanager
 def join_process_group(threads: int | None) -> Iterator[Ranks]:
-    """Join the process group that torchrun's environment describes; without torchrun, a group of one.
+    """Join the process group of torchrun's environment; without torchrun, a group of one.
 
     `threads` of a rank; None: the cores that this process may use, shared among the ranks on its machine, whichever
     torchrun started them.
 
-    After an error the group on GPUs is left as it is, because its end would wait for collectives that never end: the
-    process must end then, without cleaning up. Raises TrainingError when this machine has too few GPUs, and when the
+    After an error the group on GPUs is left as it is, because destroying it would wait for collectives that never end:
+    the process must then end without cleaning up. Raises TrainingError if this machine has too few GPUs, or if the
     other ranks are not found.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
@@ -143,12 +145,12 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
             )
         device, backend = torch.device("cuda", local_rank), "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(device)
-        # Newer GPUs would round float32 products to 10 bits where older ones cannot: ranks of different kinds would
-        # compute different gradients, and a result would depend on how the rows were split.
+        # With TF32, newer GPUs round float32 products to 10 bits, and older ones do not: different GPUs would compute
+        # different gradients, and the result would depend on the split.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     elif os.environ.get(NEEDS_GPU):
         raise TrainingError(f"{failures.rank_name(rank)}: {devices.missing()}")
-    store = _met(rank)  # its thread answers the others at once: it is none of those that are scheduled next
+    store = _rendezvous(rank)  # before batch scheduling: the store's thread must answer at once
     failed = True
     with batch_scheduling() if device.type == "cpu" else nullcontext():
         dist.init_process_group(backend, timeout=collectives.TIMEOUT, store=store, rank=rank, world_size=size)
@@ -172,8 +174,8 @@ def join_process_group(threads: int | None) -> Iterator[Ranks]:
             dist.destroy_process_group()
 
 
-def _met(rank: int) -> Any:
-    """The store, as torch calls it, where the ranks find each other's addresses."""
+def _rendezvous(rank: int) -> Any:
+    """The store in which the ranks find each other's addresses."""
     if "RANK" not in os.environ:
         return dist.HashStore()  # type: ignore[attr-defined]
     try:
@@ -184,27 +186,28 @@ def _met(rank: int) -> Any:
         sentence = collectives.rendezvous_message(failures.rank_name(rank), place, error)
         raise (LostError(sentence, "", "") if failures.previous_failure() else TrainingError(sentence)) from error
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return store  # of these ranks alone, whose machines need not have started them equally often
-    # Torchrun keeps its store over restarts: ranks would read the addresses of those before them.
+        return store  # a new one for each start
+    # Torchrun keeps its store over restarts: ranks would read the addresses of the ranks before them.
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return dist.PrefixStore(f"start-{restart}", store)  # type: ignore[attr-defined]
 
 
 def _launcher() -> str | None:
-    """The torchrun process that started this rank, by the folder of its logs, whose name it drew at random; None
-    without one."""
+    """The torchrun process that started this rank, identified by its log folder, whose name is random; None without
+    torchrun."""
     found = _ERROR_FILE.fullmatch(os.environ.get("TORCHELASTIC_ERROR_FILE", ""))
     return found[1] if found else None
 
 
 def _machine() -> str:
-    """The same for all processes of one running kernel, also where each has a host name of its own."""
+    """An identifier of this machine, the same for all processes of one running kernel, even if each has its own host
+    name."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text() if boot.exists() else platform.node()
 
 
 class StopRequest:
-    """Remembers that this process was asked to stop, by SIGTERM or SIGINT, instead of dying of it."""
+    """Notes a SIGTERM or SIGINT, instead of ending the process."""
 
     def __init__(self) -> None:
         self.made = False

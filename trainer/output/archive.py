@@ -1,8 +1,7 @@
-"""Files of torch's that users hand over: models and checkpoints, read without trust in what they claim.
+"""Reading of files of torch (models and checkpoints) that users provide, without trust in their content.
 
-A file is a zip archive of a pickle and of the tensors' bytes, with a checksum each. The easy mistake is to trust what
-can be loaded: torch reads flipped bits without a word, and takes a few bytes for terabytes where a tensor's strides say
-so.
+A file is a zip archive of a pickle and the tensors' bytes, with a checksum for each. Do not trust a file because torch
+loads it: torch reads flipped bits without an error, and makes terabytes of a few bytes if a tensor's strides say so.
 """
 
 import zipfile
@@ -13,13 +12,13 @@ import torch
 
 
 class DamagedError(Exception):
-    """Not what torch writes, or damaged; its text is a clause that says how."""
+    """The file was not written by torch, or is damaged; the text is a clause that says how."""
 
 
 def read(file: BinaryIO) -> dict[str, Any]:
-    """The dictionary of tensors (on the CPU) and plain values in a file, in memory in proportion to its bytes.
+    """The dictionary of tensors (on the CPU) and plain values in a file, using memory in proportion to its bytes.
 
-    Raises DamagedError; and MemoryError, which does not say that it is damaged.
+    Raises DamagedError; and MemoryError, which does not mean that the file is damaged.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -43,7 +42,8 @@ def read(file: BinaryIO) -> dict[str, Any]:
 
 
 def stored_numbers(found: Any) -> int:
-    """How many numbers the tensors by name hold, of which each has its own bytes. Raises DamagedError where not."""
+    """The total number of elements of these tensors, each stored with bytes of its own. Raises DamagedError
+    otherwise."""
     if not isinstance(found, dict):
         raise DamagedError("it has no tensors")
     for name, tensor in found.items():
@@ -57,7 +57,7 @@ def stored_numbers(found: Any) -> int:
 
 
 def require_finite(found: Any) -> None:
-    """Raise DamagedError unless `found` has tensors by name, all stored, of finite numbers."""
+    """Raise DamagedError unless `found` is a dictionary of stored tensors of finite numbers."""
     stored_numbers(found)
     for name, tensor in found.items():
         if not tensor.isfinite().all():
@@ -65,7 +65,7 @@ def require_finite(found: Any) -> None:
 
 
 def require_tensors(found: Any, expected: Mapping[str, torch.Tensor]) -> None:
-    """Raise DamagedError unless `found` has tensors of these names, shapes and types, of finite numbers, all stored."""
+    """Raise DamagedError unless `found` has tensors of these names, shapes and types, stored, and of finite numbers."""
     require_finite(found)
     if found.keys() != expected.keys():
         raise DamagedError("its tensors are not those of the model that it describes")

@@ -1,8 +1,8 @@
-"""Checkpoints: all that a run needs to go on as if nothing had happened, at any number of ranks.
+"""Checkpoints: all that a run needs to be resumed, on any number of ranks.
 
-The easy mistake is to trust what can be loaded: a checkpoint is torch's archive and the digest of all its bytes behind
-it, which is checked first, as bits may have flipped; then what it holds, as another program, or another version of this
-one, may have written it. Whether it is of the run that is to go on is for resume.py to say.
+Do not trust a file because it can be loaded. A checkpoint is torch's archive followed by the digest of all its bytes.
+The digest is checked first, because bits may have flipped; then the content, because another program, or another
+version of this one, may have written it. resume.py checks whether a checkpoint is of the run that is to be resumed.
 """
 
 import io
@@ -25,7 +25,7 @@ from trainer.output.files import CHECKPOINT_PATTERN, write_whole
 
 KEPT = 2
 FORMAT = 6
-"""Of the states: it grows when their names or what they hold change."""
+"""The format of the states. It increases when their names or content change."""
 
 _DIGEST_BYTES = 16
 
@@ -42,7 +42,7 @@ _KINDS = {
 
 @dataclass(kw_only=True)
 class RunProgress:
-    """How far a run has come: its counts, also of before it was resumed."""
+    """How far a run has come: its counts, including those from before it was resumed."""
 
     epoch: int = 0
     step: int = 0
@@ -53,27 +53,27 @@ class RunProgress:
     loss_sum: float = 0.0
     """Of this epoch, over its rows so far."""
     validation: dict[str, float] | None = None
-    """The loss and the measures of the latest epoch on the validation rows."""
+    """The loss and measures of the latest epoch on the validation rows."""
 
     def end_epoch(self) -> None:
-        """Go on to the next one."""
+        """Begin the next epoch."""
         self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
 
 
 class UnusableCheckpoint(NamedTuple):
-    """A checkpoint that nobody can go on from."""
+    """A checkpoint from which no run can be resumed."""
 
     path: Path
     why: str
-    """The rest of the sentence that its path begins."""
+    """The rest of a sentence that begins with the path."""
     whole: bool
-    """Whether it is as it was written: what a program made may still be of use to its user."""
+    """Whether the file is as it was written: it may still be of use to the user."""
 
 
 def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
-    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and drop all but the last two.
+    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and remove all but the last two.
 
-    Raises TrainingError when it cannot be written; those before it are still there then.
+    Raises TrainingError if it cannot be written; the earlier ones then still exist.
     """
     try:
         folder.mkdir(exist_ok=True)
@@ -86,17 +86,17 @@ def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
     torch.save(state, buffer)
     content = buffer.getvalue()
     write_whole(path, content + _digest(content))
-    before = [each for each in in_folder(folder) if each.name < path.name]  # what lies behind it could not be set aside
+    before = [each for each in in_folder(folder) if each.name < path.name]  # a later one could not be set aside
     for old in before[KEPT - 1 :]:
-        with suppress(OSError):  # an old one too many does no harm
+        with suppress(OSError):  # an old one does no harm
             old.unlink()
     return path
 
 
 def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
-    """The newest sound checkpoint, with its state on the CPU, or None; and those newer ones that are not.
+    """The newest valid checkpoint, with its state on the CPU, or None; and the newer ones that are not valid.
 
-    Raises TrainingError when one cannot be read, and MemoryError: neither says that it is damaged.
+    Raises TrainingError if one cannot be read, and MemoryError: neither means that it is damaged.
     """
     passed_over = []
     for path in in_folder(folder):
@@ -107,7 +107,7 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
             content = path.read_bytes()
         except OSError as error:
             raise TrainingError(
-                f"cannot read {path}: {error.strerror}; mend that, or remove it to use the one before"
+                f"cannot read {path}: {error.strerror}; make it readable, or remove it to use the one before"
             ) from error
         body = content[:-_DIGEST_BYTES]
         if content[-_DIGEST_BYTES:] != _digest(body):
@@ -130,7 +130,7 @@ def _digest(body: bytes) -> bytes:
 
 
 def require_state(state: dict[str, Any]) -> None:
-    """Raise DamagedError or DataError for anything but the state of a run of this version."""
+    """Raise DamagedError or DataError unless `state` is the state of a run of this version."""
     if state.get("format") != FORMAT:
         raise DamagedError(f"it is not of format {FORMAT}")
     for name, kind in _KINDS.items():
@@ -145,21 +145,21 @@ def require_state(state: dict[str, Any]) -> None:
     require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
     require_fields(RunProgress, state["progress"])
     if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
-        raise DamagedError("it is of less than no step")
+        raise DamagedError("its progress has negative numbers")
     for tensors in (state["model"], state["optimiser"]):
         archive.require_finite(tensors)
 
 
 def set_aside(path: Path) -> None:
-    """Rename a checkpoint that was passed over, so that it is neither used nor removed."""
-    with suppress(OSError):  # then it is passed over again
+    """Rename an invalid checkpoint, so that it is neither used nor removed."""
+    with suppress(OSError):  # it is then passed over again
         path.rename(path.with_name(f"{path.name}.damaged"))
 
 
 def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> RunProgress:
-    """Give a model and its optimiser what a state has for them; returns how far the run had come.
+    """Load a state into a model and its optimiser; returns the progress of the run.
 
-    `state` is of `newest`. Raises TrainingError where it is of another model.
+    `state` is from `newest`. Raises TrainingError if it is of another model.
     """
     try:
         progress = RunProgress(**state["progress"])
@@ -169,19 +169,19 @@ def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser,
         model.load_state_dict(state["model"])
         optimiser.restore(state["optimiser"])
     except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise TrainingError(
-            f"the checkpoints in {where} are none of this run: {said}; start in another --output"
+            f"the checkpoints in {where} are not of this run: {reason}; start in another --output"
         ) from error
     return progress
 
 
 def clear(folder: Path) -> None:
-    """Remove all checkpoints, as a run that starts from the beginning does."""
+    """Remove all checkpoints, for a run that starts from the beginning."""
     for path in in_folder(folder):
         path.unlink()
 
 
 def in_folder(folder: Path) -> list[Path]:
-    """All checkpoints by their names, the newest first."""
+    """All checkpoints, the newest first."""
     return sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True)

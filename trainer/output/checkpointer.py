@@ -1,6 +1,6 @@
-"""When a run is kept, and how: its checkpoints, which the first rank writes while the others go on.
+"""When checkpoints are written, and how: by the first rank, while the others go on.
 
-The easy mistake is to fail alone: the others would wait for the first rank for ever. What it cannot write it says.
+The first rank must not fail alone, because the others would wait for it for ever. It reports what it cannot write.
 """
 
 import time
@@ -16,11 +16,11 @@ from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 
 _EPOCH_CHECKPOINT_SECONDS = 10.0
-"""A checkpoint that is older than this is followed by another one at an epoch's end."""
+"""At the end of an epoch a new checkpoint is written if the last one is older than this."""
 
 
 class Checkpointer:
-    """Knows the newest checkpoint, and writes the next."""
+    """Writes checkpoints, and knows the newest one."""
 
     def __init__(
         self,
@@ -31,23 +31,22 @@ class Checkpointer:
         throughput: Throughput,
         steps: int | None,
     ) -> None:
-        """`state`: what a checkpoint is to hold, as it is then. `steps`: those of the checkpoint from which the run
-        goes on."""
+        """`state`: returns the state to save. `steps`: the steps of the checkpoint from which the run was resumed."""
         self._folder, self._seconds = config.output / CHECKPOINTS, 60 * config.checkpoint_minutes
         self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
         self.steps = steps
-        """Of the newest checkpoint; None where there is none."""
+        """The steps of the newest checkpoint; None if there is none."""
         self._since = time.monotonic()
 
     def is_due(self, *, epoch_ends: bool) -> bool:
-        """Whether this step is to be kept: the last one of an epoch sooner than others, as an evaluation, which may
-        take long, is about to come, and the machine may be lost."""
+        """Whether a checkpoint is due after this step. At the end of an epoch it is due sooner, because an evaluation
+        follows, which may take long, and the machine may be lost in it."""
         seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
         return time.monotonic() - self._since > seconds
 
     def save(self, steps: int, *, awaited: bool) -> None:
-        """Write a checkpoint after so many steps of the run, if this is the first rank; `awaited`: the others wait for
-        that in the next step."""
+        """Write a checkpoint after `steps` steps of the run, if this is the first rank. `awaited`: the others wait for
+        it in the next step."""
         start, before = time.monotonic(), self.steps
         self._since, self.steps = start, steps
         if not self._reporter.first:

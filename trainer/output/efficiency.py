@@ -1,16 +1,16 @@
-"""What the time of training went to: what ranks of the speeds that they had needed at least, and what came on top.
+"""How efficient training was: the time that ranks of these speeds needed at least, and where the rest of the time went.
 
-The speeds are those of the run itself. A rank's rate is its rows over its own seconds of computing, in a window of
-steps; a window's ideal is its rows over the sum of the rates, as if all ranks had computed all the time and nothing
-else. The easy mistake is to take the rates of single steps: what is a step's noise would then be speed, and the ideal
-one that only knowing each step beforehand reaches. Over a window noise averages out, and a rank that changes its speed
-is in two or three of them what it is on average.
+The speeds are those of the run itself. A rank's rate is its rows divided by its own compute seconds, in a window of
+steps. A window's ideal time is its rows divided by the sum of the rates, as if all ranks had computed all the time and
+done nothing else. Do not use the rates of single steps: noise in a step would then count as speed, and only a balancer
+that knew each step beforehand could reach the ideal. Over a window noise averages out, and a rank that changes its
+speed has an average speed in only two or three windows.
 
-Of the rest, the ranks that are done with a step wait for the last one (imbalance), all of them for the sum of their
-gradients (communication) and for the numbers of the next rows (data), and for the first rank's checkpoints. Most of a
-rank's time in the all-reduce is the wait for slower ranks. What counts is the rank that spends least in all-reduces,
-the last to arrive as a rule, less its wait for ranks that compute longer. That is summed up over steps: ranks do not
-leave an all-reduce together, and who leaves one late is short of time in the next.
+In the rest of the time, ranks that are done with a step wait for the last one (imbalance), and all wait for the sum of
+their gradients (communication), for the numbers of the next rows (data), and for the first rank's checkpoints. Most of
+a rank's time in the all-reduce is the wait for slower ranks. What counts is the rank that spends least time in
+all-reduces, usually the last to arrive, less its wait for ranks that compute longer. This is summed over steps, because
+ranks do not leave an all-reduce together, and a rank that leaves one late has less time in the next.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,15 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _WINDOW = 10
-"""Steps that a rank's rate is taken over. Noise of a tenth of a step's time then moves the ideal by a thousandth."""
+"""Steps over which a rank's rate is measured. Noise of a tenth of a step's time then changes the ideal by a
+thousandth."""
 
 
 class Efficiency:
-    """Adds up the steps since a run was started."""
+    """Adds up the steps since a run was started or resumed."""
 
     def __init__(self, rates: Sequence[float]) -> None:
-        """`rates` (ranks,): rows a second before the first step; a rank's counts until it has had rows."""
+        """`rates` (ranks,): rows per second before the first step; a rank keeps its rate until it has had rows."""
         self._rates = np.array(rates, dtype=np.float64)
         self._rows, self._seconds = np.zeros(len(rates)), np.zeros(len(rates))  # of this window
         self._steps = 0
@@ -40,7 +41,7 @@ class Efficiency:
         self._longest = 0.0  # seconds of computing of each step's slowest rank
 
     def add(self, rows: IntArray, seconds: FloatArray) -> None:
-        """One step: (ranks,) rows and seconds of own computing; all 0 where they are not known yet."""
+        """Add one step: (ranks,) rows and own compute seconds; all 0 while they are not known."""
         if not seconds.any():
             return
         self._rows += rows
@@ -54,8 +55,8 @@ class Efficiency:
             self._rows[:], self._seconds[:], self._steps = 0, 0, 0
 
     def ideal_seconds(self, rows: int) -> float:
-        """The least that ranks of these speeds needed for `rows`, those of the steps that were added, and of a few
-        more whose times are not known."""
+        """The least seconds that ranks of these speeds needed for `rows`: those of the added steps, and of a few more
+        whose times are not known."""
         return (self._ideal + self._window_ideal()) * self._scale(rows)
 
     def shares(
@@ -67,11 +68,11 @@ class Efficiency:
         checkpoints: float,
         awaited: float,
     ) -> dict[str, float]:
-        """Of `seconds` of training on `rows` rows: the share that was `balanced`, and the others by reason; none is
+        """The shares of `seconds` of training on `rows` rows: the `balanced` share, and the others by reason; none is
         below 0, and they add up to 1.
 
-        `phases`: each rank's seconds by phase (clock.py). `checkpoints`: what they took the first rank; of that,
-        `awaited` by the others in the all-reduce of the next step.
+        `phases`: each rank's seconds by phase (clock.py). `checkpoints`: the first rank's seconds of checkpoints;
+        `awaited`: those for which the others waited in the all-reduce of the next step.
         """
         reducing = np.array([spent.get(ALL_REDUCE, 0.0) for spent in phases])
         reducing[1:] -= awaited
@@ -87,7 +88,7 @@ class Efficiency:
         }
         left, shares = seconds, {}
         for reason, own in spent.items():
-            own = min(max(own, 0.0), left)  # what a rank did while it would have waited anyway cost nothing
+            own = min(max(own, 0.0), left)  # work during a wait costs nothing
             left -= own
             shares[reason] = own / seconds
         return {**shares, "rest": left / seconds}

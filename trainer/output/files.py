@@ -1,4 +1,6 @@
-"""A run's output folder: its names, whether a new run may have it, and files that appear whole or not at all."""
+"""A run's output folder: its file names, whether a new run may write there, and files that are written whole or not at
+all.
+"""
 
 import json
 import os
@@ -11,13 +13,13 @@ from trainer.errors import TrainingError
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model.pt"
 CHECKPOINT_PATTERN = "step-*.pt"
-"""How checkpoints are named."""
+"""The file names of checkpoints."""
 _LAST_LINE_BYTES = 1 << 20
 
 
 def require_free_output(output: Path, *, force: bool) -> None:
-    """Raise TrainingError where a run from the beginning would remove what an unfinished one can go on from, or,
-    without `force`, put its model in the place of a finished one."""
+    """Raise TrainingError if a run from the beginning would remove the checkpoints of an unfinished run, or, without
+    `force`, replace a finished model."""
     checkpoints = output / CHECKPOINTS
     if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
         raise TrainingError(
@@ -31,13 +33,13 @@ def require_free_output(output: Path, *, force: bool) -> None:
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
-    """What the summary of a run says that came to its end and left its model; None for any other."""
+    """The summary of a run that came to its end and left its model; None for any other."""
     summary = _summary(output)
     return summary if summary.get("stopped") is False and (output / MODEL).exists() else None
 
 
 def was_stopped(output: Path) -> bool:
-    """Whether the run there was stopped, so that a model there is one that its run may replace."""
+    """Whether the run there was stopped; its model may then be replaced by the resumed run."""
     return _summary(output).get("stopped") is True
 
 
@@ -63,7 +65,7 @@ def _has_ended(output: Path) -> bool:
 
 
 def prepare_output(folder: Path) -> None:
-    """Make the folder, and see that files can be written there. Raises TrainingError."""
+    """Create the folder, and check that files can be written there. Raises TrainingError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -72,10 +74,10 @@ def prepare_output(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` under `path`, in place of what was there. Raises TrainingError, and leaves the old file then."""
+    """Write `content` to `path`, replacing the old file. Raises TrainingError, and then keeps the old file."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.unlink(missing_ok=True)  # of a writer that was killed, or a link that would be written through
+        partial.unlink(missing_ok=True)  # of a killed writer, or a link that would be followed
         with partial.open("xb") as file:
             file.write(content)
             file.flush()
@@ -88,5 +90,5 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """The same for an object as indented JSON."""
+    """Write an object to `path` as indented JSON, in the same way."""
     write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())

@@ -11,26 +11,25 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   `balanced` (since the `start`, evaluation left out), `split` (rows, a rank, as they were computed),
   `compute_seconds` (a rank's own, without waiting for others).
 - `checkpoint`: `step`, `file`, `seconds` that writing took.
-- `note`: `text`, a sentence on what went wrong without ending the run, such as a checkpoint that could not be written,
-  a share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights of unlike ranks
-  that had come apart and were made equal (once after a start, by how much in the first epoch where
-  it was so).
+- `note`: `text`, a sentence on a problem that did not end the run, such as a checkpoint that could not be written, a
+  share that did not fit into a rank's memory, a rank that was lost before this `start`, or weights that differed
+  between ranks and were made equal (once after a start, with the difference in the first such epoch).
 - `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of
   classification/metrics.py).
 - `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows.
-- `end`: what summary.json says.
+- `end`: the content of summary.json.
 
 summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `f1_positive`, `f1_negative`, `majority`
 (on the test rows, at the end; null where a run was stopped), `validation` (after the latest epoch),
-`stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included), `samples_per_second`; and what it had:
+`stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included), `samples_per_second`; and its settings:
 `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Since its
 latest start:
 
 - `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
-  `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, to what the rest of that went
+  `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, where the rest of it went
   (`imbalance`, `communication`, `data`, `checkpoints`, `rest`; with `balanced` they add up to 1). These three are null
   without a step.
-- `split` (of a full step, as it was last), `rows_of_ranks`, and `rows_claimed`: what of these was beyond the ranks'
+- `split` (of a full step, as it was last), `rows_of_ranks`, and `rows_claimed`: the rows of these beyond the ranks'
   shares (claims.py).
 - `profile`: how many seconds each rank spent in each phase of its steps (clock.py); what a rank waits for others is in
   `all_reduce`.
@@ -39,9 +38,8 @@ latest start:
 
 `shoal train --deployment` adds `run` (its folder), `nodes`, and `cost` (dollars).
 
-A resumed run appends, beginning with another `start`; steps after its `from_step` are then told twice. The easy
-mistake is to take every line for whole: a process that is killed, or a full disk, may leave half a line. What is
-written next ends it.
+A resumed run appends, beginning with another `start`; steps after its `from_step` are then there twice. A reader must
+not take every line for whole: a killed process, or a full disk, may leave half a line, which the next write ends.
 """
 
 import json
@@ -60,7 +58,7 @@ _QUIET_SECONDS = 5.0
 
 
 def print_notice(text: str) -> None:
-    """Say a sentence on stderr, beside a progress bar; where that is a file on a full disk, it is lost."""
+    """Print a sentence on stderr, above a progress bar. If stderr is a file on a full disk, the sentence is lost."""
     with suppress(OSError):
         tqdm.write(text, file=sys.stderr)
 
@@ -68,8 +66,8 @@ def print_notice(text: str) -> None:
 class Record:
     """Appends lines to a file; without a path (on all ranks but the first) it writes nothing.
 
-    A line that cannot be written is left out, and the first one is said on stderr: the rank that keeps the record must
-    not fail alone while the others wait for it.
+    A line that cannot be written is left out, and the first such line is reported on stderr: the rank that writes the
+    record must not fail alone while the others wait for it.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool) -> None:
@@ -90,7 +88,7 @@ class Record:
             self._file.close()
 
     def write(self, kind: str, **content: Any) -> None:
-        """Append one line and hand it to the operating system."""
+        """Append one line, and hand it to the operating system."""
         if self._file is not None:
             line = json.dumps({"kind": kind, "time": round(time.time(), 3), **content}, allow_nan=False)
             encoded = f"{'' if self._whole else chr(10)}{line}\n".encode()
@@ -105,16 +103,16 @@ class Record:
 
 
 class StepSampling:
-    """Which steps get a line, since a run was started."""
+    """Chooses the steps that are recorded, since a run was started."""
 
     def __init__(self, every: int) -> None:
-        """`every`: steps between two lines, which are also half a second apart, and no more than five where steps are
-        slow; 1: every step, however quick."""
+        """`every`: steps between two lines. Lines are also at least half a second apart, and at most five seconds if
+        steps are slow; 1: every step, however quick."""
         self._every = every
         self._latest: float | None = None
 
     def takes(self, step: int, *, last: bool, now: float) -> bool:
-        """Whether this step (of the run, from 0) gets one; `now` in seconds."""
+        """Whether to record this step (of the run, from 0); `now` in seconds."""
         since = math.inf if self._latest is None else now - self._latest
         due = step % self._every == 0 and (self._every == 1 or since >= _STEP_SECONDS)
         if not (due or last or since >= _QUIET_SECONDS):

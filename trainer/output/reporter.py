@@ -1,4 +1,4 @@
-"""What a run tells while it goes on: lines of its record, sentences to its user, and a bar on a terminal."""
+"""What a run reports while it goes on: lines of its record, messages to its user, and a progress bar on a terminal."""
 
 import time
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ from trainer.task import RunData
 
 
 class Reporter:
-    """Tells, on the first rank; on the others it is silent."""
+    """Reports on the first rank; on the others it does nothing."""
 
     def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
-        """`rows` of all epochs, of which so many were `seen`; `fresh`: in place of what a run left there before. Asked
-        of all ranks; raises TrainingError on all where the output cannot be written."""
+        """`rows` of all epochs, of which `seen` were seen before; `fresh`: replace the record of an earlier run. All
+        ranks call it at once. Raises TrainingError on all ranks if the output cannot be written."""
         self.first = ranks.is_first
         self.names = ranks.gather(failures.rank_name(ranks.rank))
-        """What each rank is called."""
+        """The name of each rank for the user."""
         with ranks.agreement():
             self._record = _opened(config.output, fresh=fresh) if ranks.is_first else Record(None, fresh=fresh)
         self._thinning = StepSampling(config.record_every)
@@ -67,8 +67,8 @@ class Reporter:
         rates: list[float],
         notes: Sequence[str],
     ) -> None:
-        """The run begins, or goes on, after so many steps were `done`; `notes`: what else the user should know of that.
-        All ranks call it at once."""
+        """Report that the run begins, or goes on after `done` steps; `notes`: messages for the user. All ranks call it
+        at once."""
         self.write(
             "start",
             config=config.plain(),
@@ -95,38 +95,39 @@ class Reporter:
             )
 
     def write(self, kind: str, **content: Any) -> None:
-        """A line of the record."""
+        """Write a line of the record."""
         self._record.write(kind, **content)
 
     def note(self, text: str) -> None:
-        """Say what went wrong without ending the run, which the first rank knows."""
+        """Report a problem that does not end the run; only the first rank has to know it."""
         if self.first:
             print_notice(text)
             self._record.write("note", text=text)
 
     def weights_synchronised(self, most: float | None) -> None:
-        """After an epoch a weight of the ranks differed by so much, where any did, and was made equal."""
+        """Report that the ranks' weights differed by up to `most` after an epoch, and were made equal; None: they did
+        not differ."""
         if most is not None and not self._apart:
             self.note(
-                f"the ranks' weights had come apart by up to {most:.1e}, as unlike processors round otherwise; all "
-                "went on with rank 0's, as they do after each epoch"
+                f"the ranks' weights differed by up to {most:.1e}, because different processors round differently; all "
+                "ranks took those of rank 0, as they do after each epoch"
             )
             self._apart = True
 
     def advance(self, rows: int) -> None:
-        """A step of so many rows was queued."""
+        """Advance the bar by a step of `rows` rows."""
         self._bar.update(rows)
 
     def close_bar(self) -> None:
-        """The last step is done, or the run is to stop: the bar has nothing more to show."""
+        """Close the bar, after the last step or when the run is to stop."""
         self._bar.close()
 
     def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
-        """A checkpoint after so many steps was written."""
+        """Record a checkpoint after `steps` steps."""
         self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))
 
     def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
-        """What is known of a step of an epoch (from 1)."""
+        """Record the report of a step of an epoch (from 1)."""
         for rank in np.flatnonzero(report.pieces != self._pieces):
             pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
             self.note(f"{self.names[rank]}: its share does not fit into its memory; going on in {pieces}")

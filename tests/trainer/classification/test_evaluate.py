@@ -86,5 +86,5 @@ def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
 def test_a_memory_that_holds_no_row_is_said() -> None:
     labels = np.zeros(9, dtype=np.uint8)
     rows = TextRows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
-    with join_process_group(1), pytest.raises(RankError, match="not one row to judge fits into the memory of cpu"):
+    with join_process_group(1), pytest.raises(RankError, match="not one row to evaluate fits into the memory of cpu"):
         evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)

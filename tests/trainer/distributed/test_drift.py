@@ -1,4 +1,4 @@
-"""Ranks whose weights come apart by rounding go on with the same ones."""
+"""Ranks whose weights differ by rounding are made equal."""
 
 import json
 from pathlib import Path
@@ -16,6 +16,6 @@ def test_ranks_that_round_otherwise_have_the_same_weights_after_each_epoch_and_t
         assert first == second
     lines = map(json.loads, (tmp_path / "record.jsonl").read_text().splitlines())
     (note,) = [line["text"] for line in lines if line["kind"] == "note"]
-    told, _, then = note.removeprefix("the ranks' weights had come apart by up to ").partition(", ")
+    told, _, then = note.removeprefix("the ranks' weights differed by up to ").partition(", ")
     assert 0 < float(told) < 1e-6
-    assert then.endswith("all went on with rank 0's, as they do after each epoch")
+    assert then.endswith("all ranks took those of rank 0, as they do after each epoch")

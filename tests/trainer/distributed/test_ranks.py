@@ -119,6 +119,6 @@ def test_ranks_meet_though_torchrun_started_those_of_one_machine_more_often_unle
     met = []
     for restarts in ("0", "1"):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
-        met.append(ranks._met(0))
+        met.append(ranks._rendezvous(0))
     met[0].set("here", "first")
     assert met[1].check(["here"]) != apart

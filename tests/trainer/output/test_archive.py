@@ -267,7 +267,7 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
         (lambda state: state["config"].update(colour="red"), "options that are unknown"),
         (lambda state: state["config"].update(rank_batch="8"), "rank_batch is of another type than"),
         (lambda state: state["progress"].update(epoch="1"), "epoch is of another type than int"),
-        (lambda state: state["progress"].update(step=-1), "it is of less than no step"),
+        (lambda state: state["progress"].update(step=-1), "its progress has negative numbers"),
         (lambda state: state["progress"].update(age=1), "nothing is known of 'age'"),
         (lambda state: state["progress"].update(validation=1), "validation is of another type"),
         (lambda state: state["optimiser"].update({"first.0": []}), "its tensor first.0 is none"),
@@ -286,7 +286,7 @@ def test_what_is_no_state_of_a_run_is_known_by_itself(harm: Callable[[dict[str, 
     [
         (lambda state: state["model"].popitem(), "its tensors are not those"),
         (lambda state: state["model"].update({"head.1.bias": torch.ones(7)}), "head.1.bias is not of the shape"),
-        (lambda state: state["optimiser"].clear(), "are none of this run"),
+        (lambda state: state["optimiser"].clear(), "are not of this run"),
         (lambda state: state["optimiser"].update({"first.0": torch.ones(3)}), "first.0 is not of the shape"),
     ],
 )
@@ -295,7 +295,7 @@ def test_a_checkpoint_of_another_run_is_one_sentence(harm: Callable[[dict[str, A
     harm(state)
     with pytest.raises(TrainingError, match=sentence) as caught:
         restored(state)
-    assert str(caught.value).startswith("the checkpoints in there are none of this run: ")
+    assert str(caught.value).startswith("the checkpoints in there are not of this run: ")
     assert str(caught.value).endswith("; start in another --output")
 
 

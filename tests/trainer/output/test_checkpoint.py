@@ -140,7 +140,7 @@ def test_one_that_cannot_be_read_is_not_taken_for_damaged(
         raise error
 
     monkeypatch.setattr(Path, "read_bytes", fail)
-    with pytest.raises(TrainingError, match=rf"cannot read {path}: {error.strerror}; mend that, or remove it"):
+    with pytest.raises(TrainingError, match=rf"cannot read {path}: {error.strerror}; make it readable, or remove it"):
         checkpoint.newest(tmp_path)
 
 
