@@ -1,10 +1,10 @@
-"""What the model's defaults are worth: each changed alone, on folds of the training rows, in the same time.
+"""What each default of the model contributes: each is changed alone, on folds of the training rows, in the same time.
 
     python -m benchmarks choices DATASET... [--folds 4] [--only NAME...]
 
-Test rows are left alone, so that they can still judge: a fold of the training rows is the test, the others are learnt
-from. Every other setting gets as many epochs as fit into the time of the defaults, by its own rate, which is measured
-in an epoch before. Differences to the defaults are of the same folds, with the standard error of their mean.
+The test rows are not used, so that they stay unseen: one fold of the training rows is the test, and the others are
+learnt from. Every other setting gets as many epochs as fit into the time of the defaults, by its own rate, which is
+measured in an epoch before. Differences to the defaults are of the same folds, with the standard error of their mean.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""How soon rows are there, and how fast a rank reads them: in memory, and unpacked on the disk of its machine.
+"""How fast rows are loaded, and how fast a rank reads them: in memory, and unpacked on the disk of its machine.
 
     python -m benchmarks reading [--rows 2000000] [--runs 3]
 

@@ -111,7 +111,7 @@ class DataOptions(Section):
 
     data: Path = field(metadata=option_metadata("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
     rows_in: str = option(
-        "where ranks have the rows: in memory, in memory and on the device that computes (device), or unpacked on the "
+        "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
         "memory, and on a GPU besides when they fill no more than half of its",
         default="auto",
@@ -134,12 +134,12 @@ class ModelOptions(Section):
     title: ClassVar[str] = "task"
 
     preset: str | None = option(
-        "start from the settings of the reference system (2 x 32 LSTM, SGD); other options still count",
+        "start from the settings of the reference system (2 x 32 LSTM, SGD); options that are given take precedence",
         default=None,
         choices=tuple(PRESETS),
     )
     model: str = option("the kind of model", default="lstm", choices=tuple(MODELS))
-    seed: int = option("where initial weights, the order of rows, and dropout come from", default=0, must=AT_LEAST_0)
+    seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class OptimisationOptions(Section):
     title: ClassVar[str] = "optimisation"
 
     epochs: int | None = option(
-        f"times that every training row is seen (default: as many as make {TARGET_STEPS} steps, but at least "
+        f"passes over the training rows (default: as many as make {TARGET_STEPS} steps, but at least "
         f"{MIN_EPOCHS} and at most {MAX_EPOCHS}; more than {MAX_EPOCHS} only where these are fewer than "
         f"{MIN_STEPS} steps; with --resume the run's). Where --resume changes it, the learning rate is from there "
         "on that of a run with so many epochs",
@@ -171,8 +171,7 @@ class OptimisationOptions(Section):
     )
     learning_rate: float = option("the step size at its highest", default=8e-3, aliases=("--lr",), must=ABOVE_0)
     word_rate: float = option(
-        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 those of rare words learn less "
-        "by heart",
+        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 rare words are memorised less",
         default=0.25,
         must=ABOVE_0,
     )
@@ -192,7 +191,7 @@ class OptimisationOptions(Section):
         choices=("cosine", "constant"),
     )
     warm_up: float = option(
-        "share of all steps in which the learning rate rises to its height", default=0.05, must=SHARE
+        "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
     )
     clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
 
@@ -225,12 +224,12 @@ class ComputeOptions(Section):
     title: ClassVar[str] = "compute"
 
     precision: str = option(
-        "numbers that layers compute with; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
+        "precision of the layers; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
     gradient_bits: int = option(
-        "bits of a number in which ranks send each other gradients; 16 halves what a slow network carries",
+        "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries",
         default=32,
         choices=(32, 16),
     )
@@ -251,7 +250,7 @@ class BalanceOptions(Section):
         default="steps",
         metavar="HOW",
     )
-    rebalance_every: int = option("steps between two looks at the speeds", default=10, must=AT_LEAST_1)
+    rebalance_every: int = option("steps between rebalances", default=10, must=AT_LEAST_1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -280,9 +279,7 @@ class OutputOptions(Section):
     resume: bool = option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
     )
-    force: bool = option(
-        "train anew where --output holds a finished model; the new one takes its place at the end", default=False
-    )
+    force: bool = option("train again if --output holds a finished model, which is replaced at the end", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +291,7 @@ class DebuggingOptions(Section):
     slow: Mapping[int, Slowdown] = field(
         default_factory=dict,
         metadata=option_metadata(
-            "make a rank FACTOR times slower by letting it sleep: how to try the balancer on equal hardware; "
+            "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware; "
             "RANK:FACTOR@STEP:LATER changes to another factor after so many steps",
             must=Bound("a rank from 0 and a factor of at least 1", _can_be_slowed),
             metavar="RANK:FACTOR",

@@ -1,7 +1,7 @@
 """Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's tests, where pytest is.
 
-The easy mistake is to hold float32 against float32, and to find the sum of two errors: what a GPU computes is held
-against 64 bits of a CPU.
+A GPU's float32 is compared with a CPU's float64. Compared with a CPU's float32, the difference would be the sum of two
+errors.
 """
 
 import copy
@@ -15,9 +15,9 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.gpu import trainer_tests
-from benchmarks.gpu.part import SETTINGS, Outcome, deviation, say
+from benchmarks.gpu.part import SETTINGS, Outcome, deviation, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_rows
-from benchmarks.gpu.training import alone
+from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer.classification import models
@@ -65,11 +65,11 @@ class Check(NamedTuple):
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """All checks, and the trainer's tests."""
-    with alone(device):
+    with single_rank(device):
         found = [*_gradients(device, sizes), *_masks(device), *_resident(device), *_evaluation(device, sizes)]
         found += _updates(device)
     rows = [[each.what, f"{each.found:.1e}", f"{each.bound:.0e}", "" if each.holds else "FAILED"] for each in found]
-    say(table(["check", "deviation", "bound", ""], rows))
+    print_progress(table(["check", "deviation", "bound", ""], rows))
     wrong = [each.what for each in found if not each.holds]
     said = f"{len(found) - len(wrong)} of {len(found)} checks hold" + (f", not: {'; '.join(wrong)}" if wrong else "")
     tests, failed = trainer_tests.run(sizes.pytest_seconds) if sizes.pytest_seconds else ("left out", False)

@@ -1,7 +1,7 @@
 """The reference's training, ten epochs of 21.3 million rows: for some seconds at each global batch, or to its end.
 
-What is projected is training and judging, each at its measured rate. The easy mistake is to trust phases that are
-measured where the GPU waits for the host: the kernels of some steps, listed one by one, say what it really does.
+Training and evaluation are projected, each at its measured rate. Do not trust phases that are measured while the GPU
+waits for the host: the list of the kernels of some steps shows what it really does.
 """
 
 import os
@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import Outcome, finish, say
+from benchmarks.gpu.part import Outcome, finish, print_progress
 from benchmarks.gpu.rows import make_data, make_rows
-from benchmarks.gpu.training import alone, trained
+from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
 from trainer.classification.data import TextData, TextRows, place_rows
 from trainer.classification.evaluate import evaluate
@@ -55,12 +55,12 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """A stretch of the run at each global batch, its phases, and what all of it would take."""
     start = perf_counter()
     rows = make_rows(sizes.rows + sizes.validation + sizes.test, device)
-    say(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
+    print_progress(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
     data = make_data(rows, validation=sizes.validation, test=sizes.test)
-    with alone(device) as ranks:
+    with single_rank(device) as ranks:
         model = _model(device)
         each_epoch, once = (_judging_seconds(model, rows) for rows in (data.validation, data.test))
-        say(f"judging {sizes.validation:,} rows takes {each_epoch:.2f} s, {sizes.test:,} rows {once:.2f} s")
+        print_progress(f"judging {sizes.validation:,} rows takes {each_epoch:.2f} s, {sizes.test:,} rows {once:.2f} s")
         judged = EPOCHS * each_epoch + once
         found = [_stretch(data, ranks, batch, judged, sizes) for batch in sizes.batches]
         kernels = {batch: _kernels(data, device, batch) for batch in sizes.batches}
@@ -88,15 +88,17 @@ def _judging_seconds(model: Classifier, rows: TextRows) -> float:
 def _stretch(data: TextData, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
     """Some seconds of the run, ended as Ctrl-C would end it."""
     with _asked_to_stop(sizes.seconds):
-        summary = trained(data, ranks, global_batch=batch, epochs=EPOCHS)
+        summary = train(data, ranks, global_batch=batch, epochs=EPOCHS)
     steps, (phases,) = summary["steps"], summary["profile"]
     rate = summary["samples_per_second"]
     projected = EPOCHS * sizes.rows / rate + judged
     milliseconds = {phase: 1000 * seconds / steps for phase, seconds in phases.items()}
     of_step = 1000 * summary["seconds"] / steps
-    say(f"\nglobal batch {batch:,}: {rate:,.0f} rows/s, {steps} steps of {of_step:.2f} ms; {projected:.0f} s for all")
+    print_progress(
+        f"\nglobal batch {batch:,}: {rate:,.0f} rows/s, {steps} steps of {of_step:.2f} ms; {projected:.0f} s for all"
+    )
     cells = [[phase, f"{ms:.3f}", f"{ms / of_step:.0%}"] for phase, ms in milliseconds.items()]
-    say(table(["phase", "ms a step", "of a step"], cells))
+    print_progress(table(["phase", "ms a step", "of a step"], cells))
     return {
         "batch": batch,
         "rate": rate,
@@ -157,6 +159,8 @@ def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str,
         }
         for event in events
     ]
-    say(f"\nwhat a step of {batch:,} rows is made of")
-    say(table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found]))
+    print_progress(f"\nwhat a step of {batch:,} rows is made of")
+    print_progress(
+        table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found])
+    )
     return found

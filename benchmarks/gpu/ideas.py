@@ -1,7 +1,7 @@
 """What may be worth building, each idea beside the present way: the same outcome first, then milliseconds.
 
-The easy mistake is to measure an idea without what it lacks: a table of gates by word cannot carry dropout that differs
-by row, so it stands beside gates that are computed for every word of every text.
+Compare an idea with a way that can do as little. A table of gates by word cannot have dropout that differs by row, so
+it is compared with gates that are computed for every word of every text.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, say
+from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, print_progress
 from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
 from trainer.balancing.split import stratified_rows
@@ -66,13 +66,13 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
             for each in idea(near, device, batch, sizes):
                 found.append(each)
                 off = f"off by {each.off:.1e}" + ("" if each.off <= each.bound else ", WRONG")
-                say(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} so, {off}")
+                print_progress(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} so, {off}")
         except Exception as error:
             failed.append(name)
-            say(f"{name} failed: {type(error).__name__}: {error}")
+            print_progress(f"{name} failed: {type(error).__name__}: {error}")
     wrong = [f"{each.idea}, {each.case}" for each in found if not each.off <= each.bound]
     cells = [[e.idea, e.case, f"{e.present:.3f}", f"{e.instead:.3f}", f"{e.off:.0e}"] for e in found]
-    say("\n" + table(["idea", "case", "ms now", "ms so", "off by"], cells))
+    print_progress("\n" + table(["idea", "case", "ms now", "ms so", "off by"], cells))
     best = max(found, key=lambda each: each.present / each.instead)
     said = f"{len(found)} cases; the best gain {best.present / best.instead:.2f}, {best.idea} ({best.case})"
     for what, names in (("failed", failed), ("wrong", wrong)):
@@ -169,7 +169,7 @@ def _gradient(model: Classifier, batch: TextBatch, keys: Tensor) -> Tensor:
 def recurrence(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
     """Embedding and LSTM in a kernel of our own (recurrence.py): gates by word, or for every word of a text."""
     if device.type != "cuda" or find_spec("triton") is None:
-        say("a recurrence of our own: left out, as it needs a GPU and triton")
+        print_progress("a recurrence of our own: left out, as it needs a GPU and triton")
         return
     yield from recurrences(rows, device, batch, sizes.repeats)
 
@@ -234,7 +234,7 @@ _ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}
 def graphs(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
     """A whole step, the optimiser's too, as a CUDA graph: one for each width that batches are padded to."""
     if device.type != "cuda":
-        say("CUDA graphs: left out, as they need a GPU")
+        print_progress("CUDA graphs: left out, as they need a GPU")
         return
     for width in sizes.widths:
         fitting = np.flatnonzero(rows.lengths <= width)[:batch]

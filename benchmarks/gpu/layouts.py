@@ -1,8 +1,8 @@
 """How a batch is best laid out for a GPU: padded to its longest row, in groups of like length, or packed.
 
 Forward and backward of the trainer's model over 1, 2, 4 or 8 groups, and of plain torch's over padded and packed rows.
-The easy mistake is to believe that less padding is less time: cuDNN has a kernel for small hidden states that wants
-rows which are not packed, and a group of few rows takes as long as one of many.
+Less padding is not always less time: cuDNN has a kernel for small hidden states that needs rows which are not packed,
+and a group of few rows takes as long as one of many.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import SETTINGS, Budget, Outcome, milliseconds, say
+from benchmarks.gpu.part import SETTINGS, Budget, Outcome, milliseconds, print_progress
 from benchmarks.gpu.rates import plain_settings
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from benchmarks.peers.plain_torch import Plain
@@ -49,7 +49,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
         for precision in dict.fromkeys((choose("auto", [capability(device)]), "float32")):
             for size in sizes.batches:
                 if not budget.left:
-                    say(f"{name}, {precision}, {size}: left out, as the time is spent")
+                    print_progress(f"{name}, {precision}, {size}: left out, as the time is spent")
                     continue
                 numbers = np.arange(size)
                 batch = rows.batch(numbers, device, keys=dropout.keys(0, 0, numbers), words=_words(name))
@@ -58,9 +58,11 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
                     for way, step in _ways(name, precision, batch, device).items()
                 }
                 found.append({"model": name, "precision": precision, "batch": size, "ms": taken})
-                say(f"{name}, {precision}, {size}: " + ", ".join(f"{way} {ms:.2f}" for way, ms in taken.items()))
+                print_progress(
+                    f"{name}, {precision}, {size}: " + ", ".join(f"{way} {ms:.2f}" for way, ms in taken.items())
+                )
     cells = [[each["model"], each["precision"], f"{each['batch']:,}", *_cells(each["ms"])] for each in found]
-    say("\nms of forward and backward\n" + table(["model", "precision", "batch", *found[0]["ms"]], cells))
+    print_progress("\nms of forward and backward\n" + table(["model", "precision", "batch", *found[0]["ms"]], cells))
     first = [each for each in found if each["model"] == "default" and each["precision"] == found[0]["precision"]]
     best = ", ".join(f"{min(each['ms'], key=each['ms'].get)} at {each['batch']:,}" for each in first)
     return Outcome(said=f"quickest of the default model: {best}", figures={"found": found})

@@ -1,7 +1,7 @@
 """Rows that are made on the spot, as long as those of reviews, with words as frequent: 21 million in some seconds.
 
-A quarter of the words tell the label, so that a run can be seen to learn. The easy mistake is a word that is every
-fourth one: its row of the word table would be what a GPU waits for. Reviews without their stopwords have none.
+A quarter of the words depend on the label, so that a run can learn. No word may be very frequent: a GPU would wait for
+its row of the word table. Reviews without their stopwords have no such word.
 """
 
 import numpy as np

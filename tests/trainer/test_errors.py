@@ -189,8 +189,8 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
-        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they do not "
-        "split alike; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
+        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
+        "split the rows differently; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
         "--resume"
     )
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
@@ -205,7 +205,7 @@ def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: P
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.count("the ranks computed 63 rows at step 1, and not the 64 of its global batch (rank 0: 48;") == 1
-    assert "rank 1: 15): they do not split alike; give all ranks the same Python and NumPy" in errors
+    assert "rank 1: 15): they split the rows differently; give all ranks the same Python and NumPy" in errors
 
 
 def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:

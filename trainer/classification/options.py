@@ -35,11 +35,11 @@ class ClassifierOptions(Section):
     )
     embedding_dropout: float = option("share of dimensions dropped from a text's word vectors", default=0.5, must=SHARE)
     word_dropout: float = option(
-        "share of words dropped from a text, each time it is seen; four are left at least", default=0.5, must=SHARE
+        "share of words dropped from a text each time it is seen; at least four are kept", default=0.5, must=SHARE
     )
     loss: str = option(
-        "what is made small: cross-entropy of the ratings (of the labels where the dataset has no ratings) or of the "
-        "labels (bce), or the squared error of the rating (mse)",
+        "the loss: cross-entropy of the ratings (of the labels if the dataset has no ratings) or of the labels "
+        "(bce), or the squared error of the rating (mse)",
         default="cross-entropy",
         choices=("bce", "cross-entropy", "mse"),
     )

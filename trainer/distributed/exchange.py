@@ -70,7 +70,7 @@ class StepReport:
     def is_complete(self) -> bool:
         """Whether the computed rows add up to the global batch.
 
-        If not, the ranks do not split alike: rows are missing, or computed twice. The check does not show which, nor
+        If not, the ranks split differently: rows are missing, or computed twice. The check does not show which, nor
         does it find wrong rows of the right number. The numbers are sent in float32, which rounds numbers of rows from
         2**24 on, by one in 2**24 at most.
         """

@@ -66,7 +66,7 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
 def test_ranks_that_leave_rows_to_each_other_say_so() -> None:
     labels = np.zeros(9, dtype=np.uint8)
     rows = TextRows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
-    sentence = "the ranks evaluated 8 rows, but there are 9: they do not split alike; give all ranks the same"
+    sentence = "the ranks evaluated 8 rows, but there are 9: they split the rows differently; give all ranks the same"
     with join_process_group(1), pytest.raises(TrainingError, match=sentence):
         evaluate(FirstWord(), rows, split=np.array([8]), loss=LOSS, threads=Threads(1), stop=lambda: False)
 

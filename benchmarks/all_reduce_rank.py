@@ -1,4 +1,4 @@
-"""One rank of those that sum the reference model's gradients, and nothing else: what that takes.
+"""One rank of several that only sum the reference model's gradients, to measure the time of a sum.
 
 Started by torchrun with a JSON object: `data`, `global_batch`, `seed`, and `bits` of a number; null: all gradients
 dense. Rank 0 prints the bytes of its gradients and the median seconds of a sum.

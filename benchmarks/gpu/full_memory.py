@@ -1,7 +1,7 @@
-"""`python -m benchmarks.gpu.full CASE`: a training run whose GPU's memory is full at one place; exits as the run does.
+"""`python -m benchmarks.gpu.full_memory CASE`: a training run whose GPU's memory is full at one place.
 
-The memory is filled by plain allocations, and let go of once the place is passed. A CPU plays it: what takes memory at
-that place fails as on a GPU.
+It exits as the run does. The memory is filled by plain allocations, which are freed after that place. On a CPU the
+operation that allocates memory at that place fails as it would on a GPU.
 """
 
 import os
@@ -16,7 +16,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from benchmarks.gpu import absent
+from benchmarks.gpu import stand_ins
 
 _ROWS, _BATCH = 2000, 500
 _SMALLEST = 512  # bytes that torch gives out at least
@@ -69,9 +69,9 @@ def full(device: torch.device, case: Case) -> Iterator[None]:
 
 def main() -> int:
     """Run the case that is named; returns the run's exit status."""
-    absent.stand_in()
+    stand_ins.install()
     from benchmarks.gpu.rows import make_data, make_rows
-    from benchmarks.gpu.training import given
+    from benchmarks.gpu.training import use_data
     from trainer import __main__ as trainer
 
     case = CASES[sys.argv[1]]
@@ -84,7 +84,7 @@ def main() -> int:
         with full(device, case):
             return method(*arguments, **options)
 
-    with TemporaryDirectory() as folder, given(data), mock.patch.object(owner, case.method, without_memory):
+    with TemporaryDirectory() as folder, use_data(data), mock.patch.object(owner, case.method, without_memory):
         run = ["--data", "generated", "--output", folder, "--global-batch", str(_BATCH), "--epochs", "1"]
         sys.argv = ["trainer", *run]
         return trainer.main()

@@ -1,7 +1,7 @@
-"""One rank of several whose computing is sleep, with the real balancer, claims and a real all-reduce by gloo.
+"""One rank of several that sleep instead of computing, with the real balancer, claims and a real all-reduce by gloo.
 
-Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, whether they may claim (`claims`), what
-share of a step the all-reduce shall be (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether
+Started by torchrun with a JSON object: `speeds` of the ranks, `how` to balance, whether they may claim (`claims`), the
+share of the all-reduce in a step (`reducing`), how many `floats` it sums, `epochs` and `steps_per_epoch`, whether
 the last rank `halves` its speed midway, by how much a rank's speed varies from step to step (`jitter`), what share of a
 step is needed to begin (`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds
 as they are on average), what the time went to (efficiency.py), and the share of the rows that was `claimed`.

@@ -1,4 +1,4 @@
-"""What stands in for libraries of the trainer that change nothing of what it computes, where they are absent."""
+"""Replacements for libraries of the trainer that do not affect its results, where they are absent."""
 
 import sys
 from types import ModuleType
@@ -21,12 +21,12 @@ class Bar:
 
     @staticmethod
     def write(text: str, *, file: TextIO) -> None:
-        """Say a sentence."""
+        """Write a sentence."""
         file.write(f"{text}\n")
 
 
-def stand_in() -> None:
-    """Let what is imported from now on find a tqdm."""
+def install() -> None:
+    """Install the replacement for tqdm if tqdm is absent."""
     try:
         import tqdm  # noqa: F401
     except ImportError:
