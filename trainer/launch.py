@@ -123,9 +123,9 @@ def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
         return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(Path(folder))
 
 
-def _of_ranks(error: ChildFailedError, told: dict[int, Failure]) -> list[Failure]:
+def _of_ranks(error: ChildFailedError, reported: dict[int, Failure]) -> list[Failure]:
     start = min(failed.timestamp for failed in error.failures.values())
-    return [told.get(rank) or _of_rank(rank, failed, start) for rank, failed in error.failures.items()]
+    return [reported.get(rank) or _of_rank(rank, failed, start) for rank, failed in error.failures.items()]
 
 
 def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:

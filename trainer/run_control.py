@@ -65,15 +65,14 @@ class RunControl:
     def _require_whole(self, report: StepReport) -> None:
         if not report.is_complete:
             computed = report.computed.tolist()
-            told = "; ".join(f"{name}: {rows:,}" for name, rows in zip(self._reporter.names, computed, strict=True))
+            rows_by_rank = "; ".join(
+                f"{name}: {rows:,}" for name, rows in zip(self._reporter.names, computed, strict=True)
+            )
             raise TrainingError(
                 f"the ranks computed {plural(sum(computed), 'row')} at step {report.step + 1}, and not the "
-                f"{report.size:,} of its global batch ({told}): {SAME_SPLIT_ADVICE}" + self._way_back()
+                f"{report.size:,} of its global batch ({rows_by_rank}): {SAME_SPLIT_ADVICE}" + self._way_back()
             )
 
     def _way_back(self) -> str:
-        return (
-            ""
-            if self._checkpointer.steps is None
-            else f", and go on from step {self._checkpointer.steps} with --resume"
-        )
+        steps = self._checkpointer.steps
+        return "" if steps is None else f", and go on from step {steps} with --resume"

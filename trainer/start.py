@@ -94,10 +94,10 @@ def load_checkpoint(
     if state is None:
         return None, config, notes
     with ranks.agreement():
-        config, told = resume.resumed_config(
+        config, resume_notes = resume.resumed_config(
             state, config, digest=data.digest, rows=data.sizes[TRAINING], ranks=ranks.world_size
         )
-    return state, config, notes + told
+    return state, config, notes + resume_notes
 
 
 def make_order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str, Any] | None) -> BatchOrder:

@@ -190,8 +190,8 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     assert status == 1
     assert errors.strip() == (
         "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
-        "split the rows differently; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
-        "--resume"
+        "split the rows differently; give all ranks the same Python and NumPy, or take --balance off, and go on from "
+        "step 19 with --resume"
     )
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest is not None

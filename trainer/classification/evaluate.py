@@ -100,7 +100,7 @@ class _Evaluator:
 
 
 def _any_rank(mine: bool) -> bool:
-    told = torch.tensor(int(mine))
+    request = torch.tensor(int(mine))
     with collectives.convert_errors("in an evaluation"):
-        dist.all_reduce(told, op=dist.ReduceOp.MAX)
-    return bool(told)
+        dist.all_reduce(request, op=dist.ReduceOp.MAX)
+    return bool(request)

@@ -103,7 +103,7 @@ class GradientExchange:
         self._dense = [each for each in model.parameters() if not any(each is table for table in tables)]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
-        self._late: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
+        self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
         with collectives.convert_errors("at the start"):
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0)
@@ -138,10 +138,10 @@ class GradientExchange:
             else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
         )
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
-        told = np.zeros(_TIMES + _A_RANK * self._ranks)
-        told[_STOP], told[_SAVE] = stop, save
-        told[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows)
-        tail = torch.from_numpy(told).to(device=self._device, dtype=self._dtype, non_blocking=True)
+        message = np.zeros(_TIMES + _A_RANK * self._ranks)
+        message[_STOP], message[_SAVE] = stop, save
+        message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows)
+        tail = torch.from_numpy(message).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
         flat = torch.cat(parts)
@@ -164,18 +164,18 @@ class GradientExchange:
             else:
                 of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
                 table.grad = of_tables[number]
-        late = self.drain()
-        self._late = (step, size, *_on_its_way(tail))
+        previous = self.drain()
+        self._pending = (step, size, *_on_its_way(tail))
         self._timer.end_phase(PACK)
-        return late
+        return previous
 
-    def _add_up(self, flat: Tensor, told: int) -> None:
-        """Replace `flat` (gradients, then `told` other numbers) by its sum over ranks."""
+    def _add_up(self, flat: Tensor, others: int) -> None:
+        """Replace `flat` (gradients, then `others` other numbers) by its sum over ranks."""
         if self._bits == 32:
             dist.all_reduce(flat, op=dist.ReduceOp.SUM)
             return
-        gradients, others = flat[:-told], flat[-told:]
-        exact = dist.all_reduce(others, op=dist.ReduceOp.SUM, async_op=True)
+        gradients, rest = flat[:-others], flat[-others:]
+        exact = dist.all_reduce(rest, op=dist.ReduceOp.SUM, async_op=True)
         most = torch.finfo(torch.float16).max * (1 - 2**-8) / self._ranks  # rounding, and that of sums, stays below it
         scaled = (gradients * _HALF_SCALE).clamp_(-most, most)
         halves = torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
@@ -188,23 +188,23 @@ class GradientExchange:
 
         Raises TrainingError if other ranks are gone.
         """
-        if self._late is None:
+        if self._pending is None:
             return None
-        step, size, tail, arrival = self._late
-        self._late = None
+        step, size, tail, arrival = self._pending
+        self._pending = None
         if arrival is not None:
             with collectives.convert_errors(f"at step {step + 1}"):
                 collectives.wait(arrival, collectives.backend_of(self._device))
-        said = tail.to(torch.float64).numpy()
-        told = said[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
-        rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = told
+        numbers = tail.to(torch.float64).numpy()
+        times = numbers[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = times
         return StepReport(
             step=step,
             size=size,
-            loss=float(said[_LOSS]),
-            norm=float(said[_NORM]),
-            stop=bool(said[_STOP] > 0),
-            save=bool(said[_SAVE] > 0),
+            loss=float(numbers[_LOSS]),
+            norm=float(numbers[_NORM]),
+            stop=bool(numbers[_STOP] > 0),
+            save=bool(numbers[_SAVE] > 0),
             rows=(rows + claimed).astype(np.int64),
             seconds=seconds + claimed_seconds,
             shares=StepTimes(

@@ -78,8 +78,8 @@ class Ranks:
             yield
         except (TrainingError, DataError) as error:
             mine = failures.rank_name(self.rank), str(error)
-        told = self.gather(mine, self.loading_group if loading else None)
-        for rank, failed in enumerate(told):
+        errors = self.gather(mine, self.loading_group if loading else None)
+        for rank, failed in enumerate(errors):
             if failed is not None:
                 who, sentence = failed
                 raise TrainingError(sentence if rank == 0 else f"{who}: {sentence}")
