@@ -1,6 +1,6 @@
 """`make bench`, or `python -m benchmarks [NAME...]`: run benchmarks, print their tables, write their records.
 
-Figures of two runs on a shared machine do not compare; those of one run do. So every benchmark interleaves what it
+On a shared machine figures of two runs cannot be compared; those of one run can. So every benchmark interleaves what it
 compares, and reports ratios.
 """
 

@@ -4,20 +4,20 @@
 
 Parts:
 
-- `computing`: one fast and one slow rank train for real, as a user's would; the slow one sleeps after its share.
-- `sleeping`: three fast ones and a slow one sleep their computing, as this takes more cores than there may be, and sum
+- `computing`: one fast and one slow rank really train; the slow one sleeps after its share.
+- `sleeping`: three fast ranks and a slow one sleep instead of computing, because there may be too few cores, and sum
   by gloo.
 - `jitter`: ranks that sleep, one and one of the same speed, and three with a slow one, whose times vary from step to
   step by 1, 5 and 12%, with and without claims.
 
-Speeds are 1 and .56 (an M60 and a K80). The global batch, or how long is slept, decides what the all-reduce is of a
-step: about 1, 5, 20%; in `jitter` 1%. Where speeds do not change, a fixed split is beside the balancers that is the
-best by what is known afterwards: of ranks that sleep their speeds, of ranks that train the rows that they had in the
+Speeds are 1 and .56 (an M60 and a K80). The global batch, or the time of sleep, determines the share of the all-reduce
+in a step: about 1, 5, 20%; in `jitter` 1%. If speeds do not change, the balancers are compared with the best fixed
+split that is known afterwards: for ranks that sleep their speeds, for ranks that train the rows that they had in the
 run with `steps` before.
 
-The easy mistakes: to hold a run whose rank slows down against that rank's first rate, where its ideal is a sum of two;
-and to hold each balancer against rates of its own runs. All runs of a batch are held against the same: the medians of
-the own rates in all runs in which no speed changed. `balanced`, in turn, is of each run by itself.
+Do not compare a run whose rank slows down with that rank's first rate alone: its ideal is a sum of two. And do not
+compare each balancer with rates of its own runs: all runs with one global batch are compared with the medians of the
+own rates in all runs without a change of speed. `balanced` is of each run by itself.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.ranks import run_on
+from benchmarks.ranks import run_on_ranks
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_here
-from trainer.config import Slowed, TrainConfig
+from trainer.config import Slowdown, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
 SLOW = 0.56
@@ -170,7 +170,7 @@ def _trained(
         global_batch=_BATCHES[percent],
         balance=split if how == _KNOWN else how,
         rate_scaling="none",
-        slow={1: Slowed(slowness, 2 * slowness, epochs * _STEPS[percent] // 2) if halves else Slowed(slowness)},
+        slow={1: Slowdown(slowness, 2 * slowness, epochs * _STEPS[percent] // 2) if halves else Slowdown(slowness)},
         seed=seed,
     )
     with Bars() as bars:
@@ -186,7 +186,7 @@ def _trained(
 
 
 def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: int, **more: Any) -> Figures:
-    """Ranks by `benchmarks.slept`, which is told `more`."""
+    """Ranks by `benchmarks.sleeping_rank`, which is told `more`."""
     asked = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,
@@ -201,4 +201,4 @@ def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: i
         "seed": seed,
         **more,
     }
-    return run_on(len(speeds), "benchmarks.slept", asked)
+    return run_on_ranks(len(speeds), "benchmarks.sleeping_rank", asked)

@@ -1,10 +1,10 @@
-"""What the model's defaults are worth: each changed alone, on folds of the training rows, in the same time.
+"""What each default of the model contributes: each is changed alone, on folds of the training rows, in the same time.
 
     python -m benchmarks choices DATASET... [--folds 4] [--only NAME...]
 
-Test rows are left alone, so that they can still judge: a fold of the training rows is the test, the others are learnt
-from. Every other setting gets as many epochs as fit into the time of the defaults, by its own rate, which is measured
-in an epoch before. Differences to the defaults are of the same folds, with the standard error of their mean.
+The test rows are not used, so that they stay unseen: one fold of the training rows is the test, and the others are
+learnt from. Every other setting gets as many epochs as fit into the time of the defaults, by its own rate, which is
+measured in an epoch before. Differences to the defaults are of the same folds, with the standard error of their mean.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from benchmarks.rows import columns_of, learnable_dataset, write_parts
 from corpus.dataset import open_dataset
 from trainer.classification import models
 from trainer.command_line import parse_arguments
+from trainer.distributed.ranks import join_process_group
 from trainer.loop import train
-from trainer.ranks import join
 
 
-class Choice(NamedTuple):
+class Variant(NamedTuple):
     """What is changed."""
 
     options: Sequence[str] = ()
@@ -41,32 +41,32 @@ class Choice(NamedTuple):
 
 
 DEFAULT, EVEN = "the defaults", "classes weigh the same"
-CHOICES: Mapping[str, Choice] = {
-    DEFAULT: Choice(),
-    "the reference's model and optimiser": Choice(("--preset=reference",)),
-    "pooling: mean+words": Choice(("--pooling=mean+words",)),
-    "pooling: mean": Choice(("--pooling=mean",)),
-    "pooling: last": Choice(("--pooling=last",)),
-    "attention": Choice(model="benchmarks.peers.attention"),
-    "pairs of words": Choice(model="benchmarks.peers.pairs"),
-    "bidirectional": Choice(model="benchmarks.peers.bidirectional"),
-    "2 layers": Choice(("--layers=2",)),
-    "hidden 64": Choice(("--hidden=64",)),
-    "embedding 128": Choice(("--embedding=128",)),
-    "word vectors as fast as all": Choice(("--word-rate=1",)),
-    "word vectors at a tenth": Choice(("--word-rate=.1",)),
-    "no word dropout": Choice(("--word-dropout=0",)),
-    "word dropout .3": Choice(("--word-dropout=.3",)),
-    "no embedding dropout": Choice(("--embedding-dropout=0",)),
-    "no dropout before the last layer": Choice(("--dropout=0",)),
-    "smooth labels": Choice(smoothing=0.1),
-    "loss: bce": Choice(("--loss=bce",)),
-    "loss: mse": Choice(("--loss=mse",)),
-    EVEN: Choice(),
-    "rows weigh the same": Choice(("--positive-weight=1",)),
-    "half the rate": Choice(("--learning-rate=4e-3",)),
-    "twice the rate": Choice(("--learning-rate=1.6e-2",)),
-    "bfloat16": Choice(("--precision=bfloat16",)),
+VARIANTS: Mapping[str, Variant] = {
+    DEFAULT: Variant(),
+    "the reference's model and optimiser": Variant(("--preset=reference",)),
+    "pooling: mean+words": Variant(("--pooling=mean+words",)),
+    "pooling: mean": Variant(("--pooling=mean",)),
+    "pooling: last": Variant(("--pooling=last",)),
+    "attention": Variant(model="benchmarks.peers.attention"),
+    "pairs of words": Variant(model="benchmarks.peers.pairs"),
+    "bidirectional": Variant(model="benchmarks.peers.bidirectional"),
+    "2 layers": Variant(("--layers=2",)),
+    "hidden 64": Variant(("--hidden=64",)),
+    "embedding 128": Variant(("--embedding=128",)),
+    "word vectors as fast as all": Variant(("--word-rate=1",)),
+    "word vectors at a tenth": Variant(("--word-rate=.1",)),
+    "no word dropout": Variant(("--word-dropout=0",)),
+    "word dropout .3": Variant(("--word-dropout=.3",)),
+    "no embedding dropout": Variant(("--embedding-dropout=0",)),
+    "no dropout before the last layer": Variant(("--dropout=0",)),
+    "smooth labels": Variant(smoothing=0.1),
+    "loss: bce": Variant(("--loss=bce",)),
+    "loss: mse": Variant(("--loss=mse",)),
+    EVEN: Variant(),
+    "rows weigh the same": Variant(("--positive-weight=1",)),
+    "half the rate": Variant(("--learning-rate=4e-3",)),
+    "twice the rate": Variant(("--learning-rate=1.6e-2",)),
+    "bfloat16": Variant(("--precision=bfloat16",)),
 }
 """By name what is otherwise; what weighs the classes alike depends on the dataset (`_trained`)."""
 _MEASURES = ("accuracy", "macro_f1", "f1_negative")
@@ -79,9 +79,9 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks choices", description=__doc__.partition("\n")[0])
     parser.add_argument("datasets", nargs="*", type=Path, help="by shoal preprocess (default: of generated reviews)")
     parser.add_argument("--folds", type=int, default=4, help="runs of each (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", choices=tuple(CHOICES), default=[], help="beside the defaults")
+    parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=[], help="beside the defaults")
     options = parser.parse_args(arguments)
-    names = [name for name in CHOICES if name == DEFAULT or not options.only or name in options.only]
+    names = [name for name in VARIANTS if name == DEFAULT or not options.only or name in options.only]
     log = Log("choices")
     record = {}
     with TemporaryDirectory() as folder:
@@ -120,7 +120,7 @@ def _in_the_same_time(dataset: Path, folder: Path, name: str, seed: int, default
 
 
 def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int | None = None) -> Figures:
-    choice = CHOICES[name]
+    choice = VARIANTS[name]
     asked = [f"--data={dataset}", f"--output={output}", f"--seed={seed}", "--force", *choice.options]
     if epochs:
         asked.append(f"--epochs={epochs}")
@@ -133,7 +133,7 @@ def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int |
     with (
         mock.patch.dict(models.MODULES, lstm=choice.model),
         mock.patch.object(functional, "cross_entropy", smooth),
-        join(config.threads) as ranks,
+        join_process_group(config.threads) as ranks,
     ):
         summary: dict[str, Any] = train(config, ranks)
     macro = (summary["f1_positive"] + summary["f1_negative"]) / 2

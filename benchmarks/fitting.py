@@ -25,7 +25,7 @@ class Line:
         return self.start + self.slope * gigabytes
 
 
-def fit(gigabytes: Sequence[float], values: Sequence[float]) -> Line:
+def fit_line(gigabytes: Sequence[float], values: Sequence[float]) -> Line:
     """The line through some measurements; weighted by 1 ÷ value, as times scatter in proportion to themselves."""
     x, y = np.array(gigabytes), np.array(values)
     slope, start = np.polyfit(x, y, 1, w=1 / y)

@@ -2,13 +2,13 @@
 
     python -m benchmarks.generated FILE --gb 1 [--seed 0]
 
-What costs preprocessing its time is reproduced: lengths of texts (log-normal), the share of a line that is text,
+They reproduce what takes preprocessing its time: lengths of texts (log-normal), the share of a line that is text,
 frequent words as frequent as in English, a tail of misspellings that never ends (so that the dictionary grows with
-the input), a quarter of duplicates, entities, apostrophes, letters outside ASCII, malformed lines: `likeness` shows
-it beside real reviews. A file is the beginning of any longer one of the same seed.
+the input), a quarter of duplicates, entities, apostrophes, letters outside ASCII, malformed lines: `likeness` compares
+them with real reviews. A file is the beginning of any longer one of the same seed.
 
-The easy mistake is to sample words one at a time: here a table of 2^20 ready tokens (word, case and punctuation), in
-proportion to their frequency, is drawn from by the block.
+Sampling words one at a time would be slow: blocks of tokens are drawn from a table of 2^20 ready tokens (word, case and
+punctuation), in proportion to their frequency.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python -m benchmarks growth [--gb 0.25 0.5 1 2 5 10] [--runs 3]
 
 One file is written, of the largest size, and cut shorter and shorter: a generated file is the beginning of any longer
-one. The easy mistake is to predict from a fit whose residuals nobody saw, so they are printed with it.
+one. The residuals of the fit are printed with the prediction.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.fitting import Line, fit
+from benchmarks.fitting import Line, fit_line
 from benchmarks.generated import write_reviews
 from benchmarks.meter import Usage
 from benchmarks.prediction import REFERENCE_GB
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     points = [(size, usage) for size in sizes for usage in usages[size]]
     lines: dict[str, Line] = {}
     for figure in ("wall", "cpu"):
-        line = lines[figure] = fit([size for size, _ in points], [getattr(usage, figure) for _, usage in points])
+        line = lines[figure] = fit_line([size for size, _ in points], [getattr(usage, figure) for _, usage in points])
         log.say(f"{figure} seconds = {line.start:.2f} + {line.slope:.3f} x GB, residuals {line.scatter}")
     peaks = [median(usage.peak_process for usage in usages[size]) / 1e6 for size in sizes]
     log.say(f"peak of the largest process: {min(peaks):.0f} to {max(peaks):.0f} MB")

@@ -2,7 +2,7 @@
 
 Rows are drawn with replacement from those of real reviews (benchmarks/real_reviews.py). Where these are absent, ids
 follow a Zipf law and lengths a log-normal one, with the real rows' mean, tenths and unknown words.
-The easy mistake is to repeat the rows in order: deflate then finds them again within its window.
+Do not repeat the rows in order: deflate would find them again within its window.
 """
 
 import gzip

@@ -1,9 +1,9 @@
-"""How large a global batch may be: accuracy on test rows by batch, with and without what large batches want.
+"""How large a global batch may be: accuracy on test rows by batch, with and without the settings for large batches.
 
     python -m benchmarks large_batch [DATASET] [--seeds 3] [--batches 128 512 ...]
 
-Every run sees each row six times, so larger batches mean fewer steps; but for those with the default number of epochs,
-which makes up for that. A batch is on one rank here: what is learnt does not depend on how many share it.
+Every run sees each row six times, so larger batches mean fewer steps, except in runs with the default number of epochs,
+which makes up for that. A batch is on one rank here: the result does not depend on the number of ranks.
 """
 
 import argparse

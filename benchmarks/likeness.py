@@ -2,8 +2,8 @@
 
     python -m benchmarks.likeness [FILE...]
 
-Without files: 40 MB of generated reviews, and the real ones that the tests use. Only what a line-by-line look at a
-file can tell is compared; how the dictionary grows with the input is shown by the distinct words of the first million.
+Without files: 40 MB of generated reviews, and the real ones that the tests use. Only statistics of single lines
+are compared; how the dictionary grows with the input is shown by the distinct words of the first million.
 """
 
 import argparse

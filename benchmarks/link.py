@@ -3,8 +3,8 @@
     python -m benchmarks link [DATASET] [--megabits 1000] [--global-batch 512]      (as root, on Linux with iproute2)
 
 For the reference's model: all gradients dense, as DistributedDataParallel sends them; of the word table only the rows
-of the words in the global batch; and those in half precision. First the all-reduce alone, both ranks coming to it
-together; then what it takes of a step in whole runs of the trainer.
+of the words in the global batch; and those in half precision. First the all-reduce alone, which both ranks enter
+together; then its share of a step in whole runs of the trainer.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
             for run in range(options.runs):
                 for way, bits in WAYS.items():
                     asked = {"data": str(dataset), "bits": bits, "global_batch": options.global_batch, "seed": run}
-                    alone[way].append(json.loads(_on(hosts, ["-m", "benchmarks.reduced", json.dumps(asked)])))
+                    alone[way].append(json.loads(_on(hosts, ["-m", "benchmarks.all_reduce_rank", json.dumps(asked)])))
                     if bits:
                         whole[way].append(_trained(hosts, dataset, folder / "model", bits, options.global_batch))
                     log.say(f"{way}: {alone[way][-1]} {whole[way][-1] if bits else ''}")

@@ -1,11 +1,11 @@
-"""What a command costs: CPU time of its whole process tree, wall time, and peak memory, wherever its processes end up.
+"""The cost of a command: CPU time of its whole process tree, wall time, and peak memory, with all it leaves behind.
 
 A process between the measuring one and the command adopts whatever the command leaves behind (Spark's JVM, say), and
 waits for all of it: the kernel's account of waited-for children is then the CPU time, exactly. Memory is sampled five
 times a second. Linux only.
 
-The easy mistake is to read peak memory (`ru_maxrss`) from a large parent: a child starts with its parent's peak.
-Hence a process of its own here, too.
+Do not read peak memory (`ru_maxrss`) from a large parent, because a child starts with its parent's peak. This, too, is
+a reason for a process of its own.
 """
 
 import ctypes

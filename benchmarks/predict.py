@@ -4,9 +4,9 @@
 
 Generated reviews, short ones and long ones (eight in one), and any piles of files that are named. The plain way is
 `benchmarks/peers/plain_predict.py`. Both have the same model, of the default sizes, untrained, whose vocabulary are the
-10,000 most frequent words of all the texts, and what they answer is compared before a figure counts. A start is what
-one text takes. Time is CPU time, by the kernel's account. The easy mistake is to run too few texts: the start is then
-most of what is measured.
+10,000 most frequent words of all the texts, and what they answer is compared before a figure counts. The start is the
+time of one text. Time is CPU time, by the kernel's account. Do not run too few texts: most of the time would then be
+the start.
 """
 
 import argparse

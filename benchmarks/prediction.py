@@ -3,9 +3,9 @@
     python -m benchmarks prediction [--gb 0.25 1 3] [--runs 3]
 
 Measured: the CPU time of each step on the embedded Hadoop Streaming (`benchmarks.streaming`) by size of input, of which
-the slope counts. All else is an assumption, named below and chosen on the slow side; none was measured on AWS. Two easy
-mistakes: to take a rate at one size, half of which is the start of processes, for that at a hundred times the size; and
-to divide everything by the number of nodes, where the merge and the choice of the vocabulary run on one.
+the slope counts. All else is an assumption, named below and chosen on the slow side; none was measured on AWS. Do not
+use the rate at one size, half of which is the start of processes, for a hundred times the size; and do not divide
+everything by the number of nodes: the merge and the choice of the vocabulary run on one.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import streaming
-from benchmarks.fitting import fit
+from benchmarks.fitting import fit_line
 from benchmarks.generated import write_reviews
 from benchmarks.record import Log
 from corpus.reading.sources import Inputs
@@ -42,8 +42,8 @@ _MERGED = 0.14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
-    """An instance type by what matters here.
+class InstanceRates:
+    """The rates of an instance type.
 
     speed: of one vCPU when all are busy, to a core of the machine that measured (Zen 5 at 4.0 GHz, one thread a core).
         m4: half a Broadwell core at 2.7 GHz with all cores busy; two threads do about 1.25 times the work of one, the
@@ -59,8 +59,8 @@ class Kind:
     network_mb: float
 
 
-M4 = Kind(name="m4.xlarge", vcpus=4, speed=0.20, network_mb=90)
-M7G = Kind(name="m7g.xlarge", vcpus=4, speed=0.40, network_mb=230)
+M4 = InstanceRates(name="m4.xlarge", vcpus=4, speed=0.20, network_mb=90)
+M7G = InstanceRates(name="m7g.xlarge", vcpus=4, speed=0.40, network_mb=230)
 CLUSTERS = ((M4, 2), (M4, 4), (M4, 8), (M7G, 8))
 
 
@@ -79,7 +79,7 @@ class Minutes:
         return self.parallel + self.one_node + self.network + self.start
 
 
-def predict(kind: Kind, nodes: int, gigabytes: float, cpu: Mapping[str, float]) -> Minutes:
+def predict(kind: InstanceRates, nodes: int, gigabytes: float, cpu: Mapping[str, float]) -> Minutes:
     """The minutes for so many GB of raw input; `cpu` is CPU-seconds a GB here, by step."""
     seconds = {step: gigabytes * cpu[step] / kind.speed for step in _STEPS}
     on_one = sum(seconds[step] for step in _ON_ONE_NODE)
@@ -97,7 +97,7 @@ def step_costs(gigabytes: float, seed: int) -> dict[str, float]:
         source = Path(name) / "reviews.json"
         write_reviews(source, int(gigabytes * 1e9), seed)
         plan = streaming.planned(Inputs(files=(str(source),)), name)
-        costs = streaming.Node(Path(name) / "node").run(plan)
+        costs = streaming.StreamingNode(Path(name) / "node").run(plan)
     return {step: cost.cpu for step, cost in costs.items()}
 
 
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> None:
     log = Log("prediction")
     step_costs(0.002, 0)  # compiles what is compiled once
     points = [(size, step_costs(size, run)) for run in range(options.runs) for size in options.gb]
-    lines = {step: fit([size for size, _ in points], [costs[step] for _, costs in points]) for step in _STEPS}
+    lines = {step: fit_line([size for size, _ in points], [costs[step] for _, costs in points]) for step in _STEPS}
     log.table(
         ["step", "CPU s fixed", "CPU s a GB", "residuals"],
         [[step, f"{line.start:.2f}", f"{line.slope:.2f}", line.scatter] for step, line in lines.items()],

@@ -1,4 +1,4 @@
-"""A module of ours on several ranks of this machine, with the environment that Shoal gives its own."""
+"""Runs a module on several ranks of this machine, with the environment of Shoal's own ranks."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from typing import Any
 from trainer.config import RANK_ENVIRONMENT
 
 
-def run_on(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Start `module` by torchrun with a JSON object as its argument; returns the JSON object that it prints last."""
+def run_on_ranks(ranks: int, module: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Run `module` by torchrun, with a JSON object as its argument; returns the JSON object that it prints last."""
     torchrun = ["-m", "trainer.launch", "--standalone", f"--nproc-per-node={ranks}"]
     done = subprocess.run(
         [sys.executable, *torchrun, "-m", module, json.dumps(asked)],

@@ -1,4 +1,4 @@
-"""How soon rows are there, and how fast a rank reads them: in memory, and unpacked on the disk of its machine.
+"""How fast rows are loaded, and how fast a rank reads them: in memory, and unpacked on the disk of its machine.
 
     python -m benchmarks reading [--rows 2000000] [--runs 3]
 
@@ -19,8 +19,8 @@ import torch
 
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
-from trainer.classification.data import Data, load_data
-from trainer.order import Order
+from trainer.classification.data import TextData, load_data
+from trainer.order import BatchOrder
 
 _BATCH = 8192
 
@@ -63,13 +63,13 @@ def main(arguments: Sequence[str]) -> None:
     log.keep({"options": vars(options), "loading": loading, "reading": reading})
 
 
-def _bytes(data: Data) -> int:
+def _bytes(data: TextData) -> int:
     return data.training.tokens.nbytes
 
 
-def _epoch(data: Data, seed: int) -> float:
+def _epoch(data: TextData, seed: int) -> float:
     """Seconds to take all rows of an epoch, a global batch after the other."""
-    order = Order(rows=len(data.training), global_batch=_BATCH, seed=seed)
+    order = BatchOrder(rows=len(data.training), global_batch=_BATCH, seed=seed)
     device, start = torch.device("cpu"), time.perf_counter()
     for step in range(order.steps):
         data.training.batch(order.batch(0, step), device)

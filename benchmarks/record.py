@@ -1,8 +1,8 @@
 """What a benchmark leaves: its record as JSON, and what it printed as a log.
 
-A figure without its machine, versions and command is none, so every record names them. The easy mistake is to write
-over the records that the documents quote: those are replaced by `--keep` alone. Nothing but Python's own library is
-imported here, as a benchmark may run where there is little else.
+Every record names its machine, versions and command, without which a figure is worth nothing. Only `--keep` replaces
+the records that the documents quote. Only Python's own library is imported here, because a benchmark may run where
+there is little else.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The pipeline as a cluster runs it: every step by the arguments that EMR gets, on the embedded Hadoop Streaming.
 
-From its rate clusters are predicted: what a task costs is here what it costs there, but Hadoop's own work is played
-by Python and `sort`. The easy mistake is to believe the wall time of more vCPUs than this machine has cores.
+Its rate predicts clusters: a task costs here what it costs there, but Hadoop's own work is done by Python and `sort`.
+Do not use the wall time of more vCPUs than this machine has cores.
 """
 
 import os
@@ -45,7 +45,7 @@ class Cost:
     wall: float
 
 
-class Node:
+class StreamingNode:
     """A machine that plays the primary node of a cluster, in a folder of its own.
 
     Args:
@@ -122,7 +122,7 @@ def measure(run: int) -> dict[str, dict[str, float]]:
         folder = Path(name)
         write_reviews(folder / "reviews.json", _SIZE, seed=run)
         plan = planned(Inputs(files=(str(folder / "reviews.json"),)), name, tasks=2 * (os.cpu_count() or 1))
-        costs = Node(folder / "node").run(plan, reducers=os.cpu_count() or 1)
+        costs = StreamingNode(folder / "node").run(plan, reducers=os.cpu_count() or 1)
     whole = Cost(cpu=sum(cost.cpu for cost in costs.values()), wall=sum(cost.wall for cost in costs.values()))
     size = _SIZE / 1e6
     return {

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.ranks import run_on
+from benchmarks.ranks import run_on_ranks
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
@@ -109,7 +109,7 @@ def _plain(data: Path, name: str, ranks: int, batch: int, packed: bool, threads:
         "packed": packed,
         "threads": threads,
     }
-    return float(run_on(ranks, "benchmarks.peers.plain_torch", told)["rate"])
+    return float(run_on_ranks(ranks, "benchmarks.peers.plain_torch", told)["rate"])
 
 
 def _spread(ratios: Sequence[float]) -> str:

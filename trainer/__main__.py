@@ -1,8 +1,8 @@
 """`python -m trainer`: one rank of a training run. Exit status 0, 1 for a run that failed, 2 for wrong use.
 
-The first rank alone says what went wrong; an error on any rank is every rank's (ranks.py). What keeps a machine from
-joining the others is said by the first rank of that machine; what befell one rank alone by that rank, with a traceback
-where it is no error of ours. Each rank leaves its failure to the launcher, too (faults.py). A run that was asked to
+The first rank reports an error that all ranks share (ranks.py). The first rank of a machine reports what keeps that
+machine from joining the others. An error of one rank alone is reported by that rank, with a traceback if it is not one
+of the trainer's own errors. Each rank also leaves its failure to the launcher (failures.py). A run that was asked to
 stop has ended well: it exits 0, with `"stopped": true` in its summary.
 """
 
@@ -12,45 +12,49 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainer import faults
 from trainer.command_line import parse_arguments
+from trainer.distributed import failures
+from trainer.distributed.failures import FailureKind
 from trainer.errors import RankError
-from trainer.faults import Kind
 
 
-class _SaidError(Exception):
-    """The user knows what went wrong, or hears it from another rank."""
+class _ReportedError(Exception):
+    """The error was reported already, or another rank reports it."""
 
 
 @contextmanager
-def _said(*, here: bool) -> Iterator[None]:
-    """Say an error of this block at once, if it is for this rank to say: what the error passes next may hang."""
+def _report_errors(*, here: bool) -> Iterator[None]:
+    """Report an error of this block at once if this rank has to: code that the error passes later may hang."""
     try:
         yield
-    except _SaidError:
+    except _ReportedError:
         raise
     except Exception as error:
         rank = int(os.environ.get("RANK", "0"))
-        failure = faults.describe(error, rank)
-        faults.tell(failure, rank)
-        if failure.kind is Kind.CAUSE:
+        failure = failures.describe(error, rank)
+        failures.write_failure(failure, rank)
+        if failure.kind is FailureKind.CAUSE:
             traceback.print_exc()
-        if here or failure.kind is Kind.CAUSE or isinstance(error, RankError):
+        if here or failure.kind is FailureKind.CAUSE or isinstance(error, RankError):
             sys.stderr.write(f"trainer: {failure}\n")
             sys.stderr.flush()
-        raise _SaidError from error
+        raise _ReportedError from error
 
 
 def main() -> int:
     config = parse_arguments()
+    from trainer.distributed.ranks import join_process_group
     from trainer.loop import train
-    from trainer.ranks import join
 
     first_here = os.environ.get("LOCAL_RANK", "0") == "0"
     try:
-        with _said(here=first_here), join(config.threads) as ranks, _said(here=ranks.first):
+        with (
+            _report_errors(here=first_here),
+            join_process_group(config.threads) as ranks,
+            _report_errors(here=ranks.is_first),
+        ):
             train(config, ranks)
-    except _SaidError:
+    except _ReportedError:
         return 1
     return 0
 

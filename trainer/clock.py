@@ -1,7 +1,7 @@
-"""Where the time since a run was started goes: the whole of it, and step by step the phases of training.
+"""Where the time of a run goes: all of it by activity, and the training steps by phase.
 
-The easy mistake is to ask a GPU for the time of the step that was just queued: the host then waits for it, at every
-step. On a GPU the newest times are those of two steps before, so that the host may be a step ahead.
+Do not ask a GPU for the times of the step that was just queued: the host would wait for it at every step. On a GPU the
+newest times are those of two steps before, so the host may be one step ahead.
 """
 
 import time
@@ -16,30 +16,29 @@ import torch
 
 ROWS, FORWARD, BACKWARD, SLOWED = "rows", "forward", "backward", "slowed"
 COMPUTE = (ROWS, FORWARD, BACKWARD, SLOWED)
-"""The phases that are a rank's own computing: its rows by their numbers, their loss, their gradients, and sleep that
-was asked for."""
+"""The phases of a rank's own computing: loading its rows, their loss, their gradients, and the sleep of --slow."""
 ORDER, CLAIM, PACK, ALL_REDUCE, UPDATE = "order", "claim", "pack", "all_reduce", "update"
-"""Which rows come next, and which words they have; asking for pieces of the pool (claims.py); gradients into one buffer
-and out again; their sum over the ranks, with the wait for the last of them; the optimiser's step."""
+"""Finding the next rows and their words; asking for pieces of the pool (claims.py); copying gradients into one buffer
+and back; their sum over the ranks, with the wait for the last rank; the optimiser's step."""
 
 
-class Computed(NamedTuple):
-    """What a rank computed in a step, and the seconds that it took."""
+class ComputeStats(NamedTuple):
+    """The rows that a rank computed in a step, and the seconds that it took."""
 
     rows: int = 0
     """Of its share."""
     seconds: float = 0.0
     claimed: int = 0
-    """Rows that it claimed besides."""
+    """Rows that it claimed in addition."""
     claimed_seconds: float = 0.0
     pieces: int = 0
-    """How many pieces these were."""
+    """The number of claimed pieces."""
     claiming: float = 0.0
-    """Seconds of asking for them and computing them."""
+    """Seconds of asking for pieces and computing them."""
 
 
 class Activity(StrEnum):
-    """What a moment of a run is spent on."""
+    """What a run spends its time on."""
 
     LOADING = "loading"
     """Reading the dataset, making the model."""
@@ -51,13 +50,13 @@ class Activity(StrEnum):
     EVALUATION = "evaluation"
     """Judging the model, by validation rows and at the end by test rows."""
     OTHER = "other"
-    """What little is left."""
+    """Everything else."""
 
 
 class Clock:
-    """What time is spent on since a run was started; the times add up to all of it, as each moment counts once.
+    """Adds up the time of a run by activity. Every moment counts once, so the sums add up to the whole time.
 
-    Time counts from the making of it, at first for loading.
+    Time counts from the creation of this object, first for loading.
     """
 
     def __init__(self) -> None:
@@ -65,7 +64,7 @@ class Clock:
         self._now, self._since = Activity.LOADING, time.perf_counter()
 
     def turn_to(self, activity: Activity) -> Activity:
-        """Count for another activity from now on; returns the one until now."""
+        """Count for `activity` from now on; returns the activity until now."""
         before, now = self._now, time.perf_counter()
         self._sums[before] += now - self._since
         self._now, self._since = activity, now
@@ -73,7 +72,7 @@ class Clock:
 
     @contextmanager
     def during(self, activity: Activity) -> Iterator[None]:
-        """Count for an activity in this block, and then for the one before it again."""
+        """Count for `activity` inside this block, and for the previous activity after it."""
         before = self.turn_to(activity)
         try:
             yield
@@ -101,45 +100,45 @@ class StepTimer:
         """Seconds a phase, over all steps whose times are known."""
         self._rows = 0
         self._now = _seconds()
-        self._share: Computed | None = None
+        self._share: ComputeStats | None = None
         self._claimed = self._pieces = 0
         self._since = time.perf_counter()
 
     def begin(self, rows: int) -> None:
-        """A step of so many own rows begins, with its first phase."""
+        """Begin a step of `rows` own rows, with its first phase."""
         self._add(self._now)
         self._now, self._rows = _seconds(), rows
         self._share, self._claimed, self._pieces = None, 0, 0
         self._since = time.perf_counter()
 
-    def end_of(self, phase: str) -> None:
-        """A phase, which may come several times in a step, ends here, and the next begins."""
+    def end_phase(self, phase: str) -> None:
+        """End a phase, which may occur several times in a step; the next phase begins."""
         now = time.perf_counter()
         self._now[phase] += now - self._since
         self._since = now
 
-    def claims(self, rows: int) -> None:
-        """The rank has its share computed, or a piece, and the phase of asking for the next piece, or the first, ends
-        here: it has so many `rows`; 0: there is none left."""
+    def begin_piece(self, rows: int) -> None:
+        """End the phase of asking for the next piece, which has `rows` rows; 0 if no piece is left. The rank has
+        computed its share, or the piece before."""
         if self._share is None:
-            self._share = self.computing()
-        self.end_of(CLAIM)
+            self._share = self.latest_stats()
+        self.end_phase(CLAIM)
         self._claimed += rows
         self._pieces += rows > 0
 
     def finish(self) -> None:
-        """The last step is done."""
+        """End the last step."""
         self._add(self._now)
         self._now = _seconds()
 
-    def computing(self) -> Computed:
-        """What was computed in the latest step of which it is known; nothing before there is one."""
+    def latest_stats(self) -> ComputeStats:
+        """What was computed in the latest step whose times are known; zeros before the first one."""
         seconds = sum(self._now.get(phase, 0.0) for phase in COMPUTE)
         if self._share is None:
-            return Computed(self._rows, seconds)
+            return ComputeStats(self._rows, seconds)
         more = seconds - self._share.seconds
         asking = self._now.get(CLAIM, 0.0)
-        return Computed(*self._share[:2], self._claimed, more, self._pieces, asking + more)
+        return ComputeStats(*self._share[:2], self._claimed, more, self._pieces, asking + more)
 
     def _add(self, phases: Mapping[str, float]) -> None:
         for phase, seconds in phases.items():
@@ -156,9 +155,9 @@ class SynchronizedStepTimer(StepTimer):
         torch.cuda.synchronize()
         super().begin(rows)
 
-    def end_of(self, phase: str) -> None:
+    def end_phase(self, phase: str) -> None:
         torch.cuda.synchronize()
-        super().end_of(phase)
+        super().end_phase(phase)
 
 
 class CUDAStepTimer(StepTimer):
@@ -174,16 +173,16 @@ class CUDAStepTimer(StepTimer):
         if len(self._pending) > 2:
             self._take_oldest()
 
-    def end_of(self, phase: str) -> None:
+    def end_phase(self, phase: str) -> None:
         self._pending[-1][1].append((phase, _event()))
 
     def finish(self) -> None:
         while self._pending:
             self._take_oldest()
 
-    def computing(self) -> Computed:
+    def latest_stats(self) -> ComputeStats:
         rows, phases = self._latest
-        return Computed(rows, sum(phases.get(phase, 0.0) for phase in COMPUTE))
+        return ComputeStats(rows, sum(phases.get(phase, 0.0) for phase in COMPUTE))
 
     def _take_oldest(self) -> None:
         rows, marks = self._pending.popleft()
@@ -196,7 +195,7 @@ class CUDAStepTimer(StepTimer):
 
 
 def step_timer(device: torch.device, *, slowed: bool) -> StepTimer:
-    """What times the steps of a rank that computes on `device`, and is slowed or not."""
+    """The timer for a rank that computes on `device`; `slowed`: the rank sleeps after its own computing."""
     if device.type != "cuda":
         return StepTimer()
     return SynchronizedStepTimer() if slowed else CUDAStepTimer()

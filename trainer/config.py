@@ -1,7 +1,7 @@
-"""What a training run can be told: options in typed sections, which together make one configuration.
+"""The configuration of a training run: options in typed sections.
 
-Importing this module never imports torch: the `shoal` command has the same options on machines that do not train.
-A rank's environment must be set before its process starts: whoever launches ranks applies `RANK_ENVIRONMENT`.
+Importing this module does not import torch: the `shoal` command has the same options on machines that do not train. The
+environment of a rank must be set before its process starts: whoever launches ranks applies `RANK_ENVIRONMENT`.
 """
 
 import math
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from trainer.balance import parse_balance
+from trainer.balancing.balancers import parse_balance
 from trainer.errors import TrainingError
-from trainer.kinds import MODELS, TaskOptions
-from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, described, option
+from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option, option_metadata
+from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
     "MALLOC_MMAP_THRESHOLD_": "2000000000",
@@ -21,9 +21,10 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
     "OMP_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",
 }
-"""Keeps glibc from giving each step's memory back and asking for it again, which makes CPU ranks up to twice as slow
-and their time no longer linear in rows. torch itself has one thread: a rank's threads are its own (threads.py). And no
-module comes from the folder where a rank is started, which may hold anybody's files."""
+"""The malloc settings keep glibc from returning each step's memory to the system and asking for it again, which makes
+CPU ranks up to twice as slow and their time no longer linear in rows. torch itself gets one thread, because a rank has
+threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
+of anybody."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "reference": {
@@ -48,35 +49,35 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "positive_weight": 0.2,
     },
 }
-"""Settings under one name; options given beside a preset win over it."""
+"""Settings under one name. Options that are given beside a preset take precedence."""
 
 OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
-"""Settings that a run which goes on keeps as they were, unless they are given: a preset does not give them."""
+"""Settings that a resumed run keeps unless they are given. A preset does not change them."""
 
 GLOBAL_BATCH = 256
 
-ENOUGH_STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 500, 6, 24
+TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
-FEWEST_STEPS = 192
-"""A model learns next to nothing in fewer, however often these show it each row."""
+MIN_STEPS = 192
+"""With fewer steps a model learns next to nothing, however often it sees each row."""
 
 NEEDS_GPU = "SHOAL_NEEDS_GPU"
 """An environment variable: where it is set, a rank that finds no GPU fails, and does not compute on the CPU."""
 
 
-class Slowed(NamedTuple):
-    """How many times slower a rank is made."""
+class Slowdown(NamedTuple):
+    """How much a rank is slowed down, to try the balancer."""
 
     factor: float
     later: float | None = None
-    """The factor after some steps, where it changes."""
+    """The factor after `step` steps, if it changes."""
     step: int = 0
-    """How many steps of the run that is."""
+    """The step of the run at which the factor changes."""
 
     @classmethod
-    def parse(cls, text: str) -> "tuple[int, Slowed]":
-        """The rank that is slowed, and how, of RANK:FACTOR or RANK:FACTOR@STEP:LATER. Raises ValueError for any other
-        text."""
+    def parse(cls, text: str) -> "tuple[int, Slowdown]":
+        """Parse RANK:FACTOR or RANK:FACTOR@STEP:LATER to a rank and its slowdown. Raises ValueError for any
+        other text."""
         rank, _, factors = text.partition(":")
         factor, _, change = factors.partition("@")
         step, _, later = change.partition(":")
@@ -88,14 +89,14 @@ class Slowed(NamedTuple):
             ) from None
 
     def at(self, step: int) -> float:
-        """The factor for a step of the run, from 0."""
+        """The factor at a step of the run, counted from 0."""
         return self.factor if self.later is None or step < self.step else self.later
 
     def __str__(self) -> str:
         return f"{self.factor}" if self.later is None else f"{self.factor}@{self.step}:{self.later}"
 
 
-def _can_be_slowed(slow: Mapping[int, Slowed]) -> bool:
+def _can_be_slowed(slow: Mapping[int, Slowdown]) -> bool:
     return all(
         rank >= 0 and step >= 0 and all(1 <= each < math.inf for each in (factor, later or 1.0))
         for rank, (factor, later, step) in slow.items()
@@ -104,13 +105,13 @@ def _can_be_slowed(slow: Mapping[int, Slowed]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Section):
-    """The dataset, and where ranks have its rows."""
+    """The dataset, and where ranks keep its rows."""
 
     title: ClassVar[str] = "data"
 
-    data: Path = field(metadata=described("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
+    data: Path = field(metadata=option_metadata("the dataset, an HDF5 file made by `shoal preprocess`", metavar="FILE"))
     rows_in: str = option(
-        "where ranks have the rows: in memory, in memory and on the device that computes (device), or unpacked on the "
+        "where ranks keep the rows: in memory, in memory and on the computing device (device), or unpacked on the "
         "disk of each machine; auto: on disk when all ranks' rows would fill half of a machine's free memory, else in "
         "memory, and on a GPU besides when they fill no more than half of its",
         default="auto",
@@ -118,7 +119,7 @@ class DataOptions(Section):
     )
     cache: Path | None = field(
         default=None,
-        metadata=described(
+        metadata=option_metadata(
             "folder for unpacked rows, which the next run on the same dataset finds there (default: one of the user's "
             "own under the temporary files')",
             metavar="DIR",
@@ -133,24 +134,24 @@ class ModelOptions(Section):
     title: ClassVar[str] = "task"
 
     preset: str | None = option(
-        "start from the settings of the reference system (2 x 32 LSTM, SGD); other options still count",
+        "start from the settings of the reference system (2 x 32 LSTM, SGD); options that are given take precedence",
         default=None,
         choices=tuple(PRESETS),
     )
     model: str = option("the kind of model", default="lstm", choices=tuple(MODELS))
-    seed: int = option("where initial weights, the order of rows, and dropout come from", default=0, must=AT_LEAST_0)
+    seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisationOptions(Section):
-    """How many steps there are, how large, and how gradients become steps."""
+    """The number and size of steps, and the optimiser."""
 
     title: ClassVar[str] = "optimisation"
 
     epochs: int | None = option(
-        f"times that every training row is seen (default: as many as make {ENOUGH_STEPS} steps, but at least "
-        f"{FEWEST_EPOCHS} and at most {MOST_EPOCHS}; more than {MOST_EPOCHS} only where these are fewer than "
-        f"{FEWEST_STEPS} steps; with --resume the run's). Where --resume changes it, the learning rate is from there "
+        f"passes over the training rows (default: as many as make {TARGET_STEPS} steps, but at least "
+        f"{MIN_EPOCHS} and at most {MAX_EPOCHS}; more than {MAX_EPOCHS} only where these are fewer than "
+        f"{MIN_STEPS} steps; with --resume the run's). Where --resume changes it, the learning rate is from there "
         "on that of a run with so many epochs",
         default=None,
         must=AT_LEAST_1,
@@ -170,8 +171,7 @@ class OptimisationOptions(Section):
     )
     learning_rate: float = option("the step size at its highest", default=8e-3, aliases=("--lr",), must=ABOVE_0)
     word_rate: float = option(
-        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 those of rare words learn less "
-        "by heart",
+        "the learning rate of word vectors, as a multiple of --learning-rate; below 1 rare words are memorised less",
         default=0.25,
         must=ABOVE_0,
     )
@@ -191,7 +191,7 @@ class OptimisationOptions(Section):
         choices=("cosine", "constant"),
     )
     warm_up: float = option(
-        "share of all steps in which the learning rate rises to its height", default=0.05, must=SHARE
+        "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
     )
     clip_norm: float = option("shorten gradients longer than this; 0: never", default=1.0, must=AT_LEAST_0)
 
@@ -205,31 +205,31 @@ class OptimisationOptions(Section):
 
     def batch_for(self, world_size: int) -> int:
         """Rows of a global batch."""
-        return self.rows_asked(world_size) or GLOBAL_BATCH
+        return self.requested_batch(world_size) or GLOBAL_BATCH
 
-    def rows_asked(self, world_size: int) -> int | None:
-        """Rows of a global batch as far as they were asked for."""
+    def requested_batch(self, world_size: int) -> int | None:
+        """Rows of a global batch if they were given, else None."""
         return self.rank_batch * world_size if self.rank_batch else self.global_batch
 
-    def epochs_of(self, steps: int) -> int:
-        """How many epochs of so many steps there are to be."""
-        most = max(MOST_EPOCHS, -(-FEWEST_STEPS // steps))
-        return self.epochs or min(max(-(-ENOUGH_STEPS // steps), FEWEST_EPOCHS), most)
+    def epochs_for(self, steps: int) -> int:
+        """The number of epochs, for epochs of `steps` steps."""
+        most = max(MAX_EPOCHS, -(-MIN_STEPS // steps))
+        return self.epochs or min(max(-(-TARGET_STEPS // steps), MIN_EPOCHS), most)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeOptions(Section):
-    """With what, and in which numbers, ranks compute."""
+    """Precision and threads."""
 
     title: ClassVar[str] = "compute"
 
     precision: str = option(
-        "numbers that layers compute with; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
+        "precision of the layers; auto: bfloat16 or float16 where all GPUs of the run are fast in it",
         default="auto",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
     gradient_bits: int = option(
-        "bits of a number in which ranks send each other gradients; 16 halves what a slow network carries",
+        "bits per number of the gradients that ranks send each other; 16 halves what a slow network carries",
         default=32,
         choices=(32, 16),
     )
@@ -250,7 +250,7 @@ class BalanceOptions(Section):
         default="steps",
         metavar="HOW",
     )
-    rebalance_every: int = option("steps between two looks at the speeds", default=10, must=AT_LEAST_1)
+    rebalance_every: int = option("steps between rebalances", default=10, must=AT_LEAST_1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,12 +262,12 @@ class BalanceOptions(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Section):
-    """What a run leaves, how often, and in place of what."""
+    """The output folder, and how often it is written to."""
 
     title: ClassVar[str] = "output"
 
     output: Path = field(
-        metadata=described("folder for model.pt, record.jsonl, summary.json and checkpoints", metavar="DIR")
+        metadata=option_metadata("folder for model.pt, record.jsonl, summary.json and checkpoints", metavar="DIR")
     )
     record_every: int = option(
         "steps between two lines of record.jsonl, which are also half a second apart, and at most five where steps are "
@@ -279,25 +279,23 @@ class OutputOptions(Section):
     resume: bool = option(
         "go on from the newest checkpoint in --output, if there is one, with any number of ranks", default=False
     )
-    force: bool = option(
-        "train anew where --output holds a finished model; the new one takes its place at the end", default=False
-    )
+    force: bool = option("train again if --output holds a finished model, which is replaced at the end", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebuggingOptions(Section):
-    """How to try what equal hardware does not show."""
+    """Options to try out what equal hardware does not show."""
 
     title: ClassVar[str] = "debugging"
 
-    slow: Mapping[int, Slowed] = field(
+    slow: Mapping[int, Slowdown] = field(
         default_factory=dict,
-        metadata=described(
-            "make a rank FACTOR times slower by letting it sleep: how to try the balancer on equal hardware; "
+        metadata=option_metadata(
+            "make a rank FACTOR times slower by letting it sleep, to try the balancer on equal hardware; "
             "RANK:FACTOR@STEP:LATER changes to another factor after so many steps",
             must=Bound("a rank from 0 and a factor of at least 1", _can_be_slowed),
             metavar="RANK:FACTOR",
-            parse=Slowed.parse,
+            parse=Slowdown.parse,
             several=True,
         ),
     )
@@ -314,13 +312,13 @@ class TrainConfig(
     ComputeOptions,
     DebuggingOptions,
 ):
-    """One training run: all sections in the order in which help shows them."""
+    """All options of a training run, in the order in which help shows them."""
 
 
 def configured(given: Mapping[str, Any]) -> TrainConfig:
-    """The configuration with the options that were `given`, by name, a preset among them.
+    """The configuration for the options that were `given`, by name, including a preset.
 
-    Raises TrainingError for values that cannot be.
+    Raises TrainingError for invalid values.
     """
     values = dict(given)
     if "global_batch" in values:

@@ -1,7 +1,7 @@
-"""Whether this machine's GPUs compute: `python -m trainer.devices COUNT`, asked before ranks are started on them.
+"""Checks that this machine's GPUs compute: `python -m trainer.devices COUNT`, run before ranks are started on them.
 
-The easy mistake is to go by how many the driver lists: one that is listed may refuse all work. And where PyTorch finds
-none at all it computes on the CPU without a word.
+Do not rely on the number of GPUs that the driver lists: a listed GPU may refuse all work. And if PyTorch finds no GPU,
+it computes on the CPU without a message.
 """
 
 import sys
@@ -12,7 +12,7 @@ from trainer.errors import TrainingError
 
 
 def require(count: int) -> None:
-    """See each of this machine's `count` GPUs compute. Raises TrainingError in PyTorch's words when one fails."""
+    """Compute on each of this machine's `count` GPUs. Raises TrainingError with PyTorch's reason if one fails."""
     if (there := torch.cuda.device_count()) < count:
         raise TrainingError(f"PyTorch {torch.__version__} finds {there} of this machine's {count} GPUs{_why()}")
     for device in range(count):
@@ -23,7 +23,7 @@ def require(count: int) -> None:
 
 
 def missing() -> str:
-    """What to say where there is no GPU that a rank could use."""
+    """The message if there is no GPU that a rank can use."""
     return f"this machine's GPUs cannot be used by PyTorch {torch.__version__}{_why()}"
 
 

@@ -2,20 +2,20 @@
 
 
 class TrainingError(Exception):
-    """Training cannot start or go on; its text is one sentence for the user, with the cause and a way out."""
+    """Training cannot start or go on. The text is one sentence for the user, with the cause and what to do."""
 
 
-SPLIT_ALIKE = "they do not split alike; give all ranks the same Python and NumPy, or take --balance off"
-"""What to say of ranks whose rows do not add up."""
+SAME_SPLIT_ADVICE = "they split the rows differently; give all ranks the same Python and NumPy, or take --balance off"
+"""Advice for ranks whose rows do not add up to the global batch."""
 
 
 class RankError(TrainingError):
-    """What goes wrong on one rank alone, amid its steps: that rank has to say it, as the others know only that it is
-    gone."""
+    """An error of one rank alone during its steps. That rank has to report it: the others only know that it is gone."""
 
 
 class LostError(TrainingError):
-    """What a rank knows of a failure elsewhere: `what` it lost, `where` in the run; `then` the rest of the sentence."""
+    """A failure elsewhere, as this rank sees it: `what` it lost, `where` in the run, and `then`, the rest of the
+    sentence."""
 
     def __init__(self, what: str, where: str, then: str) -> None:
         super().__init__(f"{what} {where}{then}".strip())

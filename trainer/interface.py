@@ -9,11 +9,11 @@ from corpus.dataset import open_dataset
 from trainer.classification.labelling import Labeller
 from trainer.classification.labelling import Prediction as Prediction
 from trainer.classification.model_file import load_model as read_model
+from trainer.computing.threads import cores
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError as TrainingError
-from trainer.files import SUMMARY, finished_summary, prepare, read_json, require_free
 from trainer.launching import LOG, failure_in, start_ranks
-from trainer.threads import cores
+from trainer.output.files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output
 
 
 class Model:
@@ -48,7 +48,7 @@ def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: An
     if config.resume and (finished := finished_summary(config.output)):
         return finished
     if not config.resume:
-        require_free(config.output, force=config.force)
+        require_free_output(config.output, force=config.force)
     with open_dataset(config.data):
         pass  # one that cannot be used is reported before ranks are started
     interrupt = _run(config, ranks)
@@ -65,7 +65,7 @@ def _run(config: TrainConfig, ranks: int) -> KeyboardInterrupt | None:
     """Run the ranks to their end; returns the interrupt that asked them to stop, if there was one."""
     if ranks < 1:
         raise TrainingError(f"ranks is {ranks}, but must be at least 1")
-    prepare(config.output)
+    prepare_output(config.output)
     (config.output / SUMMARY).unlink(missing_ok=True)
     interrupt = None
     with (config.output / LOG).open("w") as log, start_ranks(config, ranks=ranks, log=log) as running:

@@ -1,14 +1,14 @@
-"""`python -m trainer.launch ARGUMENTS`: torchrun, with torchrun's arguments, that tells why ranks failed.
+"""`python -m trainer.launch ARGUMENTS`: torchrun, with torchrun's arguments, that also reports why ranks failed.
 
-Every failed attempt is told by a line of its own in the output, which faults.py reads. With
-`--max-restarts` the ranks are started again with `--resume`, which torchrun would do after any error: here only when
-the run had come to its steps, and not when the error would come again, or has come again at the same step.
+It prints a line for each failed attempt, which failures.py parses. With `--max-restarts` it starts the ranks again with
+`--resume`. torchrun does so after any error; this launcher only if the run had come to its steps, the error is not one
+that would happen again, and it has not happened again at the same step.
 
-The ranks of several machines are started again as they are lost: together, as those of one machine that end take the
-others with them. So all machines count the same attempts, and meet for each at another port; the easy mistake is to
-meet where late ranks of the attempt before still ask.
+The ranks of several machines are lost together, and so are started again together: all machines count the same
+attempts. They meet at another port for each attempt. Do not reuse a port: late ranks of the attempt before may still
+connect to it.
 
-Exit status 0, 1 for a run that failed, 128 and the signal's number for one that was asked to stop.
+Exit status 0, 1 for a run that failed, 128 plus the signal's number for a run that was asked to stop.
 """
 
 import os
@@ -32,23 +32,26 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 from torch.distributed.elastic.utils import store
 from torch.distributed.launcher import api
 
-from trainer import collectives, faults
-from trainer.faults import Failure, Kind
+from trainer.distributed import collectives, failures
+from trainer.distributed.failures import Failure, FailureKind
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _MEETING_AGAIN_SECONDS = int(collectives.TIMEOUT.total_seconds()) + 120
-"""A machine's ranks are ended once they know that the others are lost."""
+"""A machine's ranks end once they know that the others are lost."""
 _OWN_KILL_SECONDS = 20
-"""Torchrun kills ranks that do not end within 30 seconds after the first failure: that is none of theirs."""
+"""Torchrun kills ranks that do not end within 30 seconds after the first failure. A signal so late is not a failure of
+the rank itself."""
 
 _LEAVING_SECONDS = 15
-"""How long a launcher that was asked to stop waits for the others, once its ranks have ended: all stop at one step."""
+"""How long a launcher that was asked to stop waits for the others after its ranks have ended: all stop at one step."""
 
 
 class _Agent(LocalElasticAgent):
-    """Torchrun's part that runs ranks; asked to stop, it still tells the other machines' that its ranks have ended.
+    """Torchrun's agent, which runs ranks. When asked to stop, it still informs the agents of other machines that its
+    ranks have ended.
 
-    They wait for that, and where they had not yet been asked themselves, they did so for five minutes, deaf to signals.
+    The others wait for that: if they were not yet asked to stop themselves, they would wait for five minutes, and
+    ignore signals.
     """
 
     def run(self, role: str = "default") -> RunResult:
@@ -68,20 +71,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     handlers = {number: signal.getsignal(number) for number in _ENDING}
     try:
         for attempt in range(asked.max_restarts + 1):
-            failures, begun = _attempt(asked, attempt)
-            if not failures:
+            ended, begun = _attempt(asked, attempt)
+            if not ended:
                 return 0
-            lost = faults.first(failures)
+            lost = failures.root_cause(ended)
             _say(lost.line())
             repeated = before is not None and _is_again(lost, before)
-            if lost.kind is Kind.FINAL or repeated or not begun or attempt == asked.max_restarts:
+            if lost.kind is FailureKind.FINAL or repeated or not begun or attempt == asked.max_restarts:
                 break
             before = lost
-            # Torchrun's own would take effect only when the other machines have come.
+            # Torchrun's own handlers would act only when all machines have met.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             _say(f"{lost.short}; starting again, for the {_ordinal(attempt + 1)} of {asked.max_restarts} times")
-            os.environ[faults.LOST] = lost.line()
+            os.environ[failures.LOST] = lost.line()
             asked.training_script_args = [*asked.training_script_args, "--resume"]
     except SignalException as stop:
         return 128 + stop.sigval
@@ -89,48 +92,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_again(lost: Failure, before: Failure) -> bool:
-    """Whether it is the failure before, at the same step: not one of many places, nor what came of a failure elsewhere,
-    which that machine judges."""
+    """Whether `lost` is the same failure as `before`, at the same step. A failure at many positions does not count, nor
+    does a consequence of a failure elsewhere, which that machine judges."""
     at_a_step = (lost.where or "").startswith("at step ")
-    return at_a_step and lost.kind is Kind.CAUSE and lost.short == before.short
+    return at_a_step and lost.kind is FailureKind.CAUSE and lost.short == before.short
 
 
 def _attempt(asked: Namespace, attempt: int) -> tuple[list[Failure], bool]:
-    """Run this machine's ranks to their end: what ended them, if they did not end well; whether they had begun."""
+    """Run this machine's ranks to their end. Returns their failures, and whether the run had come to its steps."""
     with TemporaryDirectory(prefix="shoal-launch-") as folder:
         own = Namespace(**vars(asked))
         own.max_restarts, own.log_dir = 0, folder
-        os.environ[faults.FOLDER] = folder
+        os.environ[failures.FOLDER] = folder
         if own.master_port is not None:
             own.master_port += attempt
             seconds = _MEETING_AGAIN_SECONDS if attempt else int(collectives.MEETING_TIMEOUT.total_seconds())
             own.rdzv_conf = ",".join(filter(None, (f"timeout={seconds}", own.rdzv_conf)))
-        failures: list[Failure] = []
+        ended: list[Failure] = []
         try:
             run.run(own)  # type: ignore[no-untyped-call]
         except ChildFailedError as error:
-            failures = _of_ranks(error, faults.told(Path(folder)))
+            ended = _of_ranks(error, failures.read_failures(Path(folder)))
         except (RendezvousError, dist.DistError) as error:
-            node = os.environ.get(faults.NODE)
-            sentence = collectives.no_rendezvous(
+            node = os.environ.get(failures.NODE)
+            sentence = collectives.rendezvous_message(
                 node or f"node {own.node_rank}", f"{own.master_addr}:{own.master_port}", error
             )
-            kind = Kind.CONSEQUENCE if attempt else Kind.FINAL
-            failures = [Failure(kind=kind, time=time.time(), what=sentence)]
-        return [replace(failure, attempt=attempt) for failure in failures], faults.has_begun(Path(folder))
+            kind = FailureKind.CONSEQUENCE if attempt else FailureKind.FINAL
+            ended = [Failure(kind=kind, time=time.time(), what=sentence)]
+        return [replace(failure, attempt=attempt) for failure in ended], failures.has_begun(Path(folder))
 
 
-def _of_ranks(error: ChildFailedError, told: dict[int, Failure]) -> list[Failure]:
+def _of_ranks(error: ChildFailedError, reported: dict[int, Failure]) -> list[Failure]:
     start = min(failed.timestamp for failed in error.failures.values())
-    return [told.get(rank) or _of_rank(rank, failed, start) for rank, failed in error.failures.items()]
+    return [reported.get(rank) or _of_rank(rank, failed, start) for rank, failed in error.failures.items()]
 
 
 def _of_rank(rank: int, failed: ProcessFailure, start: float) -> Failure:
-    kind, what, then = Kind.FINAL, f"{faults.who(rank)} ended with status {failed.exitcode}", ""
+    kind, what, then = FailureKind.FINAL, f"{failures.rank_name(rank)} ended with status {failed.exitcode}", ""
     if failed.exitcode < 0:
         ended_here = failed.exitcode == -signal.SIGTERM or failed.timestamp > start + _OWN_KILL_SECONDS
-        kind = Kind.CONSEQUENCE if ended_here else Kind.CAUSE
-        what = f"{faults.who(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
+        kind = FailureKind.CONSEQUENCE if ended_here else FailureKind.CAUSE
+        what = f"{failures.rank_name(rank)} was ended by signal {-failed.exitcode} ({failed.signal_name()})"
         then = "; start again with --resume"
         if failed.exitcode == -signal.SIGKILL:
             then = (

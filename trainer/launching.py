@@ -5,9 +5,9 @@ import subprocess
 import sys
 from typing import IO
 
-from trainer import faults
 from trainer.command_line import as_arguments
 from trainer.config import RANK_ENVIRONMENT, TrainConfig
+from trainer.distributed import failures
 from trainer.errors import TrainingError
 
 STOP_SECONDS = 60
@@ -46,10 +46,10 @@ def failure_in(output: str, where: str) -> TrainingError:
     Its sentence is the trainer's own for what failed first, or else the last line; `where` the whole output is follows,
     unless the sentence is enough.
     """
-    reported = [failure for failure in map(faults.parse, output.splitlines()) if failure]
+    reported = [failure for failure in map(failures.parse, output.splitlines()) if failure]
     if reported:
-        first = faults.first(reported)
-        return TrainingError(f"{first}" if first.kind is faults.Kind.FINAL else f"{first}; {where}")
+        first = failures.root_cause(reported)
+        return TrainingError(f"{first}" if first.kind is failures.FailureKind.FINAL else f"{first}; {where}")
     for line in output.splitlines():
         if line.startswith(_FAILURE_PREFIX):
             return TrainingError(line.removeprefix(_FAILURE_PREFIX))

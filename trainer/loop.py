@@ -1,50 +1,52 @@
-"""A training run from beginning to end, the same on every rank, whatever is learnt (task.py).
+"""A training run from beginning to end, the same on every rank and for every task (task.py).
 
-Per step: the global batch of this step (order.py), cut over the ranks (sharing.py), the gradients of each rank's part
-and of what it claims besides (compute.py), one all-reduce (exchange.py), one step of the optimiser. What ranks must
-agree on (the split, when to stop or to save) follows from what the all-reduce brought (agreed.py). The easy mistake is
-to let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
+Each step takes a global batch (order.py), splits it over the ranks (step_planner.py), computes the gradients of each
+rank's rows (gradients.py), sums them by one all-reduce (exchange.py), and updates the weights (optimiser.py). What
+ranks must agree on (the split, when to stop or to save) follows from what the all-reduce brought (run_control.py). Do
+not let one rank decide by what only it knows, such as its clock: the others would wait for it for ever.
 
-What a result depends on: the data, the settings, the seed. The number of ranks, the splits, and interruptions change
-it by no more than the order of floating-point sums: dropout, too, goes by seed, step and row (dropout.py).
+A result depends on the data, the settings and the seed. The number of ranks, the splits and interruptions change it
+only by the order of floating-point sums: dropout, too, depends on seed, step and row alone (dropout.py).
 """
 
 from typing import Any
 
 import torch
 
-from trainer import checkpoint, drift, faults, memory, start
-from trainer.agreed import Agreed
-from trainer.checkpoint import RunProgress
+from trainer import start
 from trainer.clock import ORDER, UPDATE, Activity, Clock, step_timer
-from trainer.config import Slowed, TrainConfig
-from trainer.exchange import Exchange
-from trainer.files import CHECKPOINTS, SUMMARY, write_json
-from trainer.keeper import Keeper
-from trainer.optimise import Optimiser, learning_rate
-from trainer.ranks import Ranks, StopRequest
-from trainer.rate import first_rates, own_rates
-from trainer.reporter import Reporter
-from trainer.sharing import Sharing
-from trainer.task import TEST, TRAINING, VALIDATION, kind_of
-from trainer.throughput import Throughput
+from trainer.computing.optimiser import Optimiser, learning_rate
+from trainer.config import Slowdown, TrainConfig
+from trainer.distributed import drift, failures, memory
+from trainer.distributed.exchange import GradientExchange
+from trainer.distributed.ranks import Ranks, StopRequest
+from trainer.output import checkpoint
+from trainer.output.checkpoint import RunProgress
+from trainer.output.checkpointer import Checkpointer
+from trainer.output.files import CHECKPOINTS, SUMMARY, write_json
+from trainer.output.reporter import Reporter
+from trainer.output.throughput import Throughput
+from trainer.rate import measure_initial_rates, measure_own_rates
+from trainer.run_control import RunControl
+from trainer.step_planner import StepPlanner
+from trainer.task import TEST, TRAINING, VALIDATION, task_class
 
 
 def train(config: TrainConfig, ranks: Ranks) -> dict[str, Any]:
-    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, when it cannot."""
+    """Train, and return the content of summary.json. Raises TrainingError, the same on all ranks, if it cannot."""
     clock = Clock()
-    with StopRequest() as stop, memory.reporting(ranks.device):
+    with StopRequest() as stop, memory.convert_errors(ranks.device):
         return _train(config, ranks, clock, stop)
 
 
 def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -> dict[str, Any]:
-    # What there is: the data, what is learnt of them, and how far the run had come before.
-    config = start.going_on(config, ranks)
-    kind = kind_of(config.model)
-    data = start.data(kind, config, ranks)
-    saved, config, notes = start.saved(config, ranks, data)
-    order = start.order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
-    epochs = config.epochs_of(order.steps)
+    # The data, the task, and the progress of the run before.
+    config = start.with_automatic_resume(config, ranks)
+    kind = task_class(config.model)
+    data = start.load_data(kind, config, ranks)
+    saved, config, notes = start.load_checkpoint(config, ranks, data)
+    order = start.make_order(config, ranks, rows=data.sizes[TRAINING], saved=saved)
+    epochs = config.epochs_for(order.steps)
     torch.manual_seed(config.seed)
     task = kind(config, ranks, data)
     optimiser, progress = Optimiser(task.model, task.tables, config), RunProgress()
@@ -52,16 +54,18 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
         if saved:
             progress = checkpoint.restore(saved, task.model, optimiser, where=config.output / CHECKPOINTS)
 
-    # Who computes what, how fast, and what ranks tell each other.
-    slowed = config.slow.get(ranks.rank, Slowed(1.0))
+    # The ranks' gradients, their exchange, and the split of each step.
+    slowdown = config.slow.get(ranks.rank, Slowdown(1.0))
     timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
-    compute = task.compute(timer)
-    exchange = Exchange(task.model, task.tables, timer=timer, clip_norm=config.clip_norm, bits=config.gradient_bits)
-    sparse = exchange.saves_by(task.touched(order.batch(0, 0)))
+    compute = task.gradient_computer(timer)
+    exchange = GradientExchange(
+        task.model, task.tables, timer=timer, clip_norm=config.clip_norm, bits=config.gradient_bits
+    )
+    sparse = exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
     done = order.steps * progress.epoch + progress.step  # steps of the whole run
     with clock.during(Activity.RATES):
-        rates = first_rates(compute, config, total=order.size(0), slowness=slowed.at(done))
-    sharing, throughput = Sharing(config, ranks, order, rates), Throughput(progress, clock, rates)
+        rates = measure_initial_rates(compute, config, total=order.size(0), slowness=slowdown.at(done))
+    planner, throughput = StepPlanner(config, ranks, order, rates), Throughput(progress, clock, rates)
 
     def state() -> dict[str, Any]:
         return {
@@ -75,109 +79,111 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "optimiser": optimiser.state(),
         }
 
-    def judged(part: str) -> dict[str, float] | None:
-        """How the model does on a part of the rows, on all ranks; None, and the run is stopped, when it is asked to: it
-        is then judged once the run goes on."""
+    def evaluate(part: str) -> dict[str, float] | None:
+        """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
+        asked to stop; the resumed run then evaluates this part."""
         with clock.during(Activity.EVALUATION):
-            found = task.judge(part, split=sharing.split(data.sizes[part]), stop=lambda: stop.made)
+            found = task.evaluate(part, split=planner.split(data.sizes[part]), stop=lambda: stop.made)
         if found is None:
-            agreed.stopped = True
+            control.stopped = True
         else:
-            agreed.require_finite(f"loss on the {part} rows", found["loss"], done - 1)
+            control.require_finite(f"loss on the {part} rows", found["loss"], done - 1)
         return found
 
     def save() -> None:
-        """Keep what there is, after a look at the latest loss: what it spoilt must not be kept."""
-        agreed.take(exchange.drain())
-        agreed.save_due = False
-        keeper.save(done, awaited=progress.step < order.steps and not agreed.stopped)
+        """Write a checkpoint, after a check of the latest loss: weights that it spoilt must not be saved."""
+        control.handle(exchange.drain())
+        control.save_due = False
+        checkpointer.save(done, awaited=progress.step < order.steps and not control.stopped)
 
     clock.turn_to(Activity.OTHER)
     with Reporter(config, ranks, rows=epochs * order.rows, seen=progress.rows_seen, fresh=not saved) as reporter:
-        keeper = Keeper(config, state, reporter, clock, throughput, done if saved else None)
+        checkpointer = Checkpointer(config, state, reporter, clock, throughput, done if saved else None)
         steps = epochs * order.steps
-        agreed = Agreed(progress, sharing, throughput, reporter, keeper, steps=steps, precision=task.precision)
+        control = RunControl(
+            progress, planner, throughput, reporter, checkpointer, steps=steps, precision=task.precision
+        )
         reporter.start(
             config, ranks, data, order, precision=task.precision, epochs=epochs, done=done, rates=rates, notes=notes
         )
-        faults.begun()
-        while progress.epoch < epochs and not agreed.stopped:
+        failures.mark_begun()
+        while progress.epoch < epochs and not control.stopped:
             with clock.during(Activity.TRAINING):
-                while progress.step < order.steps and not agreed.stopped:
-                    with faults.at(f"at step {done + 1}"):
+                while progress.step < order.steps and not control.stopped:
+                    with failures.note_position(f"at step {done + 1}"):
                         size = order.size(progress.step)
-                        plan = sharing.plan(size)
+                        plan = planner.plan(size)
                         timer.begin(int(plan.share[ranks.rank]))
                         rows = order.batch(progress.epoch, progress.step)  # (global batch,)
                         lengths = task.lengths(rows)
-                        own = rows[plan.own(lengths, ranks.rank)]  # (share,)
-                        touched = task.touched(rows) if sparse else None
+                        own = rows[plan.own_rows(lengths, ranks.rank)]  # (share,)
+                        touched = task.touched_rows(rows) if sparse else None
                         optimiser.clear()
-                        timer.end_of(ORDER)
-                        slowness = slowed.at(done)
+                        timer.end_phase(ORDER)
+                        slowness = slowdown.at(done)
                         loss, computed = compute(own, size, done, slowness), len(own)
-                        for number in sharing.claimed(plan, f"at step {done + 1}"):
-                            piece = rows[plan.piece(lengths, number)]
-                            timer.claims(len(piece))
+                        for number in planner.claim_pieces(plan, f"at step {done + 1}"):
+                            piece = rows[plan.piece_rows(lengths, number)]
+                            timer.begin_piece(len(piece))
                             loss += compute(piece, size, done, slowness)
                             computed += len(piece)
                         if plan.pieces:
-                            timer.claims(0)
+                            timer.begin_piece(0)
                         report = exchange.reduce(
                             step=done,
                             size=size,
                             touched=touched,
                             loss=loss,
                             rows=computed,
-                            piece=compute.fitting,
+                            piece=compute.piece_rows,
                             stop=stop.made,
-                            save=ranks.first and keeper.wants(epoch_ends=progress.step + 1 == order.steps),
+                            save=ranks.is_first and checkpointer.is_due(epoch_ends=progress.step + 1 == order.steps),
                         )
                         optimiser.step(learning_rate(config, done, steps, order.size(0)))
-                        timer.end_of(UPDATE)
-                        throughput.compute(computed, claimed=computed - len(own))
+                        timer.end_phase(UPDATE)
+                        throughput.add_own_rows(computed, claimed=computed - len(own))
                         progress.step, done = progress.step + 1, done + 1
                         progress.rows_seen += size
-                        reporter.went_on(size)
-                        agreed.take(report)
-                    if agreed.save_due:
+                        reporter.advance(size)
+                        control.handle(report)
+                    if control.save_due:
                         save()
-                agreed.take(exchange.drain())
-                if not agreed.stopped:
-                    reporter.came_apart(drift.mend(task.model, optimiser, ranks))
-                    if agreed.save_due:
+                control.handle(exchange.drain())
+                if not control.stopped:
+                    reporter.weights_synchronised(drift.synchronise(task.model, optimiser, ranks))
+                    if control.save_due:
                         save()
-            if not agreed.stopped and (validation := judged(VALIDATION)):
+            if not control.stopped and (validation := evaluate(VALIDATION)):
                 progress.validation = validation
                 loss_of_epoch = progress.loss_sum / order.rows
                 reporter.write("epoch", epoch=progress.epoch + 1, loss=loss_of_epoch, validation=validation)
                 progress.end_epoch()
-        reporter.trained()
+        reporter.close_bar()
         save()
-        # The test rows choose nothing: so they are judged once, here.
-        tested = None if agreed.stopped else judged(TEST)
+        # Nothing is chosen by the test rows, so they are evaluated only once.
+        tested = None if control.stopped else evaluate(TEST)
         timer.finish()
         if tested:
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
-                split, slowness = sharing.split(order.size(0)), slowed.at(done)
-                throughput.measured_again(own_rates(compute, config, split=split, slowness=slowness))
+                split, slowness = planner.split(order.size(0)), slowdown.at(done)
+                throughput.add_final_rates(measure_own_rates(compute, config, split=split, slowness=slowness))
         summary = {
-            **task.measured(tested),
+            **task.summary_measures(tested),
             **throughput.summary(ranks, timer),
             "rows_seen": progress.rows_seen,
             "rows": order.rows,
             "epochs": epochs,
             "validation": progress.validation,
-            "stopped": agreed.stopped,
+            "stopped": control.stopped,
             "steps": done,
             "global_batch": order.global_batch,
-            "world_size": ranks.size,
-            "split": sharing.split(order.size(0)).tolist(),
-            **task.made_with(),
+            "world_size": ranks.world_size,
+            "split": planner.split(order.size(0)).tolist(),
+            **task.summary_settings(),
             "digest": data.digest,
         }
-        if ranks.first:
+        if ranks.is_first:
             if tested:
                 task.save(config.output, epoch=progress.epoch, tested=tested)
             write_json(config.output / SUMMARY, summary)

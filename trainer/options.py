@@ -1,7 +1,7 @@
-"""Options as data: what any command line can show of the fields of a dataclass, and what it has to check.
+"""Options as data: what a command line shows of the fields of a dataclass, and what it checks.
 
-A section is a dataclass of options that belong together. A field of it has its default and, as metadata, what
-`described` makes of its help text and rules; `options` reads them for a front end, such as command_line.py.
+A section is a dataclass of options that belong together. A field has its default and, as metadata from
+`option_metadata`, its help text and rules. `options` lists them for a front end, such as command_line.py.
 """
 
 import math
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Bound(NamedTuple):
-    """What a value must be, in words that follow `must be`."""
+    """A condition on a value, in words that follow `must be`."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -35,7 +35,7 @@ def from_1_to(most: int) -> Bound:
     return Bound(f"from 1 to {most}", lambda value: 1 <= value <= most)
 
 
-def described(
+def option_metadata(
     text: str,
     *,
     choices: Iterable[Any] = (),
@@ -45,10 +45,10 @@ def described(
     parse: Callable[[str], Any] | None = None,
     several: bool = False,
 ) -> dict[str, Any]:
-    """The metadata of a field: its help `text`; the values that it may have; other names of its option.
+    """The metadata of a field: its help `text`, the values that it may have, and other names of its option.
 
-    `parse` reads a value where its type does not, and raises ValueError with a sentence for the user. `several`: the
-    option takes several values, also by being repeated.
+    `parse` reads a value that its type cannot, and raises ValueError with a sentence for the user. `several`: the
+    option takes several values, and may be repeated.
     """
     return {
         "text": text,
@@ -70,22 +70,22 @@ def option(
     aliases: Iterable[str] = (),
     metavar: str | None = None,
 ) -> Value:
-    """A field, described as by `described`, with a default that is of the type of its annotation."""
-    metadata = described(text, choices=choices, must=must, aliases=aliases, metavar=metavar)
+    """A field with the metadata of `option_metadata`, and a default of the annotated type."""
+    metadata = option_metadata(text, choices=choices, must=must, aliases=aliases, metavar=metavar)
     return field(default=default, metadata=metadata)
 
 
 class Option(NamedTuple):
-    """What a front end needs to know of an option."""
+    """What a front end needs to know about an option."""
 
     name: str
     """Of the field."""
     group: str
     """The title of its section."""
     text: str
-    """What its help says."""
+    """The help text."""
     kind: Callable[[str], Any]
-    """Makes its value of what was typed; `bool` for an option without a value."""
+    """Converts the typed text to the value; `bool` for an option without a value."""
     required: bool
     default: Any
     choices: tuple[Any, ...]
@@ -101,14 +101,14 @@ class Option(NamedTuple):
 
     @property
     def help(self) -> str:
-        """The help text with the default, where there is one to show."""
+        """The help text, with the default if there is one to show."""
         shown = not (self.required or self.several or self.default is None or self.default is False)
         return f"{self.text} (default: {self.default})" if shown else self.text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Options that belong together. Raises TrainingError for values that cannot be."""
+    """Options that belong together. Raises TrainingError for invalid values."""
 
     title: ClassVar[str]
 
@@ -133,7 +133,7 @@ class Section:
 
 
 def options(kind: type[Section]) -> list[Option]:
-    """All options of a dataclass that is made of sections, section after section."""
+    """All options of a dataclass that inherits from sections, section by section."""
     entries = {entry.name: entry for entry in fields(kind)}
     return [
         _option_of(entries[name], section.title)
@@ -145,7 +145,7 @@ def options(kind: type[Section]) -> list[Option]:
 
 
 def flag(name: str) -> str:
-    """What stands for a field on a command line."""
+    """The command-line flag of a field."""
     return "--" + name.replace("_", "-")
 
 

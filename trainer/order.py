@@ -1,9 +1,9 @@
 """Which rows make up global batch k of epoch e: pure functions of (rows, seed, epoch, k).
 
-The training rows are cut into blocks; an epoch takes the blocks in a random order and shuffles the rows inside a
-window of consecutive blocks. So a reader that streams needs only one window in memory, and one that holds
-all rows sees the same order. The easy mistake is to let the number of ranks in: it never appears here.
-Every rank computes the whole global batch and takes its own part of it (balance.py).
+The training rows are cut into blocks. An epoch takes the blocks in a random order and shuffles the rows inside a window
+of consecutive blocks. So a reader that streams needs only one window in memory, and a reader that holds all rows sees
+the same order. The number of ranks must never enter here: every rank computes the whole global batch and takes its own
+part of it (step_planner.py).
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _OF_ROWS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class BatchOrder:
     """The order of `rows` training rows (numbered from 0) in every epoch, cut into global batches."""
 
     rows: int
@@ -33,7 +33,7 @@ class Order:
 
     @property
     def steps(self) -> int:
-        """Global batches an epoch; the last one may be short."""
+        """Global batches per epoch; the last one may be short."""
         return steps_per_epoch(self.rows, self.global_batch)
 
     def size(self, step: int) -> int:
@@ -43,9 +43,9 @@ class Order:
         return min(self.global_batch, self.rows - step * self.global_batch)
 
     def batch(self, epoch: int, step: int) -> IntArray:
-        """The rows of global batch `step` of `epoch`, both counted from 0: (size(step),), not to be written to.
+        """The rows of global batch `step` of `epoch`, both counted from 0: (size(step),), read-only.
 
-        They are a part of their window, which is two megabytes that no step has to copy.
+        The result is a view of its window, which is two megabytes that no step has to copy.
         """
         start = step * self.global_batch
         stop = start + self.size(step)
@@ -79,7 +79,7 @@ def _block_order(rows: int, seed: int, epoch: int, block_rows: int) -> IntArray:
 
 @lru_cache(maxsize=2)
 def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blocks: int) -> IntArray:
-    """(windows + 1,): where each window starts in the epoch. The one short block may lie in any of them."""
+    """(windows + 1,): where each window starts in the epoch. The one short block may be in any of them."""
     blocks = _block_order(rows, seed, epoch, block_rows)
     sizes = np.minimum(block_rows, rows - blocks * block_rows)  # (blocks,)
     ends = np.concatenate(([0], np.cumsum(sizes)))  # (blocks + 1,)
@@ -88,7 +88,7 @@ def _window_bounds(rows: int, seed: int, epoch: int, block_rows: int, window_blo
 
 @lru_cache(maxsize=2)
 def _window_rows(rows: int, seed: int, epoch: int, window: int, block_rows: int, window_blocks: int) -> IntArray:
-    """(rows of the window,): its rows, shuffled; read-only, as batches are parts of it."""
+    """(rows of the window,): its rows, shuffled; read-only, because batches are views of it."""
     blocks = _block_order(rows, seed, epoch, block_rows)[window * window_blocks : (window + 1) * window_blocks]
     numbers = blocks[:, None] * block_rows + np.arange(block_rows)  # (window_blocks, block_rows)
     inside = numbers[numbers < rows]  # (rows of the window,)

@@ -1,9 +1,9 @@
-"""A rank's own rate: rows a second of plain training on this hardware, with no other rank to wait for.
+"""A rank's own rate: rows per second of plain training on this hardware, without waiting for other ranks.
 
-The ideal that a run is held against is the sum of its ranks' own rates. The easy mistake is to measure ranks one
-at a time: those that share a machine share its memory too. So all compute at once, for the same time, and no
-collective is in between. The model that trains here is a copy, thrown away afterwards. It must not be slower than the
-model itself: a rate too low makes every run look good.
+A run is compared with the sum of its ranks' own rates. Do not measure one rank at a time: ranks on one machine share
+its memory bandwidth. So all ranks compute at once, for the same time, without a collective in between. They train a
+copy of the model, which is thrown away. The copy must not be slower than the model itself: a rate that is too low makes
+every run look good.
 """
 
 import time
@@ -12,38 +12,40 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from trainer import collectives
+from trainer.balancing.split import proportional_split
 from trainer.clock import StepTimer, SynchronizedStepTimer
-from trainer.compute import Compute
+from trainer.computing.gradients import GradientComputer
+from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
+from trainer.distributed import collectives
 from trainer.order import IntArray
-from trainer.split import proportional
 
 _LOOK, _SECONDS = 0.2, 0.6
 _WARM_UP = 3
 
 _ROOM = 1.5
-"""How much larger than needed the heap of a process on a CPU is made at first: memory that was never used before is
-slow the first time, and would make the first steps longer."""
+"""How much larger than needed the heap of a CPU process is made at first. The first use of memory is slow, and would
+make the first steps longer."""
 
 _QUEUE = 16
-"""Steps that the host may be ahead of a GPU: enough never to let it wait, few enough to end in time."""
+"""Steps that the host may be ahead of a GPU: enough that the GPU never waits, few enough to end in time."""
 
 
-def first_rates(compute: Compute, config: TrainConfig, *, total: int, slowness: float) -> list[float]:
-    """Rows a second of every rank, each on its share of `total` rows by these rates; the same on every rank.
+def measure_initial_rates(
+    compute: GradientComputer, config: TrainConfig, *, total: int, slowness: float
+) -> list[float]:
+    """Rows per second of every rank, each on its share of `total` rows by these rates; the same on every rank.
 
-    A look at equal shares tells the shares, and has memory at hand for larger ones.
+    A short measurement on equal shares gives the shares, and allocates memory for larger ones.
     """
     room = _ROOM if compute.device.type == "cpu" else 1.0
-    equal = proportional(round(room * total), np.ones(dist.get_world_size()))
-    look = own_rates(compute, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)
-    return own_rates(compute, config, split=proportional(total, np.array(look)), slowness=slowness)
+    equal = proportional_split(round(room * total), np.ones(dist.get_world_size()))
+    look = measure_own_rates(compute, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)
+    return measure_own_rates(compute, config, split=proportional_split(total, np.array(look)), slowness=slowness)
 
 
-def own_rates(
-    compute: Compute,
+def measure_own_rates(
+    compute: GradientComputer,
     config: TrainConfig,
     *,
     split: IntArray,
@@ -51,11 +53,14 @@ def own_rates(
     seconds: float = _SECONDS,
     warm_up: int = _WARM_UP,
 ) -> list[float]:
-    """Rows a second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
-    rank. Measured for so many `seconds`, after some steps to `warm_up`, or one where that takes as long."""
+    """Rows per second of every rank, on steps of its own share `split` (ranks,), of at least one row; the same on every
+    rank.
+
+    Measured for `seconds`, after `warm_up` steps, or after one step if it takes as long.
+    """
     device = compute.device
     timer = SynchronizedStepTimer() if device.type == "cuda" and slowness > 1.0 else StepTimer()
-    twin = compute.twin(timer)
+    twin = compute.with_copied_model(timer)
     steps = Optimiser(twin.model, twin.tables, config)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
@@ -73,7 +78,7 @@ def own_rates(
         if time.perf_counter() - start > seconds:
             break  # shares as large as these are warm after one
     queue = max(1, min(_QUEUE, int(seconds / (time.perf_counter() - start))))
-    with collectives.reporting("between two steps"):
+    with collectives.convert_errors("between two steps"):
         dist.barrier()
     count, start = 0, time.perf_counter()
     while count == 0 or time.perf_counter() - start < seconds:  # a busy machine may have taken all of them meanwhile
@@ -84,12 +89,12 @@ def own_rates(
     _finish(device)
     elapsed = time.perf_counter() - start
     rates: list[float] = [0.0] * dist.get_world_size()
-    with collectives.reporting("between two steps"):
+    with collectives.convert_errors("between two steps"):
         dist.all_gather_object(rates, count * share / elapsed)
     return rates
 
 
 def _finish(device: torch.device) -> None:
-    """Wait until a GPU has done what is in its queue."""
+    """Wait until a GPU has done the work in its queue."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -1,19 +1,19 @@
-"""What a run that goes on is made with: what it was made with, but for the settings that may change.
+"""The configuration of a resumed run: that of its checkpoint, except for the settings that may change.
 
-The easy mistake is to take an option that was not given for one that was given as its default: the number of epochs and
-of rows in a step are then those of the run. Nor may the number of ranks change a step: its rows, their order and the
-learning rate go by the global batch, which a run keeps.
+Do not treat an option that was not given as if its default had been given: the number of epochs and the rows of a step
+are then those of the run. The number of ranks must not change a step either: its rows, their order and the learning
+rate depend on the global batch, which a run keeps.
 """
 
 from dataclasses import replace
 from typing import Any
 
 from corpus.counted import plural
+from trainer.computing.optimiser import learning_rate
 from trainer.config import OF_THE_RUN, TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import CHECKPOINTS
-from trainer.optimise import learning_rate
 from trainer.order import steps_per_epoch
+from trainer.output.files import CHECKPOINTS
 
 _MAY_CHANGE = frozenset(
     (
@@ -34,31 +34,31 @@ _MAY_CHANGE = frozenset(
         "preset",
     )
 )
-"""Settings that change what is learnt by no more than rounding."""
+"""Settings that change the result by no more than rounding."""
 
-_MENDING = ("learning_rate", "word_rate", "clip_norm")
-"""Those by which a run whose loss became no number can go on."""
+_MAY_CHANGE_AFTER_DIVERGENCE = ("learning_rate", "word_rate", "clip_norm")
+"""Settings by which a run whose loss became infinite or NaN can be resumed."""
 
 
-def go_on(
+def resumed_config(
     state: dict[str, Any], config: TrainConfig, *, digest: str, rows: int, ranks: int
 ) -> tuple[TrainConfig, list[str]]:
-    """The configuration of the run that `state` (checkpoint.py) is of, as it goes on; and what to say of it.
+    """The configuration with which the run of `state` (checkpoint.py) is resumed, and notes about it for the user.
 
-    `digest` is the dataset's, which has so many training `rows`. Raises TrainingError where the state is of another
-    run, or `config` asks for what cannot be.
+    `digest` is that of the dataset, which has `rows` training rows. Raises TrainingError if the state is of another
+    run, or if `config` asks for something impossible.
     """
     if config.preset:
         config = replace(config, global_batch=None, rank_batch=None, epochs=None)
     _require_same(state, config, digest)
     made = state["config"]
     notes = [
-        f"going on with {_said(name, getattr(config, name))}; it was {value}"
+        f"going on with {_as_option(name, getattr(config, name))}; it was {value}"
         for name, value in made.items()
-        if name in _MENDING and getattr(config, name) != value
+        if name in _MAY_CHANGE_AFTER_DIVERGENCE and getattr(config, name) != value
     ]
-    notes += _of_batch(state, config, ranks)
-    notes += _of_epochs(state, config, rows)
+    notes += _batch_notes(state, config, ranks)
+    notes += _epoch_notes(state, config, rows)
     ours = {name: made.get(name) for name in OF_THE_RUN}
     return replace(config, **{**ours, "epochs": config.epochs or ours["epochs"]}), notes
 
@@ -70,13 +70,16 @@ def _require_same(state: dict[str, Any], config: TrainConfig, digest: str) -> No
         raise TrainingError(f"{made} another dataset than {config.data}; {otherwise}")
     now = config.plain()
     for name, value in state["config"].items():
-        if not (name in _MAY_CHANGE or name in _MENDING or name in OF_THE_RUN) and now[name] != value:
-            raise TrainingError(f"{made} {_said(name, value)}, not {_said(name, now[name])}; {otherwise}")
+        if (
+            not (name in _MAY_CHANGE or name in _MAY_CHANGE_AFTER_DIVERGENCE or name in OF_THE_RUN)
+            and now[name] != value
+        ):
+            raise TrainingError(f"{made} {_as_option(name, value)}, not {_as_option(name, now[name])}; {otherwise}")
 
 
-def _of_batch(state: dict[str, Any], config: TrainConfig, ranks: int) -> list[str]:
-    """What to say where the rows of a step that are asked for are not those of the run."""
-    has, asked = state["global_batch"], config.rows_asked(ranks)
+def _batch_notes(state: dict[str, Any], config: TrainConfig, ranks: int) -> list[str]:
+    """Notes for the user if the requested rows of a step are not those of the run."""
+    has, asked = state["global_batch"], config.requested_batch(ranks)
     if asked is None or asked == has:
         return []
     if config.rank_batch is None:
@@ -91,10 +94,10 @@ def _of_batch(state: dict[str, Any], config: TrainConfig, ranks: int) -> list[st
     )
 
 
-def _of_epochs(state: dict[str, Any], config: TrainConfig, rows: int) -> list[str]:
-    """What to say where other epochs are asked for than the run was to have."""
+def _epoch_notes(state: dict[str, Any], config: TrainConfig, rows: int) -> list[str]:
+    """Notes for the user if the requested epochs are not those of the run."""
     steps = steps_per_epoch(rows, state["global_batch"])
-    before = replace(config, epochs=state["config"].get("epochs")).epochs_of(steps)
+    before = replace(config, epochs=state["config"].get("epochs")).epochs_for(steps)
     now, run = config.epochs or before, f"the run in {config.output}"
     if now == before:
         return []
@@ -116,6 +119,6 @@ def _of_epochs(state: dict[str, Any], config: TrainConfig, rows: int) -> list[st
     ]
 
 
-def _said(name: str, value: Any) -> str:
+def _as_option(name: str, value: Any) -> str:
     flag = "--" + name.replace("_", "-")
     return f"no {flag} of its own" if value is None else f"{flag} {value}"

@@ -1,7 +1,7 @@
-"""What a run begins with, the same on every rank: its data, its order, and the state that it goes on from.
+"""The start of a run, the same on every rank: its data, the order of its rows, and the checkpoint to resume from.
 
-The easy mistake is to trust that all machines were given the same: ranks with other settings or rows would train
-without a word, and to nothing.
+Do not trust that all machines were given the same: ranks with different settings or rows would train without an error,
+and the result would be worthless.
 """
 
 import os
@@ -9,25 +9,27 @@ from dataclasses import replace
 from typing import Any
 
 from corpus.counted import plural
-from trainer import checkpoint, faults, memory, resume
+from trainer import resume
 from trainer.config import TrainConfig
+from trainer.distributed import failures, memory
+from trainer.distributed.ranks import Ranks
 from trainer.errors import TrainingError
-from trainer.files import CHECKPOINTS, prepare, require_free
-from trainer.order import Order
-from trainer.ranks import Ranks
-from trainer.task import TRAINING, Data, Loaded, Task
+from trainer.order import BatchOrder
+from trainer.output import checkpoint
+from trainer.output.files import CHECKPOINTS, prepare_output, require_free_output
+from trainer.task import TRAINING, DataT, RunData, Task
 
 _OWN_SETTINGS = ("data", "output", "rows_in", "cache", "threads")
-"""In which ranks may differ: each node has paths, memory and cores of its own."""
+"""Settings in which ranks may differ: each node has paths, memory and cores of its own."""
 
 
-def going_on(config: TrainConfig, ranks: Ranks) -> TrainConfig:
-    """`config`, with `resume` where torchrun started the ranks of a run again by itself: then nobody could say so.
+def with_automatic_resume(config: TrainConfig, ranks: Ranks) -> TrainConfig:
+    """`config`, with `resume` set if torchrun started the ranks of a run again by itself: then nobody could give
+    --resume.
 
-    That is so where one of the torchrun processes that start these ranks also started those that wrote the newest
-    checkpoint. How often torchrun says that it has started ranks again tells nothing: it leaves out the times that a
-    machine joined, and counts those that a run was refused. Raises TrainingError on all ranks when one of them cannot
-    read the checkpoint.
+    This is so if one of the torchrun processes that started these ranks also started those that wrote the newest
+    checkpoint. Torchrun's own count of restarts does not show this: it omits restarts because a machine joined, and
+    counts restarts before the run began. Raises TrainingError on all ranks if one of them cannot read the checkpoint.
     """
     again = False
     with ranks.agreement():
@@ -37,23 +39,23 @@ def going_on(config: TrainConfig, ranks: Ranks) -> TrainConfig:
     return replace(config, resume=config.resume or any(ranks.gather(again)))
 
 
-def data(kind: type[Task[Data]], config: TrainConfig, ranks: Ranks) -> Data:
-    """The data of a run of this kind, and an output folder to write to.
+def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks) -> DataT:
+    """The data of a run of this kind of task; also prepares the output folder.
 
-    Raises TrainingError on all ranks when one of them cannot have it, or was told of another dataset or run; and where
-    a run from the beginning would remove what an unfinished one can go on from, or replace a model unasked.
+    Raises TrainingError on all ranks if one of them cannot read the data, or has another dataset or other settings; and
+    if a run from the beginning would remove the checkpoints of an unfinished run, or replace a model without --force.
     """
     with ranks.agreement():
-        if ranks.first and not config.resume:
-            require_free(config.output, force=config.force)
+        if ranks.is_first and not config.resume:
+            require_free_output(config.output, force=config.force)
     free = min(ranks.gather(memory.free()))  # before any rank has filled some
     with ranks.agreement(loading=True):
-        if config.slow and max(config.slow) >= ranks.size:
-            raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.size - 1}")
-        found = kind.load(config, ranks, memory=free // ranks.here)
-        if ranks.first:
-            prepare(config.output)
-    plain, digest = ranks.from_first((config.plain(), found.digest))
+        if config.slow and max(config.slow) >= ranks.world_size:
+            raise TrainingError(f"--slow names rank {max(config.slow)}, but the ranks are 0 to {ranks.world_size - 1}")
+        found = kind.load(config, ranks, memory=free // ranks.local_size)
+        if ranks.is_first:
+            prepare_output(config.output)
+    plain, digest = ranks.broadcast((config.plain(), found.digest))
     with ranks.agreement():
         for name, value in config.plain().items():
             if name not in _OWN_SETTINGS and value != plain[name]:
@@ -69,43 +71,47 @@ def data(kind: type[Task[Data]], config: TrainConfig, ranks: Ranks) -> Data:
     return found
 
 
-def saved(config: TrainConfig, ranks: Ranks, data: Loaded) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
-    """The state to go on from, or None to start from the beginning; `config` as the run goes on with it; and what to
-    say of it, on the first rank.
+def load_checkpoint(
+    config: TrainConfig, ranks: Ranks, data: RunData
+) -> tuple[dict[str, Any] | None, TrainConfig, list[str]]:
+    """The state to resume from, or None to start from the beginning; `config` for the resumed run; and notes for the
+    user, on the first rank.
 
-    Raises TrainingError on all ranks where the state is of another run, where there is none but another version's, and
-    as `data` does where there is none at all.
+    Raises TrainingError on all ranks if the state is of another run, if all checkpoints are of another version, and as
+    `load_data` does if there is none at all.
     """
     state: dict[str, Any] | None = None
     notes: list[str] = []
     if not config.resume:
         return None, config, notes
     folder = config.output / CHECKPOINTS
-    holding = ranks.gather((faults.who(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
+    holding = ranks.gather((failures.rank_name(ranks.rank), str(folder)) if checkpoint.in_folder(folder) else None)
     with ranks.agreement():
-        if ranks.first:
+        if ranks.is_first:
             _require_here(holding, str(folder))
             state, notes = _newest(config)
-    state = ranks.from_first(state)
+    state = ranks.broadcast(state)
     if state is None:
         return None, config, notes
     with ranks.agreement():
-        config, told = resume.go_on(state, config, digest=data.digest, rows=data.sizes[TRAINING], ranks=ranks.size)
-    return state, config, notes + told
+        config, resume_notes = resume.resumed_config(
+            state, config, digest=data.digest, rows=data.sizes[TRAINING], ranks=ranks.world_size
+        )
+    return state, config, notes + resume_notes
 
 
-def order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str, Any] | None) -> Order:
-    """The global batches of a run on so many rows, of the size that `saved` had; without it, of the size asked for.
+def make_order(config: TrainConfig, ranks: Ranks, *, rows: int, saved: dict[str, Any] | None) -> BatchOrder:
+    """The global batches of a run on `rows` rows, of the size that `saved` had; without it, of the requested size.
 
-    Raises TrainingError on all ranks where a batch has fewer rows than there are ranks.
+    Raises TrainingError on all ranks if a batch has fewer rows than there are ranks.
     """
-    global_batch = saved["global_batch"] if saved else config.batch_for(ranks.size)
-    found = Order(rows=rows, global_batch=global_batch, seed=config.seed)
+    global_batch = saved["global_batch"] if saved else config.batch_for(ranks.world_size)
+    found = BatchOrder(rows=rows, global_batch=global_batch, seed=config.seed)
     with ranks.agreement():
-        if ranks.size > found.size(0):
-            more = "" if saved else f"raise --global-batch to at least {ranks.size}, or "
+        if ranks.world_size > found.size(0):
+            more = "" if saved else f"raise --global-batch to at least {ranks.world_size}, or "
             raise TrainingError(
-                f"{ranks.size} ranks cannot share a global batch of {plural(found.size(0), 'row')}; "
+                f"{ranks.world_size} ranks cannot share a global batch of {plural(found.size(0), 'row')}; "
                 f"{more}start fewer ranks"
             )
     return found
@@ -124,7 +130,7 @@ def _require_here(holding: list[tuple[str, str] | None], folder: str) -> None:
 
 
 def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
-    """The state of the newest sound checkpoint, and what to say of those that are not, which are set aside."""
+    """The state of the newest valid checkpoint, and notes about newer invalid ones, which are set aside."""
     folder = config.output / CHECKPOINTS
     found, passed_over = checkpoint.newest(folder)
     for each in passed_over:
@@ -138,6 +144,6 @@ def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     if found:
         path, state = found
         return state, [f"{each.path} {each.why}; going on from {path.name}" for each in passed_over]
-    require_free(config.output, force=config.force)
+    require_free_output(config.output, force=config.force)
     missing = [] if passed_over else [f"{folder} holds no checkpoint; starting from the beginning"]
     return None, missing + [f"{each.path} {each.why}; starting from the beginning" for each in passed_over]

@@ -1,8 +1,8 @@
-"""What the loop asks of a task: a kind of learning, on the data of one run.
+"""The interface of a task: a kind of learning, on the data of one run.
 
-The loop knows rows by their numbers alone, and steps. A task knows what these rows are, what is learnt from them, how
-that is judged, and what is left of it at the end. The easy mistake is to answer by what only one rank knows: all ranks
-ask at the same time and, but for the gradients of their own rows, must get the same answers.
+The loop knows only row numbers and steps. A task knows what these rows are, what is learnt from them, how that is
+evaluated, and what is saved at the end. A task must not answer by what only one rank knows: all ranks ask at the same
+time and, except for the gradients of their own rows, must get the same answers.
 """
 
 from abc import ABC, abstractmethod
@@ -13,92 +13,92 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from trainer.claims import Lengths
+from trainer.balancing.claims import Lengths
 from trainer.clock import StepTimer
-from trainer.compute import Compute
+from trainer.computing.gradients import GradientComputer
 from trainer.config import TrainConfig
-from trainer.kinds import MODELS
+from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
-from trainer.ranks import Ranks
+from trainer.registry import MODELS
 
 TRAINING, VALIDATION, TEST = "training", "validation", "test"
-"""The parts of a task's rows: to learn from; to show after each epoch how a run does; to judge it at the end."""
+"""The parts of a task's rows: to learn from; to evaluate after each epoch; to evaluate once at the end."""
 
 
-class Loaded(Protocol):
-    """The data of a run, as far as all tasks have them alike."""
+class RunData(Protocol):
+    """The data of a run, as far as the loop knows it."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """How many rows each part has."""
+        """The number of rows of each part."""
         ...
 
     @property
     def digest(self) -> str:
-        """Of the data: a run goes on with the same alone."""
+        """The digest of the data. A run can be resumed only with the same data."""
         ...
 
 
-Data = TypeVar("Data", bound=Loaded)
+DataT = TypeVar("DataT", bound=RunData)
 
 
-class Task(ABC, Generic[Data]):
+class Task(ABC, Generic[DataT]):
     """One kind of learning, on the data of one run."""
 
     model: nn.Module
-    """What learns, with all of its parameters on this rank's device."""
+    """The model, with all of its parameters on this rank's device."""
     tables: Sequence[Tensor]
-    """Those parameters (rows, ...) of which a batch touches few rows. All others have gradients everywhere."""
+    """Parameters (rows, ...) of which a batch touches few rows. All others have gradients everywhere."""
     precision: str
-    """In which layers compute."""
+    """The precision of the layers."""
 
     @staticmethod
     @abstractmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> Data:
-        """The data that `config` names; this rank may fill `memory` bytes.
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> DataT:
+        """Load the data that `config` names; this rank may use `memory` bytes.
 
-        Raises TrainingError or DataError, also on one rank alone: its caller tells the others.
+        Raises TrainingError or DataError, also on one rank alone: the caller informs the others.
         """
 
     @abstractmethod
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: DataT) -> None:
         """The model's weights are drawn from torch's generator. Raises TrainingError, the same on all ranks."""
 
     @abstractmethod
-    def compute(self, timer: StepTimer) -> Compute:
-        """What computes the gradients of rows to learn from; `timer` is told its phases."""
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
+        """What computes the gradients of training rows; it reports its phases to `timer`."""
 
     @abstractmethod
     def lengths(self, rows: IntArray) -> Lengths:
-        """(n,): how long these rows (n,) to learn from are; ranks share out short and long ones alike."""
+        """(n,): the lengths of these training rows (n,); each rank gets short and long ones alike."""
 
     @abstractmethod
-    def touched(self, rows: IntArray) -> Sequence[IntArray]:
-        """Of each table the rows (m,) that have gradients in a batch of these rows (n,) to learn from."""
+    def touched_rows(self, rows: IntArray) -> Sequence[IntArray]:
+        """For each table the rows (m,) that have gradients in a batch of these training rows (n,)."""
 
     @abstractmethod
-    def judge(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
+    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
         """The `loss` of the model on a part's rows, and other measures, the same on every rank.
 
-        `split` (ranks,) sums to the part's size: each rank judges so many rows. None, on every rank, once `stop` says
-        on any of them that it was asked to stop.
+        `split` (ranks,) sums to the part's size: each rank evaluates so many rows. Returns None, on every rank, once
+        `stop` returns True on any of them.
         """
 
     @abstractmethod
-    def measured(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
-        """Of the measures on the test rows those that summary.json begins with; all None in a run that was stopped."""
+    def summary_measures(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
+        """The measures on the test rows that summary.json begins with; all None in a run that was stopped."""
 
     @abstractmethod
-    def made_with(self) -> dict[str, Any]:
-        """What summary.json holds about how the task was set up, such as its precision."""
+    def summary_settings(self) -> dict[str, Any]:
+        """The settings of the task for summary.json, such as its precision."""
 
     @abstractmethod
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
-        """Leave the model, as it is after so many epochs, in a run's folder."""
+        """Save the model, as it is after `epoch` epochs, in a run's folder."""
 
 
-def kind_of(model: str) -> type[Task[Any]]:
-    """The kind of task that a model belongs to. Raises KeyError for an unknown model."""
+def task_class(model: str) -> type[Task[Any]]:
+    """The task class of a model. Raises KeyError for an unknown model."""
     module, name = MODELS[model]
     kind: type[Task[Any]] = getattr(import_module(module), name)
     return kind

@@ -1,7 +1,7 @@
 """Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's tests, where pytest is.
 
-The easy mistake is to hold float32 against float32, and to find the sum of two errors: what a GPU computes is held
-against 64 bits of a CPU.
+A GPU's float32 is compared with a CPU's float64. Compared with a CPU's float32, the difference would be the sum of two
+errors.
 """
 
 import copy
@@ -15,24 +15,24 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.gpu import trainer_tests
-from benchmarks.gpu.part import SETTINGS, Outcome, deviation, say
+from benchmarks.gpu.part import SETTINGS, Outcome, deviation, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_rows
-from benchmarks.gpu.training import alone
+from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import dropout
 from trainer.classification import models
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
+from trainer.computing import dropout
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
 from trainer.order import IntArray
-from trainer.precision import NAMES, capability, choose
-from trainer.threads import Threads
 
 LOSS = Loss(kind="cross-entropy", scale=Scale(1, 5, 4), positive_weight=0.7)
 BOUNDS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 3e-2}
@@ -65,11 +65,11 @@ class Check(NamedTuple):
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """All checks, and the trainer's tests."""
-    with alone(device):
+    with single_rank(device):
         found = [*_gradients(device, sizes), *_masks(device), *_resident(device), *_evaluation(device, sizes)]
         found += _updates(device)
     rows = [[each.what, f"{each.found:.1e}", f"{each.bound:.0e}", "" if each.holds else "FAILED"] for each in found]
-    say(table(["check", "deviation", "bound", ""], rows))
+    print_progress(table(["check", "deviation", "bound", ""], rows))
     wrong = [each.what for each in found if not each.holds]
     said = f"{len(found) - len(wrong)} of {len(found)} checks hold" + (f", not: {'; '.join(wrong)}" if wrong else "")
     tests, failed = trainer_tests.run(sizes.pytest_seconds) if sizes.pytest_seconds else ("left out", False)
@@ -93,7 +93,7 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
     """Of one batch; of shares of it; and of pieces, as it does not fit into memory."""
     rows = make_rows(sizes.rows, _CPU)
     whole = np.arange(sizes.rows)
-    near = rows.on(device) if device.type == "cuda" else rows
+    near = rows.copy_to(device) if device.type == "cuda" else rows
     for name in SETTINGS:
         exact = _gradient(new_model(name, _CPU, torch.float64), rows, [whole])
         for precision in dict.fromkeys(("float32", choose("auto", [capability(device)]))):
@@ -108,11 +108,11 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
             yield Check(f"gradients in pieces, {name}, {precision}", deviation(found, exact), bound)
 
 
-def _gradient(model: Classifier, rows: Rows, shares: list[IntArray]) -> torch.Tensor:
+def _gradient(model: Classifier, rows: TextRows, shares: list[IntArray]) -> torch.Tensor:
     """All gradients in one: the sum over these shares of a global batch."""
     model.zero_grad()
     timer = StepTimer()
-    compute = compute_rows(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
+    compute = text_gradients(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
     found = []
     for numbers in shares:
         timer.begin(len(numbers))
@@ -150,9 +150,9 @@ def _resident(device: torch.device) -> Iterator[Check]:
         ).astype(kind)
         labels = np.zeros(500, np.uint8)
         lengths = generator.integers(1, 10, 500).astype(np.uint16)
-        rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+        rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
         numbers = generator.permutation(500)[:200]
-        expected, found = rows.batch(numbers, _CPU).tokens, rows.on(device).batch(numbers, device).tokens.cpu()
+        expected, found = rows.batch(numbers, _CPU).tokens, rows.copy_to(device).batch(numbers, device).tokens.cpu()
         yield Check(f"rows that are there, {np.dtype(kind)}", float((found != expected).sum()), 0)
 
 
@@ -168,7 +168,7 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
                 threads=Threads(1),
                 stop=lambda: False,
             )
-            for where, on in ((_CPU, rows), (device, replace(rows, resident=rows.on(device).resident)))
+            for where, on in ((_CPU, rows), (device, replace(rows, device_tokens=rows.copy_to(device).device_tokens)))
         ]
         assert told[0] is not None
         assert told[1] is not None

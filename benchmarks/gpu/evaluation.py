@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import SETTINGS, Budget, Outcome, say
+from benchmarks.gpu.part import SETTINGS, Budget, Outcome, print_progress
 from benchmarks.gpu.rows import make_rows
-from benchmarks.gpu.training import alone
+from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from trainer.classification.evaluate import evaluate
-from trainer.precision import NAMES, capability, choose
-from trainer.threads import Threads
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """Rows a second of each model in each precision."""
     budget, rates = Budget(sizes.seconds), {}
     rows = make_rows(sizes.rows, device)
-    where = {"on the host": rows, "on the device": rows.on(device)}
+    where = {"on the host": rows, "on the device": rows.copy_to(device)}
     split = np.array([len(rows)])
-    with alone(device):
+    with single_rank(device):
         for name in SETTINGS:
             model = new_model(name, device)
             for precision in dict.fromkeys((choose("auto", [capability(device)]), "float32")):
@@ -53,9 +53,9 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
                         evaluate(model, on, split=split, loss=LOSS, threads=Threads(1), stop=lambda: False)
                         taken.append(perf_counter() - start)
                     rates[name, precision, place] = len(rows) / median(taken)
-                    say(f"{name}, {precision}, {place}: {rates[name, precision, place]:,.0f} rows/s")
+                    print_progress(f"{name}, {precision}, {place}: {rates[name, precision, place]:,.0f} rows/s")
     cells = [[*case, f"{rate:,.0f}"] for case, rate in rates.items()]
-    say("\n" + table(["model", "precision", "rows", "rows/s"], cells))
+    print_progress("\n" + table(["model", "precision", "rows", "rows/s"], cells))
     figures: list[Any] = [[*case, rate] for case, rate in rates.items()]
     best = {name: max(rate for case, rate in rates.items() if case[0] == name) for name in SETTINGS}
     said = ", ".join(f"{name} {rate / 1e6:.2f} million rows/s" for name, rate in best.items())

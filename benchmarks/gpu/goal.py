@@ -1,7 +1,7 @@
 """The reference's training, ten epochs of 21.3 million rows: for some seconds at each global batch, or to its end.
 
-What is projected is training and judging, each at its measured rate. The easy mistake is to trust phases that are
-measured where the GPU waits for the host: the kernels of some steps, listed one by one, say what it really does.
+Training and evaluation are projected, each at its measured rate. Do not trust phases that are measured while the GPU
+waits for the host: the list of the kernels of some steps shows what it really does.
 """
 
 import os
@@ -18,21 +18,21 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import Outcome, finish, say
+from benchmarks.gpu.part import Outcome, finish, print_progress
 from benchmarks.gpu.rows import make_data, make_rows
-from benchmarks.gpu.training import alone, trained
+from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
-from trainer.classification.data import Data, Rows, near
+from trainer.classification.data import TextData, TextRows, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import NAMES, capability, choose
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
-from trainer.precision import NAMES, capability, choose
-from trainer.ranks import Ranks
-from trainer.threads import Threads
+from trainer.distributed.ranks import Ranks
 
 EPOCHS = 10
 GOALS = {"3 minutes": 180, "1 minute": 60}
@@ -55,12 +55,12 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """A stretch of the run at each global batch, its phases, and what all of it would take."""
     start = perf_counter()
     rows = make_rows(sizes.rows + sizes.validation + sizes.test, device)
-    say(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
+    print_progress(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
     data = make_data(rows, validation=sizes.validation, test=sizes.test)
-    with alone(device) as ranks:
+    with single_rank(device) as ranks:
         model = _model(device)
         each_epoch, once = (_judging_seconds(model, rows) for rows in (data.validation, data.test))
-        say(f"judging {sizes.validation:,} rows takes {each_epoch:.2f} s, {sizes.test:,} rows {once:.2f} s")
+        print_progress(f"judging {sizes.validation:,} rows takes {each_epoch:.2f} s, {sizes.test:,} rows {once:.2f} s")
         judged = EPOCHS * each_epoch + once
         found = [_stretch(data, ranks, batch, judged, sizes) for batch in sizes.batches]
         kernels = {batch: _kernels(data, device, batch) for batch in sizes.batches}
@@ -79,24 +79,26 @@ def _model(device: torch.device) -> Classifier:
     return model
 
 
-def _judging_seconds(model: Classifier, rows: Rows) -> float:
+def _judging_seconds(model: Classifier, rows: TextRows) -> float:
     start = perf_counter()
     evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
     return perf_counter() - start
 
 
-def _stretch(data: Data, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
+def _stretch(data: TextData, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
     """Some seconds of the run, ended as Ctrl-C would end it."""
     with _asked_to_stop(sizes.seconds):
-        summary = trained(data, ranks, global_batch=batch, epochs=EPOCHS)
+        summary = train(data, ranks, global_batch=batch, epochs=EPOCHS)
     steps, (phases,) = summary["steps"], summary["profile"]
     rate = summary["samples_per_second"]
     projected = EPOCHS * sizes.rows / rate + judged
     milliseconds = {phase: 1000 * seconds / steps for phase, seconds in phases.items()}
     of_step = 1000 * summary["seconds"] / steps
-    say(f"\nglobal batch {batch:,}: {rate:,.0f} rows/s, {steps} steps of {of_step:.2f} ms; {projected:.0f} s for all")
+    print_progress(
+        f"\nglobal batch {batch:,}: {rate:,.0f} rows/s, {steps} steps of {of_step:.2f} ms; {projected:.0f} s for all"
+    )
     cells = [[phase, f"{ms:.3f}", f"{ms / of_step:.0%}"] for phase, ms in milliseconds.items()]
-    say(table(["phase", "ms a step", "of a step"], cells))
+    print_progress(table(["phase", "ms a step", "of a step"], cells))
     return {
         "batch": batch,
         "rate": rate,
@@ -122,14 +124,14 @@ def _asked_to_stop(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _kernels(data: Data, device: torch.device, batch: int) -> list[dict[str, Any]]:
+def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str, Any]]:
     """What the device does in a step, the longest first: name, milliseconds a step, and how often."""
     model = new_model("default", device)
     model.precision = NAMES[choose("auto", [capability(device)])]
-    timer, rows = StepTimer(), near(data.training[: 2 * batch], device, rows_in="auto")
+    timer, rows = StepTimer(), place_rows(data.training[: 2 * batch], device, rows_in="auto")
     config = TrainConfig(data=Path(), output=Path())
     words = WordDropout(config.word_dropout, data.row_length, config.seed)
-    compute = compute_rows(model, rows, loss=LOSS, device=device, words=words, timer=timer)
+    compute = text_gradients(model, rows, loss=LOSS, device=device, words=words, timer=timer)
     optimiser, size = Optimiser(model, [model.embedding.weight], config), len(rows)
     numbers = np.random.default_rng(0).permutation(size)[:batch]
 
@@ -157,6 +159,8 @@ def _kernels(data: Data, device: torch.device, batch: int) -> list[dict[str, Any
         }
         for event in events
     ]
-    say(f"\nwhat a step of {batch:,} rows is made of")
-    say(table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found]))
+    print_progress(f"\nwhat a step of {batch:,} rows is made of")
+    print_progress(
+        table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found])
+    )
     return found

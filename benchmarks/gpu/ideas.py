@@ -1,7 +1,7 @@
 """What may be worth building, each idea beside the present way: the same outcome first, then milliseconds.
 
-The easy mistake is to measure an idea without what it lacks: a table of gates by word cannot carry dropout that differs
-by row, so it stands beside gates that are computed for every word of every text.
+Compare an idea with a way that can do as little. A table of gates by word cannot have dropout that differs by row, so
+it is compared with gates that are computed for every word of every text.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,17 +18,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, say
+from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, print_progress
 from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
-from trainer import dropout
-from trainer.classification.data import Batch, Rows
+from trainer.balancing.split import stratified_rows
+from trainer.classification.data import TextBatch, TextRows
 from trainer.classification.models.classifier import Classifier
+from trainer.computing import dropout
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.precision import loss_scale
 from trainer.config import TrainConfig
-from trainer.optimise import Optimiser
-from trainer.order import Order
-from trainer.precision import loss_scale
-from trainer.split import deal
+from trainer.order import BatchOrder
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     budget, found, failed = Budget(sizes.seconds), [], []
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False  # as in the trainer's ranks
     rows = make_rows(sizes.rows, device)
-    near = rows.on(device)
+    near = rows.copy_to(device)
     for (name, idea), batch in product(IDEAS.items(), sizes.batches):
         if name in failed or not budget.left:
             continue
@@ -66,13 +66,13 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
             for each in idea(near, device, batch, sizes):
                 found.append(each)
                 off = f"off by {each.off:.1e}" + ("" if each.off <= each.bound else ", WRONG")
-                say(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} so, {off}")
+                print_progress(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} so, {off}")
         except Exception as error:
             failed.append(name)
-            say(f"{name} failed: {type(error).__name__}: {error}")
+            print_progress(f"{name} failed: {type(error).__name__}: {error}")
     wrong = [f"{each.idea}, {each.case}" for each in found if not each.off <= each.bound]
     cells = [[e.idea, e.case, f"{e.present:.3f}", f"{e.instead:.3f}", f"{e.off:.0e}"] for e in found]
-    say("\n" + table(["idea", "case", "ms now", "ms so", "off by"], cells))
+    print_progress("\n" + table(["idea", "case", "ms now", "ms so", "off by"], cells))
     best = max(found, key=lambda each: each.present / each.instead)
     said = f"{len(found)} cases; the best gain {best.present / best.instead:.2f}, {best.idea} ({best.case})"
     for what, names in (("failed", failed), ("wrong", wrong)):
@@ -80,15 +80,15 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     return Outcome(said=said, figures={"found": [each._asdict() for each in found]}, failed=bool(failed or wrong))
 
 
-def order(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+def order(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
     """Which rows come next, sorted by length, with their keys of dropout: found on the device, not on the host."""
     lengths = torch.from_numpy(rows.lengths.astype(np.int64)).to(device)
     shuffled = torch.randperm(len(rows), device=device)
-    own, steps = Order(rows=len(rows), global_batch=batch, seed=0), count()
+    own, steps = BatchOrder(rows=len(rows), global_batch=batch, seed=0), count()
 
     def host() -> Any:
         numbers = own.batch(0, next(steps) % (len(rows) // batch))
-        return _batch(rows, numbers[deal(rows.lengths[numbers], np.array([batch]), 0)], device)
+        return _batch(rows, numbers[stratified_rows(rows.lengths[numbers], np.array([batch]), 0)], device)
 
     def there(width: int | None) -> Any:
         start = next(steps) % (len(rows) // batch) * batch
@@ -104,19 +104,19 @@ def order(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterato
         yield Found("order on the GPU", f"{batch:,}{case}", now, instead, off, 0)
 
 
-def _batch(rows: Rows, numbers: Any, device: torch.device) -> tuple[Batch, Tensor]:
+def _batch(rows: TextRows, numbers: Any, device: torch.device) -> tuple[TextBatch, Tensor]:
     batch = rows.batch(numbers, device, keys=dropout.keys(0, 1, numbers))
     assert batch.keys is not None
     return batch, batch.keys
 
 
-def _batch_there(rows: Rows, lengths: Tensor, numbers: Tensor, width: int | None) -> tuple[Tensor, Tensor]:
+def _batch_there(rows: TextRows, lengths: Tensor, numbers: Tensor, width: int | None) -> tuple[Tensor, Tensor]:
     """Tokens and keys of these rows, the longest first; a width that is not given is asked for."""
-    assert rows.resident is not None
+    assert rows.device_tokens is not None
     longest_first = torch.argsort(-lengths[numbers], stable=True)
     numbers = numbers[longest_first]
     width = width or int(lengths[numbers[0]])
-    return rows.resident[:, :width][numbers].int() & 0xFFFF, keys_there(0, 1, numbers)
+    return rows.device_tokens[:, :width][numbers].int() & 0xFFFF, keys_there(0, 1, numbers)
 
 
 def keys_there(seed: int, step: int, numbers: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ def _shifted(numbers: Tensor, by: int) -> Tensor:
     return (numbers >> by) & ((1 << (64 - by)) - 1)
 
 
-def halves(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+def halves(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
     """Word vectors in 16 bits from the table on, in place of 32 bits up to the LSTM."""
     kind = torch.float16 if device.type == "cuda" else torch.bfloat16
     some, keys = _batch(rows, np.arange(batch), device)
@@ -152,7 +152,7 @@ def halves(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterat
     yield Found("vectors in 16 bits", f"{batch:,}", present, instead, off, 3e-2)
 
 
-def _backward(model: Classifier, batch: Batch, keys: Tensor) -> None:
+def _backward(model: Classifier, batch: TextBatch, keys: Tensor) -> None:
     for each in model.parameters():
         each.grad = None
     scale = loss_scale(model.precision, len(batch))
@@ -160,21 +160,21 @@ def _backward(model: Classifier, batch: Batch, keys: Tensor) -> None:
     (loss * scale).backward()
 
 
-def _gradient(model: Classifier, batch: Batch, keys: Tensor) -> Tensor:
+def _gradient(model: Classifier, batch: TextBatch, keys: Tensor) -> Tensor:
     _backward(model, batch, keys)
     scale = loss_scale(model.precision, len(batch))
     return torch.cat([each.grad.flatten() / scale for each in model.parameters() if each.grad is not None])
 
 
-def recurrence(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+def recurrence(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
     """Embedding and LSTM in a kernel of our own (recurrence.py): gates by word, or for every word of a text."""
     if device.type != "cuda" or find_spec("triton") is None:
-        say("a recurrence of our own: left out, as it needs a GPU and triton")
+        print_progress("a recurrence of our own: left out, as it needs a GPU and triton")
         return
     yield from recurrences(rows, device, batch, sizes.repeats)
 
 
-def recurrences(rows: Rows, device: torch.device, batch: int, repeats: int) -> Iterator[Found]:
+def recurrences(rows: TextRows, device: torch.device, batch: int, repeats: int) -> Iterator[Found]:
     """The same for one batch, exact and in tf32."""
     from benchmarks.gpu.recurrence import Recurrence
 
@@ -231,10 +231,10 @@ def recurrences(rows: Rows, device: torch.device, batch: int, repeats: int) -> I
 _ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}
 
 
-def graphs(rows: Rows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
+def graphs(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
     """A whole step, the optimiser's too, as a CUDA graph: one for each width that batches are padded to."""
     if device.type != "cuda":
-        say("CUDA graphs: left out, as they need a GPU")
+        print_progress("CUDA graphs: left out, as they need a GPU")
         return
     for width in sizes.widths:
         fitting = np.flatnonzero(rows.lengths <= width)[:batch]
@@ -265,7 +265,7 @@ def _captured(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def _step(model: Classifier, batch: Batch, keys: Tensor) -> Callable[[], None]:
+def _step(model: Classifier, batch: TextBatch, keys: Tensor) -> Callable[[], None]:
     optimiser = Optimiser(model, [model.embedding.weight], TrainConfig(data=Path(), output=Path()))
 
     def step() -> None:
@@ -275,7 +275,7 @@ def _step(model: Classifier, batch: Batch, keys: Tensor) -> Callable[[], None]:
     return step
 
 
-Idea = Callable[[Rows, torch.device, int, Sizes], Iterator[Found]]
+Idea = Callable[[TextRows, torch.device, int, Sizes], Iterator[Found]]
 IDEAS: dict[str, Idea] = {
     "order": order,
     "halves": halves,

@@ -1,8 +1,8 @@
 """How a batch is best laid out for a GPU: padded to its longest row, in groups of like length, or packed.
 
 Forward and backward of the trainer's model over 1, 2, 4 or 8 groups, and of plain torch's over padded and packed rows.
-The easy mistake is to believe that less padding is less time: cuDNN has a kernel for small hidden states that wants
-rows which are not packed, and a group of few rows takes as long as one of many.
+Less padding is not always less time: cuDNN has a kernel for small hidden states that needs rows which are not packed,
+and a group of few rows takes as long as one of many.
 """
 
 from collections.abc import Callable
@@ -14,18 +14,18 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import LOSS, new_model
-from benchmarks.gpu.part import SETTINGS, Budget, Outcome, milliseconds, say
+from benchmarks.gpu.part import SETTINGS, Budget, Outcome, milliseconds, print_progress
 from benchmarks.gpu.rates import plain_settings
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from benchmarks.peers.plain_torch import Plain
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer import dropout
-from trainer.classification.data import Batch
+from trainer.classification.data import TextBatch
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
+from trainer.computing import dropout
+from trainer.computing.precision import NAMES, capability, choose
 from trainer.config import TrainConfig
-from trainer.precision import NAMES, capability, choose
 
 GROUPS = (1, 2, 4, 8)
 
@@ -49,7 +49,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
         for precision in dict.fromkeys((choose("auto", [capability(device)]), "float32")):
             for size in sizes.batches:
                 if not budget.left:
-                    say(f"{name}, {precision}, {size}: left out, as the time is spent")
+                    print_progress(f"{name}, {precision}, {size}: left out, as the time is spent")
                     continue
                 numbers = np.arange(size)
                 batch = rows.batch(numbers, device, keys=dropout.keys(0, 0, numbers), words=_words(name))
@@ -58,9 +58,11 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
                     for way, step in _ways(name, precision, batch, device).items()
                 }
                 found.append({"model": name, "precision": precision, "batch": size, "ms": taken})
-                say(f"{name}, {precision}, {size}: " + ", ".join(f"{way} {ms:.2f}" for way, ms in taken.items()))
+                print_progress(
+                    f"{name}, {precision}, {size}: " + ", ".join(f"{way} {ms:.2f}" for way, ms in taken.items())
+                )
     cells = [[each["model"], each["precision"], f"{each['batch']:,}", *_cells(each["ms"])] for each in found]
-    say("\nms of forward and backward\n" + table(["model", "precision", "batch", *found[0]["ms"]], cells))
+    print_progress("\nms of forward and backward\n" + table(["model", "precision", "batch", *found[0]["ms"]], cells))
     first = [each for each in found if each["model"] == "default" and each["precision"] == found[0]["precision"]]
     best = ", ".join(f"{min(each['ms'], key=each['ms'].get)} at {each['batch']:,}" for each in first)
     return Outcome(said=f"quickest of the default model: {best}", figures={"found": found})
@@ -76,7 +78,7 @@ def _words(name: str) -> WordDropout | None:
     return WordDropout(share, ROW_LENGTH, seed=0) if share else None
 
 
-def _ways(name: str, precision: str, batch: Batch, device: torch.device) -> dict[str, Callable[[], Any]]:
+def _ways(name: str, precision: str, batch: TextBatch, device: torch.device) -> dict[str, Callable[[], Any]]:
     model = new_model(name, device)
     model.precision = NAMES[precision]
     words = VOCABULARY + FIRST_WORD
@@ -93,7 +95,7 @@ def _ways(name: str, precision: str, batch: Batch, device: torch.device) -> dict
     }
 
 
-def _grouped(model: Classifier, batch: Batch, widths: list[int], groups: int) -> None:
+def _grouped(model: Classifier, batch: TextBatch, widths: list[int], groups: int) -> None:
     """Groups of as many rows, each as wide as its longest: that is its first."""
     model.zero_grad()
     assert batch.keys is not None
@@ -106,7 +108,7 @@ def _grouped(model: Classifier, batch: Batch, widths: list[int], groups: int) ->
     (loss / len(batch)).backward()
 
 
-def _plain(model: Plain, batch: Batch, precision: torch.dtype) -> None:
+def _plain(model: Plain, batch: TextBatch, precision: torch.dtype) -> None:
     model.zero_grad()
     with torch.autocast(batch.tokens.device.type, precision, enabled=precision != torch.float32):
         logits = model(batch.tokens, batch.lengths)

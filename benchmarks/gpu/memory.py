@@ -1,7 +1,7 @@
-"""What a run says and does when the GPU's memory is full, place by place; and shares that do not fit, in pieces.
+"""What a run reports and does when the GPU's memory is full at some place; and shares that are computed in pieces.
 
-Each place is a run of its own (full.py). Well-behaved is one that says a sentence and exits with 1, without a
-traceback; or that needed no memory there, and came to its end.
+Each place is a run of its own (full_memory.py). A run passes if it reports one sentence and exits with 1, without a
+traceback; or if it needed no memory there, and came to its end.
 """
 
 import subprocess
@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from benchmarks.gpu.checks import BOUNDS, LOSS, new_model
-from benchmarks.gpu.full import CASES
-from benchmarks.gpu.part import Budget, Outcome, say
+from benchmarks.gpu.full_memory import CASES
+from benchmarks.gpu.part import Budget, Outcome, print_progress
 from benchmarks.gpu.rows import make_rows
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 
 ROOT = Path(__file__).parents[2]
@@ -42,10 +42,10 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     for name in sizes.cases:
         left_out = {"case": name, "said": "left out, as the time is spent", "ok": False}
         found.append(_run(name, sizes.case_seconds) if budget.left else left_out)
-        say(f"{name}: {'' if found[-1]['ok'] else 'WRONG: '}{found[-1]['said']}")
+        print_progress(f"{name}: {'' if found[-1]['ok'] else 'WRONG: '}{found[-1]['said']}")
     if device.type == "cuda":
         found.append(_in_pieces(device, sizes.share))
-        say(f"{found[-1]['case']}: {found[-1]['said']}")
+        print_progress(f"{found[-1]['case']}: {found[-1]['said']}")
     wrong = [each["case"] for each in found if not each["ok"]]
     said = f"{len(found) - len(wrong)} of {len(found)} as they should be"
     said += f", not: {', '.join(wrong)}" if wrong else ""
@@ -54,7 +54,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 def _run(name: str, seconds: float) -> dict[str, Any]:
     """One case: what it said last, and whether it did as it should."""
-    command = [sys.executable, "-m", "benchmarks.gpu.full", name]
+    command = [sys.executable, "-m", "benchmarks.gpu.full_memory", name]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -65,7 +65,7 @@ def _run(name: str, seconds: float) -> dict[str, Any]:
         return {"case": name, "said": "it needed no memory there, and came to its end", "ok": True, "status": 0}
     ok = done.returncode == 1 and _SENTENCE in told and "Traceback" not in done.stderr
     if not ok:
-        say("\n".join(lines[-12:]))
+        print_progress("\n".join(lines[-12:]))
     return {"case": name, "said": f"status {done.returncode}: {told}", "ok": ok, "status": done.returncode}
 
 
@@ -76,7 +76,7 @@ def _in_pieces(device: torch.device, share: int) -> dict[str, Any]:
     model, numbers, found = new_model("default", device), np.arange(share), []
     for limited in (False, True):
         timer = StepTimer()
-        compute = compute_rows(model, rows, loss=LOSS, device=device, timer=timer)
+        compute = text_gradients(model, rows, loss=LOSS, device=device, timer=timer)
         model.zero_grad()
         timer.begin(share)
         if limited:
@@ -87,5 +87,5 @@ def _in_pieces(device: torch.device, share: int) -> dict[str, Any]:
         found.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None]).cpu())
     torch.cuda.set_per_process_memory_fraction(1.0)
     off = float((found[1] - found[0]).norm() / found[0].norm())
-    said = f"in pieces of {compute.fitting:,} rows, off by {off:.1e}"
-    return {"case": case, "said": said, "ok": 0 < compute.fitting < share and off < BOUNDS["float32"]}
+    said = f"in pieces of {compute.piece_rows:,} rows, off by {off:.1e}"
+    return {"case": case, "said": said, "ok": 0 < compute.piece_rows < share and off < BOUNDS["float32"]}

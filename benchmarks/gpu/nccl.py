@@ -1,7 +1,7 @@
 """NCCL on one rank, in the process group that the trainer makes: the sums, and one run from beginning to end.
 
-The easy mistake is to take a run on one rank for a proof of its all-reduce, which one rank leaves out: so it is called
-here by itself.
+A run on one rank does not test its all-reduce, because one rank leaves it out. So the all-reduce is also called by
+itself.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.gpu.checks import new_model
-from benchmarks.gpu.part import Outcome, deviation, milliseconds, say
+from benchmarks.gpu.part import Outcome, deviation, milliseconds, print_progress
 from benchmarks.gpu.rows import make_data, make_rows
-from benchmarks.gpu.training import alone, trained
+from benchmarks.gpu.training import single_rank, train
 from trainer.clock import StepTimer
-from trainer.exchange import Exchange
+from trainer.distributed.exchange import GradientExchange
 
 _LEARNT = 0.7
 """Balanced accuracy; one that says the same of all rows has 0.5."""
@@ -32,15 +32,15 @@ class Sizes:
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """The all-reduce of a model's gradients in 32 and 16 bits, and a run that has to learn."""
-    with alone(device) as ranks:
+    with single_rank(device) as ranks:
         backend = dist.distributed_c10d._get_default_group()._get_backend(device).name()
-        say(f"the ranks' sums on this device are made by {backend}")
+        print_progress(f"the ranks' sums on this device are made by {backend}")
         sums = {bits: _summed(device, bits) for bits in _ROUNDING}
         for bits, (off, took) in sums.items():
-            say(f"all-reduce of the reference's gradients in {bits} bits: {took:.3f} ms, off by {off:.1e}")
+            print_progress(f"all-reduce of the reference's gradients in {bits} bits: {took:.3f} ms, off by {off:.1e}")
         held_out = max(100, sizes.rows // 20)
         data = make_data(make_rows(sizes.rows + 2 * held_out, device), validation=held_out, test=held_out)
-        summary = trained(data, ranks, global_batch=sizes.global_batch, epochs=sizes.epochs)
+        summary = train(data, ranks, global_batch=sizes.global_batch, epochs=sizes.epochs)
     rate, learnt = summary["samples_per_second"], summary["balanced_accuracy"]
     wrong = [bits for bits, (off, _) in sums.items() if not off <= _ROUNDING[bits]]
     said = f"{backend}; trained in {summary['precision']} at {rate:,.0f} rows/s to a balanced accuracy of {learnt:.2f}"
@@ -56,7 +56,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 def _summed(device: torch.device, bits: int) -> tuple[float, float]:
     """How far the sum over one rank is from what it began with, and the milliseconds of one."""
     model = new_model("reference", device)
-    exchange = Exchange(model, [model.embedding.weight], timer=StepTimer(), bits=bits)
+    exchange = GradientExchange(model, [model.embedding.weight], timer=StepTimer(), bits=bits)
     flat = torch.randn(sum(each.numel() for each in model.parameters()) + 8, device=device) / 100
     expected = flat.clone()
     exchange._add_up(flat, 8)

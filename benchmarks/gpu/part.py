@@ -1,7 +1,6 @@
 """What all parts share: an outcome, progress that is seen at once, a budget of time, and milliseconds of a GPU.
 
-The easy mistake is to read the host's clock while the GPU still works: what is timed here is what lies between two
-events in its queue.
+Do not time by the host's clock, because the GPU may still work: times are measured between two events in its queue.
 """
 
 import sys
@@ -43,7 +42,7 @@ class Budget:
         return max(0.0, self._end - time.monotonic())
 
 
-def say(text: str = "") -> None:
+def print_progress(text: str = "") -> None:
     """Say a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

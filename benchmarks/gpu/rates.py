@@ -1,7 +1,7 @@
 """Rows trained on a second: the trainer, beside DistributedDataParallel around cuDNN's LSTM; in turns, in one process.
 
-Both train with the same numbers: tf32 is off, as always in the trainer. The easy mistake is to time the trainer's
-beginning: it measures its own rate first, which warms it up, and plain torch leaves its first steps out.
+Both train in the same precision: tf32 is off, as always in the trainer. The first steps are not timed: the trainer
+measures its own rate first, which warms it up, and plain torch leaves its first steps out.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu.part import SETTINGS, Budget, Outcome, say
+from benchmarks.gpu.part import SETTINGS, Budget, Outcome, print_progress
 from benchmarks.gpu.rows import VOCABULARY, make_data, make_rows
-from benchmarks.gpu.training import alone, trained
+from benchmarks.gpu.training import single_rank, train
 from benchmarks.peers import plain_torch
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer.classification.data import Data, Rows
+from trainer.classification.data import TextData, TextRows
+from trainer.computing.precision import capability, choose
 from trainer.config import TrainConfig
-from trainer.precision import capability, choose
-from trainer.ranks import Ranks
+from trainer.distributed.ranks import Ranks
 
 REFERENCE_ROWS = 10 * 21_300_000
 """The reference's training."""
@@ -45,7 +45,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     rows = make_rows(sizes.rows + 2 * _HELD_OUT, device)
     precisions = dict.fromkeys((choose("auto", [capability(device)]), "float32"))
     found: dict[tuple[str, str, int], dict[str, list[float]]] = {}
-    with alone(device) as ranks:
+    with single_rank(device) as ranks:
         for _, name, precision, batch in product(range(sizes.runs), SETTINGS, precisions, reversed(sizes.batches)):
             if not budget.left:
                 continue
@@ -54,7 +54,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
             rates[_SHOAL].append(_trained(data, ranks, name, precision, batch))
             for peer, packed in _PEERS.items():
                 rates[peer].append(_plain(data, device, name, precision, batch, packed))
-            say(f"{name}, {precision}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
+            print_progress(f"{name}, {precision}, {batch}: { {way: round(runs[-1]) for way, runs in rates.items()} }")
     cells, best = [], 0.0
     for (name, precision, batch), rates in found.items():
         middle = {way: median(runs) for way, runs in rates.items()}
@@ -63,23 +63,23 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
         cells[-1].append(f"{REFERENCE_ROWS / middle[_SHOAL] / 60:.1f}")
         best = max(best, middle[_SHOAL])
     headers = ["model", "precision", "global batch", _SHOAL, *_PEERS, "shoal / best of the others", "213M rows, min"]
-    say("\nrows/s\n" + table(headers, cells))
+    print_progress("\nrows/s\n" + table(headers, cells))
     cases = len(SETTINGS) * len(precisions) * len(sizes.batches)
     said = f"{len(found)} of {cases} cases; at its best {best:,.0f} rows/s, and {REFERENCE_ROWS / best:,.0f} s for all"
     figures: dict[str, Any] = {"rates": [[*case, rates] for case, rates in found.items()]}
     return Outcome(said=said, figures=figures)
 
 
-def _data(rows: Rows, training: int) -> Data:
+def _data(rows: TextRows, training: int) -> TextData:
     return make_data(rows[: training + 2 * _HELD_OUT], validation=_HELD_OUT, test=_HELD_OUT)
 
 
-def _trained(data: Data, ranks: Ranks, name: str, precision: str, batch: int) -> float:
+def _trained(data: TextData, ranks: Ranks, name: str, precision: str, batch: int) -> float:
     options: dict[str, Any] = {"global_batch": batch, "epochs": 1, "precision": precision, **SETTINGS[name]}
-    return float(trained(data, ranks, **options)["samples_per_second"])
+    return float(train(data, ranks, **options)["samples_per_second"])
 
 
-def _plain(data: Data, device: torch.device, name: str, precision: str, batch: int, packed: bool) -> float:
+def _plain(data: TextData, device: torch.device, name: str, precision: str, batch: int, packed: bool) -> float:
     return plain_torch.train(
         plain_settings(name, global_batch=batch, epochs=1, precision=precision, packed=packed),
         data.training.tokens,

@@ -7,7 +7,7 @@ A program of the kernel takes a few rows through all their times, with its weigh
 the longest first, so its rows are about as long, and it ends with the longest of them.
 
 What comes after a row's length is 0, or has no meaning; its gradient has to be 0, as it is where only real words are
-pooled. The easy mistake is the tensor cores' tf32 in float32: "ieee" is exact.
+pooled. In float32 use "ieee", which is exact, and not the tensor cores' tf32.
 """
 
 from typing import Any

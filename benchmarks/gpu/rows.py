@@ -1,7 +1,7 @@
 """Rows that are made on the spot, as long as those of reviews, with words as frequent: 21 million in some seconds.
 
-A quarter of the words tell the label, so that a run can be seen to learn. The easy mistake is a word that is every
-fourth one: its row of the word table would be what a GPU waits for. Reviews without their stopwords have none.
+A quarter of the words depend on the label, so that a run can learn. No word may be very frequent: a GPU would wait for
+its row of the word table. Reviews without their stopwords have no such word.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from corpus.text import FIRST_WORD
-from trainer.classification.data import Data, Rows
+from trainer.classification.data import TextData, TextRows
 from trainer.classification.losses import Scale
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
@@ -25,7 +25,7 @@ def row_lengths(generator: np.random.Generator, count: int) -> npt.NDArray[np.ui
     return np.minimum(1 + generator.lognormal(3.4, 0.9, count), ROW_LENGTH).astype(np.uint16)
 
 
-def make_rows(count: int, device: torch.device, *, seed: int = 0) -> Rows:
+def make_rows(count: int, device: torch.device, *, seed: int = 0) -> TextRows:
     """So many rows on the host, drawn on `device`."""
     host = np.random.default_rng(seed)
     lengths = row_lengths(host, count)
@@ -42,12 +42,12 @@ def make_rows(count: int, device: torch.device, *, seed: int = 0) -> Rows:
         words = torch.where(drawn < _SLOTS, (words & ~1) | label, words)  # a quarter of them tell
         own = torch.from_numpy(lengths[start : start + size].astype(np.int64)).to(device)[:, None]
         tokens[start : start + size] = (words * (places < own)).to(torch.int16).cpu().numpy().view(np.uint16)
-    return Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=4 * labels + 1)
+    return TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=4 * labels + 1)
 
 
-def make_data(rows: Rows, *, validation: int, test: int) -> Data:
+def make_data(rows: TextRows, *, validation: int, test: int) -> TextData:
     """The first `validation` of these rows, then `test` of them; the others are to learn from."""
-    return Data(
+    return TextData(
         training=rows[validation + test :],
         validation=rows[:validation],
         test=rows[validation : validation + test],

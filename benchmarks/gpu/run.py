@@ -1,6 +1,6 @@
-"""Runs the parts, each in a process of its own: what one of them breaks, or never ends, does not stop the others.
+"""Runs the parts, each in a process of its own, so that a part that fails or never ends does not stop the others.
 
-The easy mistake is to compute here: a process that has used a GPU keeps some of its memory from the parts.
+Do not use the GPU in this process: it would keep some of the GPU's memory from the parts.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from benchmarks.record import Log, table
 ROOT = Path(__file__).parents[2]
 
 
-class Part(NamedTuple):
+class GpuPart(NamedTuple):
     """`module` of this package: it has `Sizes`, and `measure(device, sizes)`, which returns an Outcome (part.py)."""
 
     module: str
@@ -30,14 +30,14 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "tests": Part("checks", "what is computed is what a CPU computes; the trainer's tests, where pytest is", 300),
-    "nccl": Part("nccl", "one run from beginning to end, with NCCL on one rank", 90),
-    "evaluation": Part("evaluation", "rows judged a second", 120),
-    "layouts": Part("layouts", "rows padded, in groups of like length, and packed", 180),
-    "memory": Part("memory", "what a run says and does when the GPU's memory is full", 180),
-    "ideas": Part("ideas", "what may be worth building, beside the present way", 240),
-    "goal": Part("goal", "ten epochs of 21.3 million rows, as far as they come", 300),
-    "rates": Part("rates", "rows trained on a second, beside plain torch", 390),
+    "tests": GpuPart("checks", "what is computed is what a CPU computes; the trainer's tests, where pytest is", 300),
+    "nccl": GpuPart("nccl", "one run from beginning to end, with NCCL on one rank", 90),
+    "evaluation": GpuPart("evaluation", "rows judged a second", 120),
+    "layouts": GpuPart("layouts", "rows padded, in groups of like length, and packed", 180),
+    "memory": GpuPart("memory", "what a run says and does when the GPU's memory is full", 180),
+    "ideas": GpuPart("ideas", "what may be worth building, beside the present way", 240),
+    "goal": GpuPart("goal", "ten epochs of 21.3 million rows, as far as they come", 300),
+    "rates": GpuPart("rates", "rows trained on a second, beside plain torch", 390),
 }
 """In the order in which they run: what tells most in little time comes first."""
 
@@ -90,7 +90,7 @@ def run(name: str) -> dict[str, Any]:
     return outcome
 
 
-def _command(part: Part, told: Path) -> list[str]:
+def _command(part: GpuPart, told: Path) -> list[str]:
     return [sys.executable, "-m", "benchmarks.gpu", part.module, str(told)]
 
 

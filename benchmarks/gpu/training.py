@@ -1,4 +1,4 @@
-"""A training run, in this process and on rows that are in memory already; all else is the trainer's own."""
+"""Training runs in this process, on rows that are in memory already; all else is the trainer's own."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,26 +11,26 @@ import torch
 
 from trainer import loop
 from trainer.classification import task
-from trainer.classification.data import Data
+from trainer.classification.data import TextData
 from trainer.config import TrainConfig
-from trainer.ranks import Ranks, join
+from trainer.distributed.ranks import Ranks, join_process_group
 
 
 @contextlib.contextmanager
-def alone(device: torch.device) -> Iterator[Ranks]:
-    """A process group of one rank, as the trainer makes it; a CPU, which is none of what is measured, has a thread."""
-    with join(None if device.type == "cuda" else 1) as ranks:
+def single_rank(device: torch.device) -> Iterator[Ranks]:
+    """The trainer's process group of one rank; a CPU, which is not measured, gets one thread."""
+    with join_process_group(None if device.type == "cuda" else 1) as ranks:
         yield ranks
 
 
-def trained(data: Data, ranks: Ranks, **options: Any) -> dict[str, Any]:
-    """Train as these options of a run say; returns what its summary does."""
-    with TemporaryDirectory() as folder, given(data):
+def train(data: TextData, ranks: Ranks, **options: Any) -> dict[str, Any]:
+    """Train with these options of a run; returns its summary."""
+    with TemporaryDirectory() as folder, use_data(data):
         return loop.train(TrainConfig(data=Path("generated"), output=Path(folder), **options), ranks)
 
 
 @contextlib.contextmanager
-def given(data: Data) -> Iterator[None]:
-    """Have runs find these rows, and read no file."""
+def use_data(data: TextData) -> Iterator[None]:
+    """Let runs use these rows instead of a file."""
     with mock.patch.object(task, "load_data", return_value=data):
         yield

@@ -1,4 +1,4 @@
-"""The fastest exact way that plain Python has from a line to its rating and cleaned words, for peers without a better.
+"""The fastest exact way in plain Python from a line to its rating and cleaned words, for peers without a faster one.
 
 `orjson`, `bytes.translate` and `split` do the work in C; html.unescape, Unicode's lower case and stripping apostrophes
 are paid for only by texts that need them. What it equals is `corpus.reading.formats` and `corpus.text.words`.

@@ -1,4 +1,4 @@
-"""What a competitor made, in a form that compares: its counts, and digests of its vocabulary and of its rows.
+"""What a peer made, in a form that can be compared: its counts, and digests of its vocabulary and of its rows.
 
 The digest of the rows is over both splits in the order of the texts' digests: the ids of a row without padding, lengths
 and ratings. So it is the same whether a row is part of a matrix in HDF5, a list in Parquet, or a line of text.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from corpus.text import PADDING
 from trainer.classification.models.lstm import LSTMClassifier
-from trainer.dropout import Dropout
+from trainer.computing.dropout import Dropout
 
 _ROWS, _WIDTH = 1 << 16, 8
 _FIRST, _SECOND, _PRIME = 116_049_371, 2_654_435_761, 2_147_483_647

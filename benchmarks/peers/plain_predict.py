@@ -1,4 +1,4 @@
-"""Texts labelled as it is usually written: `python -m benchmarks.peers.plain_predict MODEL FILE...`.
+"""Prediction as it is usually written: `python -m benchmarks.peers.plain_predict MODEL FILE...`.
 
 Files are read, and the model is called, by Shoal's own code. What lies between is plain: words one at a time by regular
 expression and dictionary, rows padded to the longest of a few hundred texts as they were read.

@@ -12,7 +12,7 @@ from bootstrap.errors import ShoalError
 from corpus.layout import DATASET_NAME, DIGEST
 from corpus.shown import printable
 from infra import parts, topology
-from trainer.files import CHECKPOINTS, MODEL, RECORD, SUMMARY
+from trainer.output.files import CHECKPOINTS, MODEL, RECORD, SUMMARY
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")

@@ -150,7 +150,7 @@ def _standard_input(model: "Model", *, threshold: float, as_json: bool) -> None:
     from corpus.reading.tally import Tally
     from corpus.reading.texts import plain_texts
     from trainer.classification.labelling import Labeller
-    from trainer.threads import cores
+    from trainer.computing.threads import cores
 
     given = sys.stdin.buffer
     tally, label = Tally(), Labeller(model, threshold, expected=_bytes_to_come(given), threads=cores())
@@ -184,7 +184,7 @@ def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, thr
     from corpus.reading.texts import in_blocks
     from jobs.choose import DEFAULT_MAX_MALFORMED
     from trainer.classification.labelling import Labeller
-    from trainer.threads import cores
+    from trainer.computing.threads import cores
 
     settings, wanted = _how(reading, model)
     given = find_texts(list(files), wanted, settings, exclude=list(reading["exclude"]))
@@ -258,7 +258,7 @@ def _no_garbage() -> Iterator[None]:
 
 def _load(address: str) -> "Model":
     from trainer.classification.model_file import load_model
-    from trainer.files import MODEL
+    from trainer.output.files import MODEL
 
     if not address.startswith("s3://"):
         return load_model(address)

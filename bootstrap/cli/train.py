@@ -17,7 +17,7 @@ from bootstrap.progress import Bars
 from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import MODEL
+from trainer.output.files import MODEL
 
 _MOST_RANKS = 8
 """So many have a line each in the profile."""

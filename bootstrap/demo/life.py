@@ -34,7 +34,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import cost, topology
 from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.merge import Merged
-from trainer.config import Slowed, TrainConfig
+from trainer.config import Slowdown, TrainConfig
 
 TOPOLOGY = "demo"
 # A step of so many rows takes long enough that what comes with each, such as the all-reduce, is little of it. In our
@@ -45,7 +45,7 @@ _LEARNING: Mapping[str, Any] = {"epochs": 12}
 _MODEL, _MARK = "model", ".demo"
 """In the output: the folder of the training, which each demo makes anew, and in that what says that one made it."""
 # The second node plays an older GPU: the balancer has to find that out.
-SLOWED = {1: Slowed(2.0)}
+SLOWED = {1: Slowdown(2.0)}
 """Ranks that are made slower."""
 # Always saying one label has a balanced accuracy of one half.
 _MARGIN = 0.05

@@ -19,7 +19,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from corpus.shown import printable
 from infra import topology
-from trainer.files import MODEL
+from trainer.output.files import MODEL
 
 _CHECKPOINTS = "checkpoints/"
 

@@ -19,8 +19,8 @@ from bootstrap.training.tensorboard import FOLDER, Board
 from corpus.dataset import open_dataset
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import RECORD, SUMMARY, finished_summary, require_free
 from trainer.launching import LOG, STOP_SECONDS, failure_in, start_ranks
+from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free_output
 
 _PAUSE_SECONDS = 0.3
 
@@ -36,7 +36,7 @@ def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]
     if config.resume and (finished := finished_summary(config.output)):
         return {**finished, "finished_before": True}
     if not config.resume:
-        require_free(config.output, force=config.force)
+        require_free_output(config.output, force=config.force)
     with open_dataset(config.data):
         pass  # one that cannot be used is said at once, and not by ranks that had to start first
     try:

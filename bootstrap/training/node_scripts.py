@@ -16,9 +16,9 @@ from bootstrap.aws import names
 from bootstrap.aws.objects import Place
 from bootstrap.nodes.fleet import Node
 from infra import topology
-from trainer import faults
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
+from trainer.distributed import failures
 from trainer.launching import LIMITS
 
 _RECORD_SECONDS = 5
@@ -140,7 +140,7 @@ class TrainingRun:
         arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE))
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}
         folder = shlex.quote(str(self.folder))
-        environment = {**RANK_ENVIRONMENT, faults.NODE: nodes[rank].instance_id}
+        environment = {**RANK_ENVIRONMENT, failures.NODE: nodes[rank].instance_id}
         follow = "bring --exclude 'checkpoints/*'" if self.lasting else "bring"
         return self._head() + _TRAIN.format(
             environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
-from trainer.files import SUMMARY
+from trainer.output.files import SUMMARY
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

@@ -35,8 +35,8 @@ from corpus.shown import printable
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.files import MODEL, RECORD, SUMMARY, require_free, was_stopped
 from trainer.launching import failure_in
+from trainer.output.files import MODEL, RECORD, SUMMARY, require_free_output, was_stopped
 
 # A run whose record grew within this time is taken for one that goes on.
 _ALIVE = timedelta(minutes=2)
@@ -98,7 +98,7 @@ def train_on(
 def _require_free(config: TrainConfig, output: Path) -> None:
     """Raise TrainingError where what the run brings would take the place of a finished model, unless that is forced."""
     if not config.resume:
-        require_free(output, force=config.force)
+        require_free_output(output, force=config.force)
     elif (output / MODEL).exists() and not was_stopped(output):
         raise TrainingError(
             f"{output / MODEL} is a finished model, and what goes on would take its place; choose another --output"

@@ -14,10 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import record
-from benchmarks.gpu import checks, evaluation, full, goal, ideas, layouts, memory, nccl, rates, run, trainer_tests
+from benchmarks.gpu import (
+    checks,
+    evaluation,
+    full_memory,
+    goal,
+    ideas,
+    layouts,
+    memory,
+    nccl,
+    rates,
+    run,
+    trainer_tests,
+)
 from benchmarks.gpu.part import SETTINGS, Outcome
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
-from trainer import dropout, loop
+from trainer import loop
+from trainer.computing import dropout
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -38,7 +51,7 @@ sys.meta_path.insert(0, Absent())
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs do not measure their ranks' own rates, which takes a second and a half."""
-    for name in ("first_rates", "own_rates"):
+    for name in ("measure_initial_rates", "measure_own_rates"):
         monkeypatch.setattr(loop, name, lambda *_, **__: [1000.0])
 
 
@@ -81,7 +94,7 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
 def test_a_run_without_memory_says_so_wherever_that_is() -> None:
     found = memory.measure(CPU, memory.Sizes(seconds=3600, case_seconds=600))
     assert not found.failed
-    assert [case["status"] for case in found.figures["cases"]] == [1] * len(full.CASES)
+    assert [case["status"] for case in found.figures["cases"]] == [1] * len(full_memory.CASES)
 
 
 def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +102,7 @@ def test_a_goal_whose_time_is_over_is_ended_and_projected(monkeypatch: pytest.Mo
         """A timer whose time is over when the run measures its rank's own rate, as soon as this machine may be."""
 
         def __init__(self, _seconds: float, call, arguments) -> None:
-            monkeypatch.setattr(loop, "first_rates", lambda *_, **__: call(*arguments) or [1000.0])
+            monkeypatch.setattr(loop, "measure_initial_rates", lambda *_, **__: call(*arguments) or [1000.0])
 
         def start(self) -> None: ...
 
@@ -177,8 +190,8 @@ PARTS = {
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four parts, of which one does its work; returns the folder of their records."""
     monkeypatch.setattr(run, "_lacking", lambda: None)
-    monkeypatch.setattr(run, "PARTS", {name: run.Part(name, name, 30) for name in PARTS})
-    monkeypatch.setitem(run.PARTS, "endless", run.Part("endless", "endless", 1))
+    monkeypatch.setattr(run, "PARTS", {name: run.GpuPart(name, name, 30) for name in PARTS})
+    monkeypatch.setitem(run.PARTS, "endless", run.GpuPart("endless", "endless", 1))
     monkeypatch.setattr(run, "_command", lambda part, told: [sys.executable, "-c", PARTS[part.module], str(told)])
     monkeypatch.setattr(record.Log, "folder", tmp_path)
     return tmp_path
@@ -216,7 +229,7 @@ def test_a_part_that_is_none_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
 def test_a_part_runs_in_a_process_of_its_own_and_leaves_its_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = run.Part("part", "", 0)
+    part = run.GpuPart("part", "", 0)
     command = run._command(part, tmp_path / "told")
     assert command[:3] == [sys.executable, "-m", "benchmarks.gpu"]
     from benchmarks.gpu import __main__ as child
@@ -258,14 +271,14 @@ def test_help_needs_no_package() -> None:
 
 TINY = """
 from importlib import import_module
-from benchmarks.gpu import absent
-absent.stand_in()
+from benchmarks.gpu import stand_ins
+stand_ins.install()
 import torch
 from benchmarks.gpu.run import PARTS
 modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
-import benchmarks.gpu.full
+import benchmarks.gpu.full_memory
 from trainer import loop
-loop.first_rates = loop.own_rates = lambda *_, **__: [1000.0]
+loop.measure_initial_rates = loop.own_rates = lambda *_, **__: [1000.0]
 print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)
 """
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.balance import ideal_seconds
 from benchmarks.peers.bidirectional import _turned
-from benchmarks.ranks import run_on
+from benchmarks.ranks import run_on_ranks
 from benchmarks.rows import VOCABULARY, write_rows
 from trainer.classification.data import load_data
 
@@ -27,7 +27,7 @@ def test_plain_torch_is_started_by_ranks_and_says_its_rate(tmp_path) -> None:
     write_rows(tmp_path / "rows.h5", 3000)
     asked = {"embedding": 4, "hidden": 4, "layers": 1, "pooling": "last", "precision": "float32", "epochs": 1}
     asked |= {"data": str(tmp_path / "rows.h5"), "global_batch": 256, "packed": False, "threads": 1}
-    assert run_on(2, "benchmarks.peers.plain_torch", asked)["rate"] > 0
+    assert run_on_ranks(2, "benchmarks.peers.plain_torch", asked)["rate"] > 0
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5))

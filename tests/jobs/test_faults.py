@@ -16,7 +16,7 @@ from typing import Any
 import boto3
 import pytest
 
-from benchmarks.streaming import Node, made, planned
+from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
@@ -58,7 +58,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
         write_reviews(folder / f"{number}.json", texts=3_000, seed=number)
     inputs = Inputs(files=tuple(str(folder / f"{number}.json") for number in range(2)))
     plan = planned(inputs, str(folder), tasks=2)
-    assert list(Node(folder / "node").run(plan)) == STEPS
+    assert list(StreamingNode(folder / "node").run(plan)) == STEPS
     result = made(plan)
     return Undisturbed(inputs=inputs, digest=result.digest, counts=result.counts, folder=Path(plan.work))
 
@@ -88,7 +88,7 @@ def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
 def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset(undisturbed, tmp_path, seed) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=1 + seed)
     unruly = Unruly(seed=seed, killed=0.4, doubled=0.6, within=0.8)
-    Node(tmp_path / "node", unruly=unruly).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
+    StreamingNode(tmp_path / "node", unruly=unruly).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
     undisturbed.check(plan)
     assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
 
@@ -98,7 +98,7 @@ def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(und
     for address, content in plan.task_files().items():
         Path(address).parent.mkdir(parents=True, exist_ok=True)
         Path(address).write_bytes(content)
-    node = Node(tmp_path / "node")
+    node = StreamingNode(tmp_path / "node")
     distinct = Path(plan.work) / "distinct"
     running = node.start(node.command(plan.steps()[0]))
     until(lambda: contents(distinct), running)
@@ -119,7 +119,7 @@ def test_a_merge_that_is_killed_midway_leaves_nothing_and_no_step_before_it_is_d
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=2)
     assert plan.work == str(work)
     Path(plan.summary).unlink()
-    node = Node(tmp_path / "node")
+    node = StreamingNode(tmp_path / "node")
     running = node.start(_in_folder(node.command(plan.steps()[-1]), undisturbed.folder, work))
     until(lambda: list(work.glob("shoal-merging-*")), running)
     kill(running, str(tmp_path / "node"))
@@ -144,7 +144,7 @@ ON_A_SMALL_DISK = """
 import json, sys
 from pathlib import Path
 from subprocess import run
-from benchmarks.streaming import Node, StepError, made, planned
+from benchmarks.streaming import StreamingNode, StepError, made, planned
 from corpus.reading.sources import Inputs
 
 disk, node, *files = sys.argv[1:]
@@ -154,7 +154,7 @@ ended = []
 for size in ("150k", "300k", "740k", "100m"):
     run(["mount", "-o", f"remount,size={size}", disk], check=True)
     try:
-        Node(Path(node)).run(plan, properties=once)
+        StreamingNode(Path(node)).run(plan, properties=once)
         failed = None
     except StepError as error:
         failed = str(error).partition(":")[0]
@@ -208,7 +208,7 @@ def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(undistu
         Broken(operation="GetObject", share=0.05),
     )
     with aws.faults.during(*faults):
-        Node(tmp_path / "node", unruly=Unruly(killed=0.2, doubled=0.3)).run(plan, reducers=2)
+        StreamingNode(tmp_path / "node", unruly=Unruly(killed=0.2, doubled=0.3)).run(plan, reducers=2)
     undisturbed.check(plan)
     kept = {
         found["Key"].rpartition("/")[2]: s3.get_object(Bucket="pile", Key=found["Key"])["Body"].read()

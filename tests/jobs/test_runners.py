@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from benchmarks.real_reviews import REVIEWS
-from benchmarks.streaming import Node, made, planned
+from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
 from corpus.reading.sources import Inputs
@@ -50,7 +50,7 @@ class Spark:
             f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" "$@"\n'
         )
         self._python.chmod(0o755)
-        self._node = Node(folder / "node")
+        self._node = StreamingNode(folder / "node")
         self._here = {
             PYTHON: str(self._python),
             HARNESS: str(package("mrjob") / "spark" / "harness.py"),
@@ -116,7 +116,7 @@ def assert_equal(plan: Plan, expected: Any) -> None:
 @pytest.mark.slow
 def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
     plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
-    Node(tmp_path / "node", unruly=Unruly(seed=5)).run(plan, reducers=3)
+    StreamingNode(tmp_path / "node", unruly=Unruly(seed=5)).run(plan, reducers=3)
     assert_equal(plan, expected)
 
 
@@ -143,5 +143,5 @@ def test_sparks_tasks_read_a_file_of_stopwords_that_lies_elsewhere(tmp_path: Pat
     plan = planned(inputs, str(tmp_path / "own"), settings=Settings(stopwords=str(stopwords)))
     Spark(tmp_path / "cluster").run(plan, reducers=2)
     bundled = planned(inputs, str(tmp_path / "bundled"))
-    Node(tmp_path / "node").run(bundled)
+    StreamingNode(tmp_path / "node").run(bundled)
     assert made(plan).digest == made(bundled).digest

@@ -3,19 +3,19 @@
 import os
 
 from trainer.__main__ import main
-from trainer.claims import Claims
+from trainer.balancing.claims import ClaimPlanner
 
 
 def always_claim() -> None:
     """Have ranks claim from the first step on, whatever it costs."""
-    begin = Claims.__init__
+    begin = ClaimPlanner.__init__
 
-    def made(self: Claims, *, enabled: bool = True) -> None:
+    def made(self: ClaimPlanner, *, enabled: bool = True) -> None:
         begin(self, enabled=enabled)
         self._pool, self._smallest = 0.2, 2.0
 
-    Claims.__init__ = made
-    Claims._look = lambda *_, **__: None
+    ClaimPlanner.__init__ = made
+    ClaimPlanner._adjust = lambda *_, **__: None
 
 
 if __name__ == "__main__":

@@ -11,13 +11,21 @@ from datetime import timedelta
 import torch
 
 from tests.trainer.claiming import always_claim
-from trainer import claims, collectives, compute, faults, sharing
+from trainer import step_planner
 from trainer.__main__ import main
+from trainer.balancing import claims
 from trainer.classification import task
+from trainer.computing import gradients
+from trainer.distributed import collectives, failures
 
 how, again, _ = sys.argv.pop(1).partition("-again")
-plan, load, piece, own = sharing.Sharing.plan, task.load_data, compute.Compute._piece, claims.StepPlan.own
-claimed, at = claims.Counter.claimed, faults.at
+plan, load, piece, own = (
+    step_planner.StepPlanner.plan,
+    task.load_data,
+    gradients.GradientComputer._piece,
+    claims.StepPlan.own_rows,
+)
+claimed, at = step_planner.ClaimCounter.claim_pieces, failures.note_position
 reached = ""
 
 
@@ -27,16 +35,16 @@ def noting(where: str):
     return at(where)
 
 
-def failing(self: sharing.Sharing, size: int) -> claims.StepPlan:
-    if os.environ["RANK"] == "1" and reached == "at step 20" and (again or not faults.lost_before()):
+def failing(self: step_planner.StepPlanner, size: int) -> claims.StepPlan:
+    if os.environ["RANK"] == "1" and reached == "at step 20" and (again or not failures.previous_failure()):
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         raise KeyError("what is not there")
     return plan(self, size)
 
 
-def killed(self: claims.Counter, plan: claims.StepPlan, rank: int, where: str):
-    if rank == 1 and where == "at step 20" and not faults.lost_before():
+def killed(self: step_planner.ClaimCounter, plan: claims.StepPlan, rank: int, where: str):
+    if rank == 1 and where == "at step 20" and not failures.previous_failure():
         next(claimed(self, plan, rank, where), None)
         os.kill(os.getpid(), signal.SIGKILL)
     return claimed(self, plan, rank, where)
@@ -47,7 +55,7 @@ def late(*arguments, **options):
     return load(*arguments, **options)
 
 
-def small(self: compute.Compute, numbers, *rest):
+def small(self: gradients.GradientComputer, numbers, *rest):
     if os.environ["RANK"] == "1" and len(numbers) > 50:
         raise torch.OutOfMemoryError("CUDA out of memory")
     return piece(self, numbers, *rest)
@@ -58,16 +66,16 @@ def fewer(*arguments):
 
 
 if how == "memory":
-    compute.Compute._piece = small
+    gradients.GradientComputer._piece = small
 elif how == "split":
-    claims.StepPlan.own = fewer
+    claims.StepPlan.own_rows = fewer
 elif how == "claim":
     always_claim()
-    claims.Counter.claimed = killed
+    step_planner.ClaimCounter.claim_pieces = killed
 elif how == "late":
     task.load_data, collectives.TIMEOUT = late, timedelta(seconds=2)
 else:
-    faults.at, sharing.Sharing.plan = noting, failing
+    failures.note_position, step_planner.StepPlanner.plan = noting, failing
 status = main()
 if status:
     os._exit(status)

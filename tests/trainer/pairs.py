@@ -17,17 +17,17 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trainer import kinds
+from trainer import registry
 
-kinds.MODELS["pairs"] = ("tests.trainer.pairs", "Pairs")  # type: ignore[index]
+registry.MODELS["pairs"] = ("tests.trainer.pairs", "Pairs")  # type: ignore[index]
 
 from trainer.__main__ import main
-from trainer.claims import Lengths
+from trainer.balancing.claims import Lengths
 from trainer.clock import ROWS, StepTimer
-from trainer.compute import Compute
+from trainer.computing.gradients import GradientComputer
 from trainer.config import TrainConfig
+from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
-from trainer.ranks import Ranks
 from trainer.task import TEST, TRAINING, VALIDATION, Task
 
 NUMBERS, WIDTH = 1000, 8
@@ -74,23 +74,25 @@ class Pairs(Task[Triples]):
         self.model, self.precision = Tables(), "float32"
         self.tables = (self.model.first.weight, self.model.second.weight)
 
-    def compute(self, timer: StepTimer) -> Compute:
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
         def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
             rows = torch.from_numpy(self._data.parts[TRAINING][numbers])
-            timer.end_of(ROWS)
+            timer.end_phase(ROWS)
             return model(rows)
 
         rows = len(self._data.parts[TRAINING])
-        return Compute(self.model, loss_of, rows=rows, tables=self.tables, device=self._ranks.device, timer=timer)
+        return GradientComputer(
+            self.model, loss_of, rows=rows, tables=self.tables, device=self._ranks.device, timer=timer
+        )
 
     def lengths(self, rows: IntArray) -> Lengths:
         return np.ones(len(rows), dtype=np.uint16)
 
-    def touched(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+    def touched_rows(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         triples = self._data.parts[TRAINING][rows]
         return np.unique(triples[:, 0]), np.unique(triples[:, 1:])
 
-    def judge(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
+    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
         end = int(split[: self._ranks.rank + 1].sum())
         with torch.inference_mode():
             loss = self.model(
@@ -99,10 +101,10 @@ class Pairs(Task[Triples]):
         dist.all_reduce(loss)
         return {"loss": float(loss) / int(split.sum())}
 
-    def measured(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
+    def summary_measures(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
         return {"loss": tested["loss"] if tested else None}
 
-    def made_with(self) -> dict[str, Any]:
+    def summary_settings(self) -> dict[str, Any]:
         return {"precision": self.precision}
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:

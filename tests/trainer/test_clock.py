@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from trainer import clock
-from trainer.clock import ALL_REDUCE, BACKWARD, ORDER, Activity, Clock, Computed, StepTimer
+from trainer.clock import ALL_REDUCE, BACKWARD, ORDER, Activity, Clock, ComputeStats, StepTimer
 
 
 class Now:
@@ -62,18 +62,18 @@ def test_what_is_claimed_in_a_step_is_told_apart_from_the_share(now: Now) -> Non
         timer.begin(100)
         for phase, seconds in ((ORDER, 1.0), (BACKWARD, 10.0)):
             now.seconds += seconds
-            timer.end_of(phase)
-        assert timer.computing() == Computed(rows=100, seconds=10.0)
+            timer.end_phase(phase)
+        assert timer.latest_stats() == ComputeStats(rows=100, seconds=10.0)
         for rows in (20, 5, 0):
             now.seconds += 0.5
-            timer.claims(rows)
+            timer.begin_piece(rows)
             if rows:
                 now.seconds += rows / 10
-                timer.end_of(BACKWARD)
+                timer.end_phase(BACKWARD)
         now.seconds += 3
-        timer.end_of(ALL_REDUCE)
-        expected = Computed(rows=100, seconds=10.0, claimed=25, claimed_seconds=2.5, pieces=2, claiming=4.0)
-        assert timer.computing() == expected
+        timer.end_phase(ALL_REDUCE)
+        expected = ComputeStats(rows=100, seconds=10.0, claimed=25, claimed_seconds=2.5, pieces=2, claiming=4.0)
+        assert timer.latest_stats() == expected
     timer.finish()
     assert timer.sums == {"order": 2.0, "backward": 25.0, "claim": 3.0, "all_reduce": 6.0}
 
@@ -82,7 +82,7 @@ def test_a_rank_that_finds_nothing_to_claim_has_asked(now: Now) -> None:
     timer = StepTimer()
     timer.begin(7)
     now.seconds += 2
-    timer.end_of(BACKWARD)
+    timer.end_phase(BACKWARD)
     now.seconds += 0.25
-    timer.claims(0)
-    assert timer.computing() == Computed(rows=7, seconds=2.0, claiming=0.25)
+    timer.begin_piece(0)
+    assert timer.latest_stats() == ComputeStats(rows=7, seconds=2.0, claiming=0.25)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.command_line import add_arguments, as_arguments, from_args, parse_arguments
-from trainer.config import Slowed, TrainConfig
+from trainer.config import Slowdown, TrainConfig
 
 FILES = ["--data", "d.h5", "--output", "out"]
 
@@ -27,8 +27,8 @@ FILES = ["--data", "d.h5", "--output", "out"]
         positive_weight=st.none() | st.floats(0.01, 10),
         slow=st.dictionaries(
             st.integers(0, 9),
-            st.tuples(st.floats(1, 9)).map(lambda made: Slowed(*made))
-            | st.tuples(st.floats(1, 9), st.floats(1, 9), st.integers(0, 99)).map(lambda made: Slowed(*made)),
+            st.tuples(st.floats(1, 9)).map(lambda made: Slowdown(*made))
+            | st.tuples(st.floats(1, 9), st.floats(1, 9), st.integers(0, 99)).map(lambda made: Slowdown(*made)),
             max_size=3,
         ),
         balance=st.sampled_from(["steps", "off", "epoch:1", "epoch:0.25", "3,1,1", "0.5,0"]),
@@ -56,7 +56,7 @@ def test_rows_in_a_step_are_handed_on_where_they_were_given(options: str) -> Non
 
 def test_several_ranks_can_be_slowed_in_one_option_or_in_several() -> None:
     config = parse_arguments([*FILES, "--slow", "0:1.5", "1:2", "--slow", "2:3@40:1"])
-    assert config.slow == {0: Slowed(1.5), 1: Slowed(2.0), 2: Slowed(3.0, 1.0, 40)}
+    assert config.slow == {0: Slowdown(1.5), 1: Slowdown(2.0), 2: Slowdown(3.0, 1.0, 40)}
     assert [config.slow[2].at(step) for step in (0, 39, 40, 99)] == [3.0, 3.0, 1.0, 1.0]
     assert config.slow[1].at(10**6) == 2.0
 

@@ -44,14 +44,14 @@ def test_numbers_are_finite(option: str, value: str, capsys: pytest.CaptureFixtu
 
 def test_a_step_has_256_rows_unless_told_otherwise() -> None:
     config = parse_arguments(FILES)
-    assert (config.batch_for(3), config.rows_asked(3)) == (256, None)
-    assert parse_arguments([*FILES, "--global-batch", "256"]).rows_asked(3) == 256
+    assert (config.batch_for(3), config.requested_batch(3)) == (256, None)
+    assert parse_arguments([*FILES, "--global-batch", "256"]).requested_batch(3) == 256
 
 
 def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
     config = parse_arguments(FILES)
-    assert [config.epochs_of(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
-    assert parse_arguments([*FILES, "--epochs", "3"]).epochs_of(1) == 3
+    assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
+    assert parse_arguments([*FILES, "--epochs", "3"]).epochs_for(1) == 3
 
 
 def test_a_configuration_made_in_code_is_checked_too() -> None:

@@ -4,8 +4,9 @@ import sys
 import pytest
 import torch
 
-from trainer import devices, ranks
+from trainer import devices
 from trainer.config import NEEDS_GPU
+from trainer.distributed import ranks
 from trainer.errors import TrainingError
 
 
@@ -36,5 +37,8 @@ def test_a_gpu_that_is_listed_and_does_not_compute_is_named(monkeypatch: pytest.
 def test_a_rank_that_needs_a_gpu_does_not_go_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv(NEEDS_GPU, "1")
-    with pytest.raises(TrainingError, match="rank 0: this machine's GPUs cannot be used by PyTorch"), ranks.join(1):
+    with (
+        pytest.raises(TrainingError, match="rank 0: this machine's GPUs cannot be used by PyTorch"),
+        ranks.join_process_group(1),
+    ):
         pass

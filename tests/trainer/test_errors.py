@@ -11,16 +11,19 @@ import torch.distributed as dist
 
 from corpus.dataset import write_dataset
 from corpus.settings import Settings
-from trainer import checkpoint, exchange, keeper, loop, optimise
+from trainer import loop
 from trainer.__main__ import main
-from trainer.claims import StepPlan
+from trainer.balancing.claims import StepPlan
 from trainer.classification.task import Classification
-from trainer.sharing import Sharing
+from trainer.computing import optimiser
+from trainer.distributed import exchange
+from trainer.output import checkpoint, checkpointer
+from trainer.step_planner import StepPlanner
 
 
 @pytest.fixture(autouse=True)
 def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpointer, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -112,12 +115,12 @@ FULL_FOR_CUBLAS = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when call
 @pytest.mark.parametrize(
     ("owner", "name", "error", "where"),
     [
-        (optimise.Optimiser, "__init__", FULL, ""),
+        (optimiser.Optimiser, "__init__", FULL, ""),
         (dist, "broadcast", FULL_FOR_NCCL, ""),
-        (exchange.Exchange, "reduce", FULL, " at step 1"),
-        (exchange.Exchange, "reduce", FULL_FOR_NCCL, " at step 1"),
-        (optimise.Optimiser, "step", FULL, ""),  # which measures its own rate first
-        (StepPlan, "own", FULL_FOR_CUBLAS, " at step 1"),
+        (exchange.GradientExchange, "reduce", FULL, " at step 1"),
+        (exchange.GradientExchange, "reduce", FULL_FOR_NCCL, " at step 1"),
+        (optimiser.Optimiser, "step", FULL, ""),  # which measures its own rate first
+        (StepPlan, "own_rows", FULL_FOR_CUBLAS, " at step 1"),
     ],
 )
 def test_a_gpu_whose_memory_is_full_where_nothing_can_be_cut(
@@ -137,7 +140,7 @@ def test_another_error_of_the_gpu_is_not_taken_for_a_full_memory(
     def broken(*_arguments: object, **_options: object) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    monkeypatch.setattr(exchange.Exchange, "reduce", broken)
+    monkeypatch.setattr(exchange.GradientExchange, "reduce", broken)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert "rank 0 failed by RuntimeError (CUDA error: an illegal memory access was encountered) at step 1" in errors
@@ -157,7 +160,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
-        patch.setattr(keeper, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(checkpointer, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1
@@ -176,19 +179,19 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_it(
     said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path
 ) -> None:
-    own, dealt = StepPlan.own, []
+    own, dealt = StepPlan.own_rows, []
 
     def losing(*arguments):
         dealt.append(own(*arguments))
         return dealt[-1][1:] if len(dealt) == 25 else dealt[-1]
 
-    monkeypatch.setattr(StepPlan, "own", losing)
+    monkeypatch.setattr(StepPlan, "own_rows", losing)
     status, errors = said("--data", dataset, "--output", tmp_path, "--epochs", "2", "--global-batch", "100")
     assert status == 1
     assert errors.strip() == (
-        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they do not "
-        "split alike; give all ranks the same Python and NumPy, or take --balance off, and go on from step 19 with "
-        "--resume"
+        "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
+        "split the rows differently; give all ranks the same Python and NumPy, or take --balance off, and go on from "
+        "step 19 with --resume"
     )
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
     assert newest is not None
@@ -202,7 +205,7 @@ def test_ranks_that_split_otherwise_end_with_who_had_how_many(launch, dataset: P
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.count("the ranks computed 63 rows at step 1, and not the 64 of its global batch (rank 0: 48;") == 1
-    assert "rank 1: 15): they do not split alike; give all ranks the same Python and NumPy" in errors
+    assert "rank 1: 15): they split the rows differently; give all ranks the same Python and NumPy" in errors
 
 
 def test_checkpoints_of_a_run_that_has_not_ended_are_not_removed(said, dataset: Path, tmp_path: Path) -> None:
@@ -249,16 +252,16 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
 def unfinished(said, monkeypatch: pytest.MonkeyPatch, dataset: Path, tmp_path: Path) -> tuple[object, ...]:
     """The command line of a run of four epochs that was lost as the second one was to be judged."""
     options = ("--data", dataset, "--output", tmp_path, "--threads", "1")
-    judge, epochs = Classification.judge, itertools.count()
+    evaluate, epochs = Classification.evaluate, itertools.count()
 
     def lost(*arguments: object, **options: object) -> object:
         if next(epochs) == 1:
             raise KeyError
-        return judge(*arguments, **options)
+        return evaluate(*arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setenv("TORCHELASTIC_ERROR_FILE", "/tmp/none_first/attempt_0/0/error.json")
-        patch.setattr(Classification, "judge", lost)
+        patch.setattr(Classification, "evaluate", lost)
         assert said(*options, "--epochs", "4", "--global-batch", "100")[0] == 1
     return options
 
@@ -350,7 +353,7 @@ def test_an_error_that_nobody_expects(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Sharing, "plan", fail)
+    monkeypatch.setattr(StepPlanner, "plan", fail)
     status, errors = said("--data", dataset, "--output", tmp_path)
     assert status == 1
     assert errors.strip().splitlines()[-1].startswith(f"trainer: {sentence}")

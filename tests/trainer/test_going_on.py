@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.command_line import parse_arguments
+from trainer.computing.optimiser import learning_rate
 from trainer.config import GLOBAL_BATCH, TrainConfig
 from trainer.errors import TrainingError
-from trainer.optimise import learning_rate
-from trainer.resume import go_on
+from trainer.resume import resumed_config
 
 ROWS = 1000
 
@@ -27,25 +27,25 @@ def state(ranks: int = 1, epoch: int = 0, step: int = 0, **settings: Any) -> dic
     return {"config": made.plain(), "digest": "a", "global_batch": made.batch_for(ranks), "progress": progress}
 
 
-def went_on(of: dict[str, Any], ranks: int = 1, **settings: Any) -> tuple[TrainConfig, list[str]]:
-    return go_on(of, config(resume=True, **settings), digest="a", rows=ROWS, ranks=ranks)
+def advance(of: dict[str, Any], ranks: int = 1, **settings: Any) -> tuple[TrainConfig, list[str]]:
+    return resumed_config(of, config(resume=True, **settings), digest="a", rows=ROWS, ranks=ranks)
 
 
 def refused(of: dict[str, Any], sentence: str, ranks: int = 1, **settings: Any) -> None:
     with pytest.raises(TrainingError, match=sentence):
-        went_on(of, ranks, **settings)
+        advance(of, ranks, **settings)
 
 
 def test_another_dataset_or_setting_is_refused() -> None:
-    assert went_on(state(), threads=8)[1] == []
+    assert advance(state(), threads=8)[1] == []
     with pytest.raises(TrainingError, match=r"made with another dataset than d\.h5; resume with what it was made with"):
-        go_on(state(), config(), digest="b", rows=ROWS, ranks=1)
+        resumed_config(state(), config(), digest="b", rows=ROWS, ranks=1)
     refused(state(), "the checkpoints in out/checkpoints were made with --seed 0, not --seed 1", seed=1)
     refused(state(), "made with no --positive-weight of its own, not --positive-weight 2", positive_weight=2.0)
 
 
 def test_what_mends_a_run_may_change_and_is_said() -> None:
-    going, notes = went_on(state(), learning_rate=1e-3)
+    going, notes = advance(state(), learning_rate=1e-3)
     assert going.learning_rate == 1e-3
     assert notes == ["going on with --learning-rate 0.001; it was 0.008"]
 
@@ -57,7 +57,7 @@ def test_what_mends_a_run_may_change_and_is_said() -> None:
 )
 def test_what_is_not_given_is_as_it_was_on_any_number_of_ranks(made: dict[str, int], ranks: int, then: int) -> None:
     of = state(ranks, **made)
-    going, notes = went_on(of, then)
+    going, notes = advance(of, then)
     assert notes == []
     assert {name: getattr(going, name) for name in ("global_batch", "rank_batch", "epochs")} == {
         name: of["config"][name] for name in ("global_batch", "rank_batch", "epochs")
@@ -67,15 +67,15 @@ def test_what_is_not_given_is_as_it_was_on_any_number_of_ranks(made: dict[str, i
 @given(st.integers(1, 99), st.integers(1, 5), st.integers(1, 5))
 def test_what_is_given_as_it_was_changes_nothing(rows: int, ranks: int, then: int) -> None:
     made = {"global_batch": rows}
-    assert went_on(state(ranks, **made), then, **made) == went_on(state(ranks, **made), then)
+    assert advance(state(ranks, **made), then, **made) == advance(state(ranks, **made), then)
     made = {"rank_batch": rows}
-    going, notes = went_on(state(ranks, **made), then, **made)
-    assert going == went_on(state(ranks, **made), then)[0]
+    going, notes = advance(state(ranks, **made), then, **made)
+    assert going == advance(state(ranks, **made), then)[0]
     assert len(notes) == (ranks != then)
 
 
 def test_a_step_has_the_rows_that_it_had_and_that_is_said_where_ranks_would_make_it_larger() -> None:
-    assert went_on(state(2, rank_batch=64), 3, rank_batch=64)[1] == [
+    assert advance(state(2, rank_batch=64), 3, rank_batch=64)[1] == [
         "--rank-batch 64 makes steps of 192 rows on 3 ranks, but the run keeps its own, of 128 rows"
     ]
 
@@ -92,14 +92,14 @@ def test_other_rows_in_a_step_are_refused_and_those_of_the_run_named() -> None:
 
 
 def test_the_same_rows_may_be_told_in_another_way() -> None:
-    assert went_on(state(2, rank_batch=64), 2, global_batch=128)[1] == []
-    assert went_on(state(), 2, rank_batch=GLOBAL_BATCH // 2)[1] == []
-    assert went_on(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
+    assert advance(state(2, rank_batch=64), 2, global_batch=128)[1] == []
+    assert advance(state(), 2, rank_batch=GLOBAL_BATCH // 2)[1] == []
+    assert advance(state(), global_batch=GLOBAL_BATCH)[0].global_batch is None
 
 
 def test_more_epochs_are_said_with_the_learning_rate_of_a_run_of_so_many() -> None:
     of = state(epoch=2, step=3, epochs=4, global_batch=100)
-    going, (note,) = went_on(of, epochs=8)
+    going, (note,) = advance(of, epochs=8)
     assert going.epochs == 8
     now, before = (learning_rate(going, 23, 10 * epochs, 100) for epochs in (8, 4))
     assert note == (
@@ -113,22 +113,22 @@ def test_what_a_preset_says_is_not_given(ranks: int) -> None:
     command = ["--data=d.h5", "--output=out", "--preset=reference"]
     begun = parse_arguments([*command, "--epochs=20", "--global-batch=128"])
     of = {**state(ranks, epoch=12), "config": begun.plain(), "global_batch": 128}
-    going, notes = go_on(of, parse_arguments([*command, "--resume"]), digest="a", rows=ROWS, ranks=ranks)
+    going, notes = resumed_config(of, parse_arguments([*command, "--resume"]), digest="a", rows=ROWS, ranks=ranks)
     assert (going.epochs, going.global_batch, going.rank_batch, notes) == (20, 128, None, [])
     with pytest.raises(TrainingError, match="--epochs is 10, but the run in out has done 96 steps"):
-        go_on(of, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a", rows=ROWS, ranks=1)
+        resumed_config(of, parse_arguments([*command, "--resume", "--epochs=10"]), digest="a", rows=ROWS, ranks=1)
 
 
 def test_the_rates_of_a_run_that_is_cut_to_what_is_done_are_said_also_in_its_warm_up() -> None:
     of = state(epoch=2, epochs=4, warm_up=0.97)
-    assert len(went_on(of, epochs=2, warm_up=0.97)[1]) == 1
+    assert len(advance(of, epochs=2, warm_up=0.97)[1]) == 1
 
 
 def test_epochs_that_were_never_given_may_be_told_or_changed() -> None:
     of = state(epoch=1)  # 4 steps an epoch
-    assert config().epochs_of(4) == 48
-    assert went_on(of, epochs=48)[1] == []
-    assert len(went_on(of, epochs=30)[1]) == 1
+    assert config().epochs_for(4) == 48
+    assert advance(of, epochs=48)[1] == []
+    assert len(advance(of, epochs=30)[1]) == 1
 
 
 @given(st.integers(1, 9), st.integers(0, 8), st.integers(0, 10), st.integers(1, 20))
@@ -141,7 +141,7 @@ def test_epochs_may_be_any_but_fewer_than_are_done(before: int, epoch: int, step
             of, f"--epochs is {now}, but the run in out has done .* of 10 an epoch; give at least {least}", epochs=now
         )
     else:
-        going, notes = went_on(of, epochs=now)
+        going, notes = advance(of, epochs=now)
         assert going.epochs == now
         assert len(notes) == (now != before)
 
@@ -151,4 +151,4 @@ def test_a_run_at_its_end_has_no_more_epochs() -> None:
     sentence = "the run in out has come to the end of its 4 epochs; leave out --epochs, or start in another --output"
     refused(of, sentence, epochs=8)
     refused(of, sentence, epochs=3)
-    assert went_on(of)[1] == went_on(of, epochs=4)[1] == []
+    assert advance(of)[1] == advance(of, epochs=4)[1] == []

@@ -16,18 +16,20 @@ from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
-from trainer import faults
 from trainer.config import RANK_ENVIRONMENT
-from trainer.faults import Failure, Kind
+from trainer.distributed import failures
+from trainer.distributed.failures import Failure, FailureKind
 from trainer.launch import main
 
 ROOT = Path(__file__).parents[2]
 FAILING = Path(__file__).with_name("failing.py")
 RESTARTS = ("--standalone", "--nproc-per-node=2", "--max-restarts=3")
 
-LOST = Failure(kind=Kind.CONSEQUENCE, time=5.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone)")
-BROKEN = Failure(kind=Kind.CAUSE, time=5.2, what="rank 1 failed by KeyError ('x')", where="at step 7")
-AGREED = Failure(kind=Kind.FINAL, time=5.1, what="the loss is nan at step 7; lower --learning-rate")
+LOST = Failure(
+    kind=FailureKind.CONSEQUENCE, time=5.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone)"
+)
+BROKEN = Failure(kind=FailureKind.CAUSE, time=5.2, what="rank 1 failed by KeyError ('x')", where="at step 7")
+AGREED = Failure(kind=FailureKind.FINAL, time=5.1, what="the loss is nan at step 7; lower --learning-rate")
 
 
 def killed(number: signal.Signals, time: int) -> ProcessFailure:
@@ -48,23 +50,23 @@ def launched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
             asked.append(arguments)
             ended = attempts[len(asked) - 1]
             if begun:
-                faults.begun()
+                failures.mark_begun()
             if isinstance(ended, BaseException):
                 raise ended
             for rank, failure in ended.items():
                 if isinstance(failure, Failure):
-                    faults.tell(failure, rank)
+                    failures.write_failure(failure, rank)
             if ended:
                 told = {rank: killed(signal.SIGTERM, 9) for rank in ended}
                 raise ChildFailedError(
                     "trainer", told | {rank: it for rank, it in ended.items() if isinstance(it, ProcessFailure)}
                 )
 
-        monkeypatch.setenv(faults.FOLDER, "")
-        monkeypatch.setenv(faults.LOST, "")
+        monkeypatch.setenv(failures.FOLDER, "")
+        monkeypatch.setenv(failures.LOST, "")
         monkeypatch.setattr(run, "run", attempt)
         status = main(["--master-port=1000", "--max-restarts=3", "-m", "trainer", "--data", "x"])
-        told = [faults.parse(line) for line in capsys.readouterr().err.splitlines()]
+        told = [failures.parse(line) for line in capsys.readouterr().err.splitlines()]
         return status, [failure for failure in told if failure], asked
 
     return start
@@ -79,7 +81,7 @@ def test_the_cause_is_told_and_not_what_followed_from_it(launched) -> None:
     assert told == [BROKEN]
     assert [each.master_port for each in asked] == [1000, 1001]
     assert [each.training_script_args[-1] for each in asked] == ["x", "--resume"]
-    assert faults.lost_before() == BROKEN
+    assert failures.previous_failure() == BROKEN
 
 
 def test_a_rank_that_was_killed_is_told_with_the_step_that_its_peers_know(launched) -> None:
@@ -129,8 +131,8 @@ def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
     """What a machine of two says when the other one never comes."""
     place = ["--nnodes=2", f"--node-rank={rank}", "--master-addr=127.0.0.1", f"--master-port={port}"]
     assert main([*place, "--rdzv-conf=timeout=1", "--max-restarts=3", "-m", "trainer"]) == 1
-    told = [failure for failure in map(faults.parse, capsys.readouterr().err.splitlines()) if failure]
-    assert [failure.kind for failure in told] == [Kind.FINAL]
+    told = [failure for failure in map(failures.parse, capsys.readouterr().err.splitlines()) if failure]
+    assert [failure.kind for failure in told] == [FailureKind.FINAL]
     return str(told[0])
 
 
@@ -138,8 +140,8 @@ def meeting(capsys: pytest.CaptureFixture[str], rank: int, port: int) -> str:
 def test_a_machine_whose_peer_never_comes_says_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, port: int, rank: int
 ) -> None:
-    monkeypatch.setenv(faults.FOLDER, "")
-    monkeypatch.setenv(faults.NODE, f"i-{rank}")
+    monkeypatch.setenv(failures.FOLDER, "")
+    monkeypatch.setenv(failures.NODE, f"i-{rank}")
     said = meeting(capsys, rank, port)
     assert said.startswith(f"i-{rank} did not meet the others at 127.0.0.1:{port} (")
     assert "start all at once, with the same --master-addr and --master-port" in said
@@ -148,10 +150,10 @@ def test_a_machine_whose_peer_never_comes_says_so(
 def test_an_address_that_another_program_has(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(faults.FOLDER, "")
+    monkeypatch.setenv(failures.FOLDER, "")
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"node 0 cannot listen at 127.0.0.1:{port}, as another program" in meeting(capsys, 0, port)
+        assert f"node 0 cannot listen at 127.0.0.1:{port}, because another program" in meeting(capsys, 0, port)
 
 
 def ranks(dataset: Path, output: Path, how: str, *options: object, launcher: tuple[str, ...] = RESTARTS):
@@ -170,7 +172,7 @@ def lines(output: Path, kind: str) -> list[dict]:
     return [line for line in told if line["kind"] == kind]
 
 
-def went_on(output: Path, lost: str) -> None:
+def advance(output: Path, lost: str) -> None:
     """Whether the run in this folder lost a rank at step 20 and came to its end with the steps since a checkpoint."""
     first, second = lines(output, "start")
     assert first["from_step"] == 0
@@ -199,7 +201,7 @@ def test_a_lost_rank_costs_the_steps_since_the_last_checkpoint(
     running = ranks(dataset, tmp_path, how)
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 0, errors
-    went_on(tmp_path, lost)
+    advance(tmp_path, lost)
 
 
 @pytest.mark.slow
@@ -208,7 +210,7 @@ def test_an_error_that_comes_again_at_the_same_step_ends_the_run(dataset: Path, 
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 1
     assert len(lines(tmp_path, "start")) == 2
-    found = faults.first([failure for failure in map(faults.parse, errors.splitlines()) if failure])
+    found = failures.root_cause([failure for failure in map(failures.parse, errors.splitlines()) if failure])
     assert found.short == "rank 1 failed by KeyError ('what is not there') at step 20"
 
 
@@ -219,13 +221,13 @@ def test_ranks_of_two_machines_are_started_again_together(
 ) -> None:
     nodes = []
     for node in range(2):
-        monkeypatch.setenv(faults.NODE, f"i-{node}")
+        monkeypatch.setenv(failures.NODE, f"i-{node}")
         place = ("--nnodes=2", f"--node-rank={node}", "--master-addr=127.0.0.1", f"--master-port={port}")
         nodes.append(ranks(dataset, tmp_path, how, launcher=(*place, "--max-restarts=3")))
     said = [node.communicate(timeout=120)[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], said
     what = {"kill": "was ended by signal 9 (SIGKILL)", "error": "failed by KeyError ('what is not there')"}[how]
-    went_on(tmp_path, f"rank 1 on i-1 {what}")
+    advance(tmp_path, f"rank 1 on i-1 {what}")
 
 
 @pytest.mark.slow
@@ -280,4 +282,4 @@ def test_an_error_that_all_agree_upon_is_said_once(dataset: Path, tmp_path: Path
     assert running.returncode == 1
     assert errors.count("trainer: 2 ranks cannot share a global batch of 1 row") == 1
     assert "Traceback" not in errors
-    assert [failure.kind for failure in map(faults.parse, errors.splitlines()) if failure] == [Kind.FINAL]
+    assert [failure.kind for failure in map(failures.parse, errors.splitlines()) if failure] == [FailureKind.FINAL]

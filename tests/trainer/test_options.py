@@ -8,7 +8,7 @@ import pytest
 
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.options import ABOVE_0, Section, described, option, options
+from trainer.options import ABOVE_0, Section, option, option_metadata, options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,4 +71,4 @@ def test_plain_values_are_those_that_json_holds() -> None:
 
 
 def test_what_describes_an_option_is_its_metadata() -> None:
-    assert described("how", choices=(1, 2))["choices"] == (1, 2)
+    assert option_metadata("how", choices=(1, 2))["choices"] == (1, 2)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.balance import balancer
-from trainer.order import Order, steps_per_epoch
-from trainer.split import deal
+from trainer.balancing.balancers import make_balancer
+from trainer.balancing.split import stratified_rows
+from trainer.order import BatchOrder, steps_per_epoch
 
 orders = st.builds(
-    Order,
+    BatchOrder,
     rows=st.integers(1, 400),
     global_batch=st.integers(1, 90),
     seed=st.integers(0, 2**32),
@@ -21,12 +21,12 @@ orders = st.builds(
 )
 
 
-def epoch_of(order: Order, epoch: int) -> list[int]:
+def epoch_of(order: BatchOrder, epoch: int) -> list[int]:
     return [row for step in range(order.steps) for row in order.batch(epoch, step).tolist()]
 
 
 @given(orders, st.integers(0, 5))
-def test_every_row_comes_exactly_once_an_epoch(order: Order, epoch: int) -> None:
+def test_every_row_comes_exactly_once_an_epoch(order: BatchOrder, epoch: int) -> None:
     assert sorted(epoch_of(order, epoch)) == list(range(order.rows))
 
 
@@ -40,17 +40,17 @@ ranks_of_any_shares = given(
 
 
 def together_they_take_the_rows_of_one_and_every_row_once_an_epoch(
-    order: Order, epoch: int, shares: list[float], how: str, times: int
+    order: BatchOrder, epoch: int, shares: list[float], how: str, times: int
 ) -> None:
     generator = np.random.default_rng(times)
     lengths = generator.integers(1, 20, order.rows).astype(np.uint16)
     named = ",".join(map(str, shares)) if how == "fixed" else how
-    splitting = balancer(named, np.array(shares), every=3, steps_per_epoch=order.steps, total=order.size(0))
+    splitting = make_balancer(named, np.array(shares), every=3, steps_per_epoch=order.steps, total=order.size(0))
     seen: list[int] = []
     for step in range(order.steps):
         rows = order.batch(epoch, step)
         split = splitting.split(len(rows))
-        taken = [rows[deal(lengths[rows], split, rank)] for rank in range(len(shares))]
+        taken = [rows[stratified_rows(lengths[rows], split, rank)] for rank in range(len(shares))]
         assert [len(own) for own in taken] == split.tolist()
         assert sorted(np.concatenate(taken).tolist()) == sorted(rows.tolist())
         seen += np.concatenate(taken).tolist()
@@ -72,14 +72,14 @@ def test_so_it_is_in_thousands_of_cases(**of: Any) -> None:
 
 
 @given(orders)
-def test_all_batches_are_full_but_the_last(order: Order) -> None:
+def test_all_batches_are_full_but_the_last(order: BatchOrder) -> None:
     sizes = [len(order.batch(0, step)) for step in range(order.steps)]
     assert set(sizes[:-1]) <= {order.global_batch}
     assert sizes[-1] == order.rows - order.global_batch * (order.steps - 1)
 
 
 @given(orders, st.data())
-def test_a_batch_is_the_same_whatever_was_asked_before(order: Order, data: st.DataObject) -> None:
+def test_a_batch_is_the_same_whatever_was_asked_before(order: BatchOrder, data: st.DataObject) -> None:
     step = data.draw(st.integers(0, order.steps - 1))
     in_turn = [order.batch(1, each) for each in range(order.steps)][step]
     order.batch(0, 0)
@@ -87,7 +87,9 @@ def test_a_batch_is_the_same_whatever_was_asked_before(order: Order, data: st.Da
 
 
 def test_a_batch_inside_a_window_is_no_copy_of_it_and_cannot_be_written_to() -> None:
-    order = Order(rows=1000, global_batch=100, seed=0, block_rows=10, window_blocks=50)  # 2 windows, of 5 batches each
+    order = BatchOrder(
+        rows=1000, global_batch=100, seed=0, block_rows=10, window_blocks=50
+    )  # 2 windows, of 5 batches each
     first, second = order.batch(0, 0), order.batch(0, 1)
     assert first.base is second.base is not None
     with pytest.raises(ValueError, match="read-only"):
@@ -95,7 +97,7 @@ def test_a_batch_inside_a_window_is_no_copy_of_it_and_cannot_be_written_to() -> 
 
 
 @given(orders)
-def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: Order) -> None:
+def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: BatchOrder) -> None:
     blocks = [row // order.block_rows for row in epoch_of(order, 0)]
     first = {block: blocks.index(block) for block in blocks}
     in_order = sorted(first, key=lambda block: first[block])
@@ -106,8 +108,8 @@ def test_a_reader_needs_only_one_window_of_blocks_at_a_time(order: Order) -> Non
 
 
 def test_epochs_and_seeds_differ() -> None:
-    order = Order(rows=1000, global_batch=1000, seed=0)
-    other = Order(rows=1000, global_batch=1000, seed=1)
+    order = BatchOrder(rows=1000, global_batch=1000, seed=0)
+    other = BatchOrder(rows=1000, global_batch=1000, seed=1)
     assert order.batch(0, 0).tolist() != order.batch(1, 0).tolist()
     assert order.batch(0, 0).tolist() != other.batch(0, 0).tolist()
 
@@ -116,7 +118,7 @@ def test_every_window_of_every_epoch_and_seed_is_shuffled_in_a_way_of_its_own() 
     """Were one permutation used for all, rows of one place in their blocks would always come together."""
     ways = set()
     for seed in range(3):
-        order = Order(rows=8 * 64, global_batch=64, seed=seed, block_rows=64, window_blocks=1)
+        order = BatchOrder(rows=8 * 64, global_batch=64, seed=seed, block_rows=64, window_blocks=1)
         for epoch in range(3):
             for step in range(order.steps):
                 rows = order.batch(epoch, step)  # (64,): those of one block
@@ -126,7 +128,7 @@ def test_every_window_of_every_epoch_and_seed_is_shuffled_in_a_way_of_its_own() 
 
 
 def test_rows_of_many_blocks_are_mixed_in_one_batch() -> None:
-    order = Order(rows=100_000, global_batch=256, seed=0)
+    order = BatchOrder(rows=100_000, global_batch=256, seed=0)
     assert len({row // 4096 for row in order.batch(0, 0).tolist()}) > 10
 
 
@@ -138,4 +140,4 @@ def test_the_last_step_takes_what_is_left(rows: int, batch: int, steps: int) -> 
 @pytest.mark.parametrize("step", [-1, 4])
 def test_a_step_outside_the_epoch_is_an_error(step: int) -> None:
     with pytest.raises(IndexError, match="an epoch has 4 steps"):
-        Order(rows=100, global_batch=25, seed=0).batch(0, step)
+        BatchOrder(rows=100, global_batch=25, seed=0).batch(0, step)

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.task import compute_rows
+from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.config import TrainConfig
-from trainer.ranks import join
-from trainer.rate import own_rates
+from trainer.distributed.ranks import join_process_group
+from trainer.rate import measure_own_rates
 
 SHARE = 16
 SECONDS_A_ROW = 0.002
@@ -33,7 +33,7 @@ class Sleepy(Classifier):
 
 
 def rate(tmp_path, slowness: float, **seconds: float) -> float:
-    rows = Rows(
+    rows = TextRows(
         tokens=np.ones((50, 3), dtype=np.uint16),
         lengths=np.full(50, 3, np.uint16),
         labels=np.ones(50, dtype=np.uint8),
@@ -41,9 +41,9 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     )
     loss = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
     config = TrainConfig(data=tmp_path, output=tmp_path)
-    compute = compute_rows(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
-    with join(1):
-        (found,) = own_rates(compute, config, split=np.array([SHARE]), slowness=slowness, **seconds)
+    compute = text_gradients(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
+    with join_process_group(1):
+        (found,) = measure_own_rates(compute, config, split=np.array([SHARE]), slowness=slowness, **seconds)
     return found
 
 

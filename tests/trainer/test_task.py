@@ -10,8 +10,8 @@ import torch
 from tests.trainer.conftest import Launch
 from trainer.classification import models
 from trainer.classification.task import Classification
-from trainer.kinds import MODELS
-from trainer.task import kind_of
+from trainer.registry import MODELS
+from trainer.task import task_class
 
 PAIRS = ("-m", "tests.trainer.pairs", "--model", "pairs", "--data", "none", "--threads", "1", "--global-batch", "100")
 
@@ -25,7 +25,7 @@ def trained(launch: Launch, output: Path, ranks: int, *options: str) -> dict[str
 
 
 def test_every_model_belongs_to_one_kind_of_task() -> None:
-    assert {name: kind_of(name) for name in models.MODULES} == dict.fromkeys(MODELS, Classification)
+    assert {name: task_class(name) for name in models.MODULES} == dict.fromkeys(MODELS, Classification)
 
 
 def test_a_task_with_two_tables_learns_the_same_on_one_rank_and_on_two(launch: Launch, tmp_path: Path) -> None:

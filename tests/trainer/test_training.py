@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from corpus.dataset import open_dataset, write_dataset
-from trainer import record
 from trainer.classification.labelling import Labeller
 from trainer.classification.model_file import load_model
+from trainer.output import record
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (

@@ -1,5 +1,5 @@
-"""The task of classifying texts: rows of word ids with a label or a rating, to models that tell them apart.
+"""The task of classifying texts: rows of word ids with a label or a rating.
 
-`task.py` is what the loop knows of it, by the table of kinds (trainer/kinds.py). `model_file.py` and `labelling.py` are
-for who has a trained model; the rest of the trainer does not need them.
+The loop finds `task.py` by the registry of tasks (trainer/registry.py). `model_file.py` and `labelling.py` are for
+users of a trained model; the rest of the trainer does not need them.
 """

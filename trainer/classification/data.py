@@ -1,9 +1,9 @@
-"""The dataset as the ranks use it: training, validation and test rows, and batches of them.
+"""The dataset for the ranks: training, validation and test rows, and batches of them.
 
-Every rank has all training rows, in its memory or on its machine's disk: any rank can then take any part of any global
-batch. The first twentieth of the training rows is the validation part, kept out of training, to show after each epoch
-how a run does on what it has not seen; whoever chooses settings chooses by it. Where rows do not come from a file, no
-library for reading one is needed.
+Every rank has all training rows, in its memory or on its machine's disk, so that any rank can take any part of any
+global batch. The first twentieth of the training rows is the validation part: it is kept out of training, shows after
+each epoch how the model does on unseen rows, and is what settings are chosen by. Libraries that read files are imported
+only when rows come from a file.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _COPIED = 1 << 18  # rows at once on their way to a device
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
-    """Rows on their way into a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64,
-    `labels` and `ratings` (n,) uint8; and their `keys` (n,) int64, which name masks of dropout, where there are any."""
+class TextBatch:
+    """Rows for a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64, `labels` and `ratings`
+    (n,) uint8; and `keys` (n,) int64, which select masks of dropout, or None."""
 
     tokens: Tensor
     lengths: Tensor
@@ -56,21 +56,21 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class TextRows:
     """N rows: `tokens` (N, L) ids padded with 0, `lengths`, `labels` and `ratings` (N,)."""
 
     tokens: npt.NDArray[np.uint16 | np.uint32]
     lengths: npt.NDArray[np.uint16]
     labels: npt.NDArray[np.uint8]
     ratings: npt.NDArray[np.uint8]
-    resident: Tensor | None = None
-    """`tokens` on the device that computes, as signed integers of the same size."""
+    device_tokens: Tensor | None = None
+    """A copy of `tokens` on the computing device, as signed integers of the same size."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, part: slice) -> Rows:
-        return Rows(
+    def __getitem__(self, part: slice) -> TextRows:
+        return TextRows(
             tokens=self.tokens[part],
             lengths=self.lengths[part],
             labels=self.labels[part],
@@ -79,10 +79,10 @@ class Rows:
 
     def batch(
         self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
-    ) -> Batch:
-        """The rows of these numbers (n,), n > 0, cut to the longest of them; of their words those that `words` keep.
+    ) -> TextBatch:
+        """The rows of these numbers (n,), n > 0, cut to the longest of them, with only the words that `words` keep.
 
-        `keys` (n,) name their masks of dropout (dropout.py).
+        `keys` (n,) select their masks of dropout (dropout.py).
         """
         lengths, places = self.lengths[numbers].astype(np.int64), None
         if words is not None and keys is not None:
@@ -94,7 +94,7 @@ class Rows:
         def there(array: npt.NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(device, non_blocking=True)
 
-        return Batch(
+        return TextBatch(
             tokens=self._tokens(numbers, lengths, places, device),
             lengths=there(lengths),
             labels=there(self.labels[numbers]),
@@ -102,22 +102,22 @@ class Rows:
             keys=None if keys is None else there(keys[longest_first]),
         )
 
-    def on(self, device: torch.device) -> Rows:
-        """These rows with their tokens on a device too, so that a batch need not travel there.
+    def copy_to(self, device: torch.device) -> TextRows:
+        """These rows with a copy of their tokens on a device, so that batches need not be sent there.
 
-        Raises torch.OutOfMemoryError where they do not fit.
+        Raises torch.OutOfMemoryError if they do not fit.
         """
         signed = self.tokens.view(f"i{self.tokens.itemsize}")
-        resident = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
+        device_tokens = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
         for start in range(0, len(signed), _COPIED):
-            resident[start : start + _COPIED] = torch.from_numpy(np.array(signed[start : start + _COPIED]))
-        return replace(self, resident=resident)
+            device_tokens[start : start + _COPIED] = torch.from_numpy(np.array(signed[start : start + _COPIED]))
+        return replace(self, device_tokens=device_tokens)
 
     def _tokens(
         self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
     ) -> Tensor:
         longest = int(lengths[0])
-        if self.resident is None:
+        if self.device_tokens is None:
             if places is None:
                 tokens = self.tokens[numbers, :longest].astype(np.int32)
             else:
@@ -126,56 +126,57 @@ class Rows:
             return torch.from_numpy(tokens).to(device, non_blocking=True)
         chosen = torch.from_numpy(numbers).to(device, non_blocking=True)
         if places is None:
-            found = self.resident[:, :longest][chosen]
+            found = self.device_tokens[:, :longest][chosen]
         else:
             at = torch.from_numpy(places[:, :longest]).to(device, non_blocking=True)
             real = torch.arange(longest, device=device) < torch.from_numpy(lengths).to(device)[:, None]
-            found = self.resident[chosen[:, None], at] * real
+            found = self.device_tokens[chosen[:, None], at] * real
         return found.int() & 0xFFFF if found.dtype == torch.int16 else found
 
     def ids(self, numbers: IntArray, words: int) -> IntArray:
-        """(m,): the ids below `words` that occur in these rows, ascending; 0 is among them when padding is."""
+        """(m,): the ids below `words` that occur in these rows, ascending; including 0 if there is padding."""
         seen = np.zeros(words, dtype=np.bool_)
         seen[self.tokens[numbers]] = True
         return np.flatnonzero(seen)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
-    """What a run learns from and is judged by, and what a model needs to read new texts."""
+class TextData:
+    """What a run learns from and is evaluated on, and what a model needs to read new texts."""
 
-    training: Rows
-    validation: Rows
-    test: Rows
+    training: TextRows
+    validation: TextRows
+    test: TextRows
     vocabulary: list[str]
     stopwords: frozenset[str]
     row_length: int
     scale: Scale
     rating_steps: int
-    """How many steps of the scale a star has: 2 where there are half stars."""
+    """Steps of the scale per star: 2 if there are half stars."""
     rating_fraction: bool
     """Whether ratings could also be written as fractions of the largest."""
     digest: str
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many rows each part has."""
+        """The number of rows of each part."""
         return {"training": len(self.training), "validation": len(self.validation), "test": len(self.test)}
 
     def balancing_weight(self) -> float:
-        """The weight of a positive row: the fourth root of negatives / positives, with which the classes count between
-        as they come and equally, and nearer to the first. Equal weight finds more of a rare class, and calls too much
-        by its name; weights as they come hardly ever name it."""
+        """The default weight of a positive row: the fourth root of negatives / positives. It lies between unweighted
+        classes and classes of equal weight, nearer to the first. Equal weight finds more rows of a rare class, but
+        predicts it too often; without weights it is hardly ever predicted."""
         positive = int(self.training.labels.sum())
         return math.sqrt(math.sqrt((len(self.training) - positive) / positive))
 
 
-def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> Data:
+def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None, memory: int = 0) -> TextData:
     """Read a dataset into memory, or map it from `cache` on this machine's disk (mapped.py).
 
-    `rows_in`: `disk`; `auto`, which takes the disk when the rows would fill more than half of `memory`, the bytes that
-    are free for this rank; `memory` or `device` (see `near`). Raises DataError for a file that is no dataset, and
-    TrainingError for one that nothing can be learnt from: an empty split, one class only, ids beyond the vocabulary.
+    `rows_in`: `disk`; `auto`, which uses the disk if the rows would fill more than half of `memory`, the free bytes of
+    this rank; `memory` or `device` (see `place_rows`). Raises DataError for a file that is no dataset, and
+    TrainingError for a dataset that nothing can be learnt from: an empty split, one class only, ids beyond the
+    vocabulary.
     """
     from corpus.dataset import open_dataset
 
@@ -201,7 +202,7 @@ def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None,
         for label, name in enumerate(("negative", "positive")):
             if not (learnt.labels == label).any():
                 raise TrainingError(f"{path}: there is no {name} training row; a classifier needs both classes")
-        return Data(
+        return TextData(
             training=learnt,
             validation=training[:held_out],
             test=test,
@@ -215,16 +216,16 @@ def load_data(path: Path, *, rows_in: str = "memory", cache: Path | None = None,
         )
 
 
-def near(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
-    """`rows` with their tokens on `device` too where `rows_in` says so: `device`, or `auto` on a GPU whose free memory
-    they fill no more than half of. Raises TrainingError where they do not fit."""
+def place_rows(rows: TextRows, device: torch.device, *, rows_in: str) -> TextRows:
+    """`rows` with a copy of their tokens on `device`, if `rows_in` is `device`, or `auto` on a GPU whose free memory
+    they fill no more than half of. Raises TrainingError if they do not fit."""
     if rows_in == "auto" and device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        return rows.on(device) if rows.tokens.nbytes <= free / 2 else rows
+        return rows.copy_to(device) if rows.tokens.nbytes <= free / 2 else rows
     if rows_in != "device":
         return rows
     try:
-        return rows.on(device)
+        return rows.copy_to(device)
     except torch.OutOfMemoryError:
         raise TrainingError(
             f"{rows.tokens.nbytes:,} bytes of training rows do not fit on {device}; leave out --rows-in"
@@ -232,8 +233,8 @@ def near(rows: Rows, device: torch.device, *, rows_in: str) -> Rows:
 
 
 def default_cache() -> Path:
-    """Where unpacked rows are kept unless another folder is named: one for each user, where a disk is for certain:
-    /tmp is in memory on many systems. Raises DataError where the folder under its name may be another user's."""
+    """The default folder for unpacked rows, one per user. It is on a disk: on many systems /tmp is in memory. Raises
+    DataError if a folder of this name may be another user's."""
     home = Path("/var/tmp")  # noqa: S108
     home = home if home.is_dir() else Path(tempfile.gettempdir())
     return private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
@@ -245,12 +246,12 @@ def _scale(dataset: Dataset) -> Scale:
 
 
 def _bytes(dataset: Dataset) -> int:
-    """What the rows of a dataset take in memory."""
+    """The bytes of a dataset's rows in memory."""
     row = dataset.train.tokens.dtype.itemsize * dataset.settings.row_length + 4
     return row * (len(dataset.train) + len(dataset.test))
 
 
-def _mapped(dataset: Dataset, cache: Path | None) -> tuple[Rows, Rows]:
+def _mapped(dataset: Dataset, cache: Path | None) -> tuple[TextRows, TextRows]:
     try:
         arrays = map_rows(dataset, cache or default_cache(), partial(_check, dataset))
     except OSError as error:
@@ -260,18 +261,20 @@ def _mapped(dataset: Dataset, cache: Path | None) -> tuple[Rows, Rows]:
     if dataset.settings.labelled:
         for of_split in arrays.values():
             of_split["ratings"] = of_split["labels"]
-    training, test = (Rows(**arrays[split], resident=None) for split in SPLITS)
+    training, test = (TextRows(**arrays[split], device_tokens=None) for split in SPLITS)
     return training, test
 
 
-def _read(dataset: Dataset, split: Split) -> Rows:
+def _read(dataset: Dataset, split: Split) -> TextRows:
     tokens, lengths, labels, ratings = (getattr(split, name)[:] for name in ARRAYS)
     _check(dataset, split.name, Block(tokens, lengths, labels, ratings))
-    return Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels if dataset.settings.labelled else ratings)
+    return TextRows(
+        tokens=tokens, lengths=lengths, labels=labels, ratings=labels if dataset.settings.labelled else ratings
+    )
 
 
 def _check(dataset: Dataset, split: str, rows: Block) -> None:
-    """Raise TrainingError for rows that `shoal preprocess` does not make."""
+    """Raise TrainingError for rows that `shoal preprocess` cannot have made."""
     where = f"{dataset.path}: /{split}"
     ids = len(dataset.vocabulary) + FIRST_WORD
     if int(rows.tokens.max()) >= ids:

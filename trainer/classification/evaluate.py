@@ -1,7 +1,7 @@
-"""How a model does on rows that it does not learn from, all ranks together.
+"""The evaluation of a model on rows that it does not learn from, on all ranks together.
 
-A large test set takes minutes, in which the run may be asked to stop. The easy mistake is to stop on one rank alone, or
-to ask the others after each batch, of which ranks have unequal numbers: they ask in rounds, as many on every rank.
+A large test set takes minutes, in which the run may be asked to stop. Do not stop on one rank alone, or ask the others
+after each batch, because ranks have different numbers of batches. They ask in rounds, of which every rank has as many.
 """
 
 from collections.abc import Callable
@@ -12,48 +12,48 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpus.counted import plural
-from trainer import collectives
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion
 from trainer.classification.models.classifier import Classifier
-from trainer.errors import SPLIT_ALIKE, RankError, TrainingError
+from trainer.computing.threads import Threads
+from trainer.distributed import collectives
+from trainer.errors import SAME_SPLIT_ADVICE, RankError, TrainingError
 from trainer.order import IntArray
-from trainer.threads import Threads
 
 _BATCH, _GPU_BATCH = 512, 8192
 _ROUND = 8192
-"""Rows of a rank between two agreements to go on: below a second of work on a CPU."""
+"""Rows of a rank in a round between two agreements to go on: below a second of work on a CPU."""
 
 
 def evaluate(
-    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
+    model: Classifier, rows: TextRows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
     `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order, on a CPU by its
-    `threads`. Label 1 is called where its probability is above one half. None, on every rank, once `stop` says on any
-    rank that it was asked to stop. Raises TrainingError when other ranks are gone, or split otherwise, and RankError
-    when not one row fits into memory.
+    `threads`. Label 1 is predicted if its probability is above one half. Returns None, on every rank, once `stop`
+    returns True on any rank. Raises TrainingError if other ranks are gone or split differently, and RankError if not
+    one row fits into memory.
     """
     rank = dist.get_rank()
     end = int(split[: rank + 1].sum())
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
-    judge = _Judge(model, rows, loss)
-    sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + call
+    evaluator = _Evaluator(model, rows, loss)
+    sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + prediction
     model.eval()
     stopped = False
     for first in range(0, int(split.max()), _ROUND):
         if stopped := _any_rank(stop()):
             break
         some = numbers[first : first + _ROUND]
-        for found in threads.map(judge, [some[thread :: threads.count] for thread in range(threads.count)]):
+        for found in threads.map(evaluator, [some[thread :: threads.count] for thread in range(threads.count)]):
             sums += found
     model.train()
     if stopped:
         return None
-    with collectives.reporting("in an evaluation"):
+    with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
     loss_sum, *counts = sums.tolist()
     true_negative, false_positive, false_negative, true_positive = (int(count) for count in counts)
@@ -65,19 +65,19 @@ def evaluate(
     )
     if confusion.rows != len(rows):
         raise TrainingError(
-            f"the ranks judged {plural(confusion.rows, 'row')}, and not the {len(rows):,} that there are: {SPLIT_ALIKE}"
+            f"the ranks evaluated {plural(confusion.rows, 'row')}, but there are {len(rows):,}: {SAME_SPLIT_ADVICE}"
         )
     return loss_sum / len(rows), confusion
 
 
-class _Judge:
-    def __init__(self, model: Classifier, rows: Rows, loss: Loss) -> None:
+class _Evaluator:
+    def __init__(self, model: Classifier, rows: TextRows, loss: Loss) -> None:
         self._model, self._rows, self._loss = model, rows, loss
         self._device = model.embedding.weight.device
         self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:
-        """(5,): the sum of the losses of these rows (n,), and how many there are by 2 * label + call."""
+        """(5,): the sum of the losses of these rows (n,), and their numbers by 2 * label + prediction."""
         sums = torch.zeros(5, dtype=torch.float64)
         with torch.inference_mode():
             while len(numbers):
@@ -85,7 +85,7 @@ class _Judge:
                     sums += self._batch(numbers[: self._size])
                 except torch.OutOfMemoryError:
                     if self._size == 1:
-                        raise RankError(f"not one row to judge fits into the memory of {self._device}") from None
+                        raise RankError(f"not one row to evaluate fits into the memory of {self._device}") from None
                     self._size = (min(self._size, len(numbers)) + 1) // 2
                     continue
                 numbers = numbers[self._size :]
@@ -100,7 +100,7 @@ class _Judge:
 
 
 def _any_rank(mine: bool) -> bool:
-    told = torch.tensor(int(mine))
-    with collectives.reporting("in an evaluation"):
-        dist.all_reduce(told, op=dist.ReduceOp.MAX)
-    return bool(told)
+    request = torch.tensor(int(mine))
+    with collectives.convert_errors("in an evaluation"):
+        dist.all_reduce(request, op=dist.ReduceOp.MAX)
+    return bool(request)

@@ -1,8 +1,7 @@
-"""What a model says about new texts, a block of texts after the other.
+"""Labels for new texts, a block of texts at a time.
 
-It does most texts a second in large blocks: rows of like length are computed together, and what is there several times
-is computed once. The easy mistake is to give an answer that depends on the other texts of its block: padding must not
-change it, and the answers come in the order of the texts.
+Large blocks are fastest: rows of similar length are computed together, and a repeated text is computed once. An answer
+must not depend on the other texts of its block: padding must not change it. The answers are in the order of the texts.
 """
 
 from collections.abc import Sequence
@@ -16,20 +15,20 @@ from torch import Tensor
 from corpus.encoding import Encoded, FastEncoder, PlainEncoder
 from corpus.text import PADDING
 from trainer.classification.model_file import Model
-from trainer.threads import Threads
+from trainer.computing.threads import Threads
 
 _BATCH_WORDS = 1 << 17
-"""That the model is given at once, with padding: of the longest rows about a thousand. Half as many take as long, as do
-twice as many; an eighth takes a quarter longer."""
+"""Words that the model is given at once, with padding: about a thousand of the longest rows. Half as many or twice as
+many take as long; an eighth takes a quarter longer."""
 _FAST_FROM = 12 << 20
-"""Letters, or bytes of files, from which on the fast encoder gives back the time that it takes to be there."""
+"""From so many letters, or bytes of files, on the fast encoder saves more time than it takes to load."""
 
 
 class Prediction(NamedTuple):
-    """What a model says about a text: label 1 (positive) or 0, and the probability of label 1.
+    """A model's answer for a text: label 1 (positive) or 0, and the probability of label 1.
 
-    A text that keeps no word (only stopwords, or no words at all) says nothing: its label is None, and its
-    probability one half. Training never saw such texts either.
+    A text that keeps no word (it has only stopwords, or no words at all) has the label None and the probability one
+    half. Training never saw such texts either.
     """
 
     label: int | None
@@ -40,10 +39,10 @@ class Labeller:
     """Labels texts by a model; words outside its vocabulary count as unknown."""
 
     def __init__(self, model: Model, threshold: float = 0.5, *, expected: int = 0, threads: int = 1) -> None:
-        """A text is positive where the probability of that is above `threshold`.
+        """A text is positive if the probability of that is above `threshold`.
 
-        `expected`: about how many letters will come, where that is known; it decides about speed alone, as the number
-        of `threads` does. torch itself has one from now on.
+        `expected`: about how many letters will come, if known; like `threads`, it affects speed alone. torch itself
+        uses one thread from now on.
         """
         torch.set_num_threads(1)
         self._threads = Threads(threads)
@@ -53,14 +52,14 @@ class Labeller:
         self._encode: PlainEncoder | FastEncoder = PlainEncoder(model.ids, model.stopwords, model.row_length)
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
-        """What the model says about each text, in their order."""
+        """The prediction for each text, in their order."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         encoded = self._encoded(list(distinct))
-        said = [
+        predictions = [
             Prediction(int(probability > self._threshold) if length else None, probability)
             for length, probability in zip(encoded.lengths.tolist(), self._probabilities(encoded), strict=True)
         ]
-        return [said[distinct[text]] for text in texts]
+        return [predictions[distinct[text]] for text in texts]
 
     def _encoded(self, texts: Sequence[str]) -> Encoded:
         self._letters += sum(map(len, texts))
@@ -69,7 +68,7 @@ class Labeller:
         return self._encode(texts)
 
     def _probabilities(self, encoded: Encoded) -> list[float]:
-        """That of label 1 for each of N texts; one half for a text without words."""
+        """The probability of label 1 for each of N texts; one half for a text without words."""
         probabilities = np.full(len(encoded.lengths), 0.5)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
         batches, start = [], 0
@@ -78,13 +77,13 @@ class Labeller:
             batches.append(longest_first[start : start + max(1, _BATCH_WORDS // longest)])
             start += len(batches[-1])
 
-        def judge(first: int) -> None:
+        def compute(first: int) -> None:
             with torch.inference_mode():
                 for some in batches[first :: self._threads.count]:
                     outputs = self._model.classifier(_padded(encoded, some), torch.from_numpy(encoded.lengths[some]))
                     probabilities[some] = torch.sigmoid(self._model.loss.log_odds(outputs)).double().numpy()
 
-        self._threads.map(judge, range(min(self._threads.count, len(batches))))
+        self._threads.map(compute, range(min(self._threads.count, len(batches))))
         return probabilities.tolist()
 
 

@@ -1,11 +1,11 @@
-"""What a model is told to make small, and how its outputs are read: the log-odds of label 1.
+"""The loss of a model, and the meaning of its outputs: the log-odds of label 1.
 
 - `bce`: binary cross-entropy on labels; one output, which is the log-odds.
-- `cross-entropy`: on ratings, an output a rating; those of the positive ratings against those of the others.
+- `cross-entropy`: on ratings, with an output for each rating; the log-odds of the positive ratings against the others.
 - `mse`: the squared error of one output as the rating, in steps of a rating; the reference system tried it.
 
-The easy mistake is to compare losses of two kinds, or to weigh classes in one of them alone: every kind gives a loss a
-row, and a positive row's counts `positive_weight` times.
+Do not compare losses of two kinds. Every kind gives one loss per row, and that of a positive row counts
+`positive_weight` times.
 """
 
 import math
@@ -19,7 +19,7 @@ BCE, CROSS_ENTROPY, MSE = "bce", "cross-entropy", "mse"
 
 
 class Scale(NamedTuple):
-    """The ratings of a dataset. One that has labels alone has the ratings 0 and 1."""
+    """The ratings of a dataset. A dataset with labels alone has the ratings 0 and 1."""
 
     low: int
     high: int
@@ -36,7 +36,7 @@ class Loss:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Self:
-        """From what `plain` wrote. Raises ValueError for anything else."""
+        """Restore a loss from the result of `plain`. Raises ValueError for anything else."""
         kind, scale, weight = plain.get("kind"), plain.get("scale"), plain.get("positive_weight")
         if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE):
             raise ValueError(f"its loss is {kind!r}, which is unknown")
@@ -50,16 +50,16 @@ class Loss:
         return cls(kind=kind, scale=Scale(*scale), positive_weight=weight)
 
     def plain(self) -> dict[str, Any]:
-        """In types that a model file can hold."""
+        """The loss in types that a model file can hold."""
         return {"kind": self.kind, "scale": list(self.scale), "positive_weight": self.positive_weight}
 
     @property
     def outputs(self) -> int:
-        """Numbers that a model has to give for a row."""
+        """The number of outputs per row that a model must have."""
         return self.scale.high - self.scale.low + 1 if self.kind == CROSS_ENTROPY else 1
 
     def sum(self, outputs: Tensor, labels: Tensor, ratings: Tensor) -> Tensor:
-        """The losses of rows, added up: of `outputs` (rows, self.outputs), `labels` (rows,), `ratings` (rows,)."""
+        """The sum of the losses of rows, of `outputs` (rows, self.outputs), `labels` (rows,) and `ratings` (rows,)."""
         if self.kind == CROSS_ENTROPY:
             each = F.cross_entropy(outputs, (ratings - self.scale.low).long(), reduction="none")
         elif self.kind == MSE:

@@ -1,12 +1,12 @@
-"""The rows of a dataset as plain files on this machine's disk: for one that does not fit into its memory.
+"""The rows of a dataset as plain files on this machine's disk, for a dataset that does not fit into its memory.
 
-A dataset is packed in chunks of some thousand rows, so a batch drawn from it would unpack a chunk a row. Here each
-machine unpacks it once; its ranks map the files, and the kernel keeps of them what is in use: order.py draws from one
-window of blocks at a time. All ranks of a machine share these pages.
+A dataset is packed in chunks of some thousand rows, so a random batch would have to unpack a chunk for each row. Here
+each machine unpacks it once. Its ranks map the files into memory, and share the pages that the kernel keeps: order.py
+draws from one window of blocks at a time.
 
-The easy mistake is to let every rank write: the first does, the others wait for it. A folder under its final name is
-whole, and holds the rows of the digest that is its name: were a file believed, its rows could later be taken for those
-of another dataset. Nothing is removed but files of these names.
+Do not let every rank write: the first one does, and the others wait for it. A folder under its final name is complete,
+and holds the rows of the digest that is its name. This is checked, because otherwise its rows could later be used as
+those of another dataset. Only files of these names are removed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, np.ndarray]
 Check = Callable[[str, Block], None]
-"""Raises TrainingError for rows (of a split that is named) that cannot be."""
+"""Raises TrainingError for invalid rows of the split that is named."""
 
 _HEADER_BYTES = 128
 
 
 def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
-    """By split and name the arrays of a dataset, mapped from `folder`, which is filled first where it is not yet.
+    """The arrays of a dataset, by split and name, mapped from `folder`, which is filled first if necessary.
 
-    Raises TrainingError where `check` does, DataError when the disk is full or the rows are not those of the digest,
-    and OSError when it cannot be written.
+    Raises TrainingError if `check` does, DataError if the disk is full or the rows do not have the dataset's digest,
+    and OSError if the folder cannot be written.
     """
     if not is_digest(dataset.digest):
         raise DataError(f"{dataset.path}: {dataset.digest!r} is no digest; make the file by `shoal preprocess`")
@@ -50,7 +50,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     with _locked(folder / f"{dataset.digest}.lock"):
         if not _is_whole(dataset, home):
             partial = folder / f".{dataset.digest}.partial"
-            for old in (partial, home):  # of a run that was killed; and what a cleaner of old files has left
+            for old in (partial, home):  # left by a killed run, or by a cleaner of old files
                 _remove(old)
             try:
                 with full_disk_said(folder, "--cache"):
@@ -78,7 +78,7 @@ def _is_whole(dataset: Dataset, home: Path) -> bool:
 
 
 def _write(dataset: Dataset, folder: Path, check: Check) -> None:
-    """By plain writes: a mapped file on a full disk would end the process without an error."""
+    """Write the rows by plain writes: on a full disk a mapped file would end the process without an error."""
     folder.mkdir()
     digest = ArraysDigest()
     for split in (dataset.train, dataset.test):
@@ -96,7 +96,7 @@ def _write(dataset: Dataset, folder: Path, check: Check) -> None:
 
 
 def _header(split: Split, name: str) -> bytes:
-    """What NumPy's files begin with; always of _HEADER_BYTES for arrays like these."""
+    """The header of NumPy's file format; always _HEADER_BYTES long for arrays like these."""
     array, header = getattr(split, name), io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}
@@ -109,7 +109,7 @@ def _file(folder: Path, split: str, name: str) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of rows, if it is there. Raises OSError, and leaves it, where it holds anything else."""
+    """Remove a folder of rows, if it exists. Raises OSError, and keeps the folder, if it holds anything else."""
     if folder.is_symlink():
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     with suppress(FileNotFoundError):
@@ -121,7 +121,7 @@ def _remove(folder: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Holds the lock of a file, which is made where it is not there, and never one that a link leads to."""
+    """Hold the lock of a file, which is created if necessary. A link is not followed."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,8 +1,8 @@
-"""How good a classifier is, from its confusion matrix alone.
+"""How good a classifier is, computed from its confusion matrix alone.
 
-Reviews are mostly positive, so accuracy beside the majority's share says little: the negative class's F1 and
-balanced accuracy say whether anything was learnt. A matrix of a whole set is the sum of its parts' matrices,
-which is why ranks exchange counts and never averages.
+Reviews are mostly positive, so the accuracy must be compared with the majority's share; the negative class's F1 and the
+balanced accuracy show whether anything was learnt. The matrix of a whole set is the sum of its parts' matrices. So
+ranks exchange counts, never averages.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion:
-    """Rows by label and prediction; `true_negative` are the rows of label 0 that were called 0."""
+    """Rows by label and prediction; `true_negative` are the rows of label 0 with prediction 0."""
 
     true_positive: int
     false_positive: int
@@ -23,12 +23,12 @@ class Confusion:
 
 
 def accuracy(c: Confusion) -> float:
-    """The share of rows called right."""
+    """The share of rows with the right prediction."""
     return _ratio(c.true_positive + c.true_negative, c.rows)
 
 
 def majority(c: Confusion) -> float:
-    """The accuracy of always naming the more frequent label."""
+    """The accuracy of always predicting the more frequent label."""
     positive = c.true_positive + c.false_negative
     return _ratio(max(positive, c.rows - positive), c.rows)
 

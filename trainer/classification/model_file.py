@@ -1,7 +1,7 @@
-"""A trained model as a file: what training leaves, and predicting (labelling.py) reads.
+"""A trained model as a file: training writes it, and prediction (labelling.py) reads it.
 
-The easy mistake is to clean new texts otherwise than the training texts were: the file carries the vocabulary, the
-stopwords and the row length that the model was trained with, and the cleaning is corpus's own.
+New texts must be cleaned exactly as the training texts were. So the file contains the vocabulary, the stopwords and the
+row length of the training, and the cleaning is that of corpus.
 """
 
 import io
@@ -16,14 +16,14 @@ from corpus.errors import DataError
 from corpus.plain import require_fields
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, word_ids
-from trainer import archive
-from trainer.archive import DamagedError
 from trainer.classification import models
 from trainer.classification.losses import Loss
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.options import ClassifierOptions
 from trainer.errors import TrainingError
-from trainer.files import MODEL, write_whole
+from trainer.output import archive
+from trainer.output.archive import DamagedError
+from trainer.output.files import MODEL, write_whole
 
 FORMAT = 4
 
@@ -41,7 +41,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A trained classifier with what it needs to read texts."""
+    """A trained classifier, with all that it needs to read texts."""
 
     classifier: Classifier
     loss: Loss
@@ -49,9 +49,9 @@ class Model:
     stopwords: frozenset[str]
     row_length: int
     about: dict[str, Any]
-    """Where it comes from: the dataset's digest, the epoch (from 1), its measures on the test set. How ratings were
-    written there: `rating_steps`, how many steps of the scale a star has, and `rating_fraction`, as in the dataset's
-    settings; files of before have neither."""
+    """Its origin: the dataset's digest, the epoch (from 1), its measures on the test set. And how ratings were written
+    there: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the dataset's settings; older
+    files have neither."""
 
 
 def save_model(
@@ -88,7 +88,7 @@ def save_model(
 def load_model(path: Path | str) -> Model:
     """Read a model file, or the one in a run's output folder.
 
-    Raises TrainingError when there is none, or when it is not one that this Shoal can read.
+    Raises TrainingError if there is none, or if this version of Shoal cannot read it.
     """
     path = Path(path)
     if path.is_dir():
@@ -105,13 +105,14 @@ def load_model(path: Path | str) -> Model:
     except MemoryError:
         raise TrainingError(f"{path} does not fit into this machine's memory") from None
     except (DamagedError, DataError, TrainingError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())
-        raise TrainingError(f"{path} is not a model written by `shoal train`, or a damaged one: {said}") from error
+        reason = " ".join(str(error).split())
+        raise TrainingError(f"{path} is not a model written by `shoal train`, or a damaged one: {reason}") from error
     raise TrainingError(f"{path} is not a model of format {FORMAT}, which this Shoal reads; train it again")
 
 
 def _model(content: dict[str, Any]) -> Model:
-    """The model of a file, once all that the file claims is true: nothing is built that its bytes could not fill."""
+    """The model of a file, after all of its content is checked: nothing is built that is larger than the file's
+    bytes."""
     for name, kind in _FIELDS.items():
         if not isinstance(content.get(name), kind):
             raise DamagedError(f"it has no {name}, or one of another type")
@@ -139,7 +140,7 @@ def _model(content: dict[str, Any]) -> Model:
 
 
 def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """A model's settings, of which those that a run can be told of keep its rules."""
+    """A model's settings. Those that are options of a run must satisfy the options' rules."""
     if name not in models.MODULES:
         raise DamagedError(f"its model is {name}, but must be one of {', '.join(models.MODULES)}")
     given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
@@ -153,7 +154,7 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_ratings(about: dict[str, Any]) -> None:
-    """Refuse what does not say how ratings are written as a dataset's settings do."""
+    """Raise an error unless `about` describes ratings as a dataset's settings do."""
     Settings.of({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
 
 

@@ -1,6 +1,6 @@
-"""What a model of texts can be told, and what it is to make small.
+"""The options of a model of texts, and its loss.
 
-Files of models keep some of these settings, and are believed in none that is not allowed here.
+A model file keeps some of these settings. Each is checked against the rules here when a file is read.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 from trainer.options import ABOVE_0, SHARE, Section, from_1_to, option
 
 _WIDEST, _DEEPEST = 8192, 64
-"""Of a model: what a model file claims must not fill the memory, and nobody trains more on reviews."""
+"""The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
+reviews."""
 
 _OF_THE_MODEL = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(Section):
-    """The layers of a classifier of texts, what of a text it sees, and its loss."""
+    """The layers of a classifier of texts, its dropout, and its loss."""
 
     title: ClassVar[str] = "model"
 
@@ -34,11 +35,11 @@ class ClassifierOptions(Section):
     )
     embedding_dropout: float = option("share of dimensions dropped from a text's word vectors", default=0.5, must=SHARE)
     word_dropout: float = option(
-        "share of words dropped from a text, each time it is seen; four are left at least", default=0.5, must=SHARE
+        "share of words dropped from a text each time it is seen; at least four are kept", default=0.5, must=SHARE
     )
     loss: str = option(
-        "what is made small: cross-entropy of the ratings (of the labels where the dataset has no ratings) or of the "
-        "labels (bce), or the squared error of the rating (mse)",
+        "the loss: cross-entropy of the ratings (of the labels if the dataset has no ratings) or of the labels "
+        "(bce), or the squared error of the rating (mse)",
         default="cross-entropy",
         choices=("bce", "cross-entropy", "mse"),
     )
@@ -50,5 +51,5 @@ class ClassifierOptions(Section):
     )
 
     def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
-        """What `models.build` needs besides the name, for so many ids and numbers a row."""
+        """The settings for `models.build`, for so many ids and outputs per row."""
         return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in _OF_THE_MODEL}}

@@ -1,4 +1,4 @@
-"""The task of classifying texts: rows of word ids with a label or a rating, by a model that `--model` names."""
+"""The task of classifying texts: rows of word ids with a label or a rating, by the model that `--model` names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
-from trainer import dropout, precision
-from trainer.claims import Lengths
+from trainer.balancing.claims import Lengths
 from trainer.classification import models
-from trainer.classification.data import Data, Rows, load_data, near
+from trainer.classification.data import TextData, TextRows, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import measures
@@ -20,26 +19,27 @@ from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
-from trainer.compute import Compute
+from trainer.computing import dropout, precision
+from trainer.computing.gradients import GradientComputer
+from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
-from trainer.files import MODEL
+from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
-from trainer.ranks import Ranks
+from trainer.output.files import MODEL
 from trainer.task import Task
-from trainer.threads import Threads
 
 _MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
 
-class Classification(Task[Data]):
-    """Learns to tell positive texts from negative ones, or what rating they have."""
+class Classification(Task[TextData]):
+    """Learns to separate positive texts from negative ones, or to predict their rating."""
 
     @staticmethod
-    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> Data:
+    def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
         found = load_data(config.data, rows_in=config.rows_in, cache=config.cache, memory=memory)
-        return replace(found, training=near(found.training, ranks.device, rows_in=config.rows_in))
+        return replace(found, training=place_rows(found.training, ranks.device, rows_in=config.rows_in))
 
-    def __init__(self, config: TrainConfig, ranks: Ranks, data: Data) -> None:
+    def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
         self._loss = Loss(
             kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
@@ -49,11 +49,11 @@ class Classification(Task[Data]):
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
-        kept = config.word_dropout
-        self._words = WordDropout(kept, data.row_length, config.seed) if kept else None
+        share = config.word_dropout
+        self._words = WordDropout(share, data.row_length, config.seed) if share else None
 
-    def compute(self, timer: StepTimer) -> Compute:
-        return compute_rows(
+    def gradient_computer(self, timer: StepTimer) -> GradientComputer:
+        return text_gradients(
             self.model,
             self._data.training,
             loss=self._loss,
@@ -67,21 +67,21 @@ class Classification(Task[Data]):
     def lengths(self, rows: IntArray) -> Lengths:
         return self._data.training.lengths[rows]
 
-    def touched(self, rows: IntArray) -> tuple[IntArray, ...]:
+    def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:
         return (self._data.training.ids(rows, len(self.tables[0])),)
 
-    def judge(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
-        rows: Rows = getattr(self._data, part)
+    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
+        rows: TextRows = getattr(self._data, part)
         found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
         if found is None:
             return None
         loss, confusion = found
         return {"loss": loss, **measures(confusion)}
 
-    def measured(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
+    def summary_measures(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
         return {name: tested[name] if tested else None for name in _MEASURES}
 
-    def made_with(self) -> dict[str, Any]:
+    def summary_settings(self) -> dict[str, Any]:
         return {"precision": self.precision, "positive_weight": self._loss.positive_weight}
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
@@ -109,9 +109,9 @@ class Classification(Task[Data]):
         return self._config.model_settings(words=words, outputs=self._loss.outputs)
 
 
-def compute_rows(
+def text_gradients(
     model: Classifier,
-    rows: Rows,
+    rows: TextRows,
     *,
     loss: Loss,
     device: torch.device,
@@ -119,17 +119,17 @@ def compute_rows(
     words: WordDropout | None = None,
     timer: StepTimer,
     threads: Threads | None = None,
-) -> Compute:
-    """What computes the gradients of `loss` by rows of word ids. `seed`: of dropout, and of the `words` that rows
+) -> GradientComputer:
+    """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
     lose."""
 
     def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
         batch = rows.batch(numbers, device, keys=dropout.keys(seed, step, numbers), words=words)
-        timer.end_of(ROWS)
+        timer.end_phase(ROWS)
         outputs: Tensor = model(batch.tokens, batch.lengths, batch.keys)  # (n, outputs)
         return loss.sum(outputs, batch.labels, batch.ratings)
 
-    return Compute(
+    return GradientComputer(
         model,
         loss_of,
         rows=len(rows),

@@ -15,19 +15,23 @@ from bootstrap.training.local import read_summary, train_here
 from corpus.dataset import Rows, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
-from trainer.config import Slowed, TrainConfig
+from trainer.config import Slowdown, TrainConfig
+from trainer.distributed.failures import Failure, FailureKind
 from trainer.errors import TrainingError
-from trainer.faults import Failure, Kind
 from trainer.launching import failure_in
 
 WHERE = "the logs are in out"
 BROKEN = Failure(
-    kind=Kind.CAUSE, time=50.0, what="rank 3 on i-2 failed by KeyError ('x')", where="at step 7", then="; go on"
+    kind=FailureKind.CAUSE, time=50.0, what="rank 3 on i-2 failed by KeyError ('x')", where="at step 7", then="; go on"
 )
 LOST = Failure(
-    kind=Kind.CONSEQUENCE, time=49.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone); go on"
+    kind=FailureKind.CONSEQUENCE,
+    time=49.0,
+    what="rank 0 lost the other ranks",
+    where="at step 7",
+    then=" (gone); go on",
 )
-AGREED = Failure(kind=Kind.FINAL, time=51.0, what="x.h5 is no HDF5 file; make it anew")
+AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is no HDF5 file; make it anew")
 
 
 def output(*lines: Failure | str) -> str:
@@ -55,7 +59,9 @@ def test_the_first_failure_is_told(said: str, sentence: str) -> None:
 
 
 def test_of_ranks_that_were_started_again_the_last_failure_is_told() -> None:
-    again = Failure(kind=Kind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1)
+    again = Failure(
+        kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1
+    )
     assert str(failure_in(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
 
 
@@ -172,7 +178,7 @@ def config(tmp_path: Path) -> TrainConfig:
         output=tmp_path / "out",
         epochs=4,
         global_batch=64,
-        slow={0: Slowed(12.0), 1: Slowed(12.0)},
+        slow={0: Slowdown(12.0), 1: Slowdown(12.0)},
         checkpoint_minutes=0.004,
         record_every=1,
         threads=1,
@@ -231,7 +237,7 @@ def test_what_all_ranks_refuse_is_told_once_and_no_code_comes_from_the_folder_wh
     for name in ("trainer", "torch", "numpy"):
         (folder / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write('{name} ')\nraise SystemExit(1)\n")
     monkeypatch.chdir(folder)
-    refused = replace(config, slow={3: Slowed(2.0)})
+    refused = replace(config, slow={3: Slowdown(2.0)})
     with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
         train_here(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1

@@ -24,7 +24,7 @@ from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.events import points
 from tests.fleet import BUCKET, Fleet
-from trainer.config import Slowed, TrainConfig
+from trainer.config import Slowdown, TrainConfig
 from trainer.errors import TrainingError
 
 ROOT = Path(__file__).parents[3]
@@ -154,7 +154,7 @@ def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_pa
     two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
     slow = replace(
-        config, slow={0: Slowed(60.0), 1: Slowed(60.0)}, balance="off"
+        config, slow={0: Slowdown(60.0), 1: Slowdown(60.0)}, balance="off"
     )  # so that it does not end before it is stopped
 
     with Impatient() as bars:
@@ -182,7 +182,7 @@ def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_pa
 @pytest.mark.slow
 def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, tmp_path: Path) -> None:
     two = Fleet(share="nfs").add("pair", "g5.xlarge", 2, boot=boot("nfs"))
-    slow = {0: Slowed(30.0), 1: Slowed(30.0)}
+    slow = {0: Slowdown(30.0), 1: Slowdown(30.0)}
     config = TrainConfig(
         data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
     )

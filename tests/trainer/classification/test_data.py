@@ -15,11 +15,11 @@ from corpus.dataset import Rows as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
-from trainer.classification.data import Rows, load_data
+from trainer.classification.data import TextRows, load_data
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
 from trainer.classification.word_dropout import WordDropout
-from trainer.dropout import keys
+from trainer.computing.dropout import keys
 from trainer.errors import TrainingError
 
 
@@ -68,11 +68,11 @@ def test_rows_on_the_device_make_the_same_batches(dtype: type[np.unsignedinteger
     ids = np.array([2, 9, 32_767, 32_768, 65_535], dtype)
     tokens = np.where(np.arange(8) < lengths[:, None], ids[generator.integers(0, 5, (50, 8))], 0).astype(dtype)
     labels = (lengths > 3).astype(np.uint8)
-    rows = Rows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+    rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
     numbers, cpu = generator.permutation(50)[:20], torch.device("cpu")
     how: dict[str, Any]
     for how in ({}, {"keys": keys(0, 0, numbers), "words": WordDropout(0.4, 8, seed=0)}):
-        one, other = (made.batch(numbers, cpu, **how) for made in (rows, rows.on(cpu)))
+        one, other = (made.batch(numbers, cpu, **how) for made in (rows, rows.copy_to(cpu)))
         assert one.tokens.dtype == other.tokens.dtype == torch.int32
         assert torch.equal(one.tokens, other.tokens)
         assert int(one.tokens.max()) == 65_535
@@ -99,7 +99,7 @@ def test_words_that_are_dropped_leave_shorter_rows(dataset: Path) -> None:
 
 
 def test_the_ids_of_rows_are_those_that_occur() -> None:
-    rows = Rows(
+    rows = TextRows(
         tokens=np.array([[5, 3, 0], [7, 5, 5], [1, 0, 0]], np.uint16),
         lengths=np.array([2, 3, 1], np.uint16),
         labels=np.zeros(3, np.uint8),

@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.classification.data import Rows
+from trainer.classification.data import TextRows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
+from trainer.computing.threads import Threads
+from trainer.distributed.ranks import join_process_group
 from trainer.errors import RankError, TrainingError
-from trainer.ranks import join
-from trainer.threads import Threads
 
 LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=1.0)
 
@@ -43,9 +43,11 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
     count = 9000 if holds > 1 else 30  # more than a round
     tokens = generator.integers(2, 4, (count, 3)).astype(np.uint16)
     labels = generator.integers(0, 2, count).astype(np.uint8)
-    rows = Rows(tokens=tokens, lengths=generator.integers(1, 4, count).astype(np.uint16), labels=labels, ratings=labels)
+    rows = TextRows(
+        tokens=tokens, lengths=generator.integers(1, 4, count).astype(np.uint16), labels=labels, ratings=labels
+    )
     model = FirstWord(holds)
-    with join(1):
+    with join_process_group(1):
         found = evaluate(model, rows, split=np.array([count]), loss=LOSS, threads=Threads(threads), stop=lambda: False)
     assert found is not None
     loss, confusion = found
@@ -63,19 +65,19 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
 
 def test_ranks_that_leave_rows_to_each_other_say_so() -> None:
     labels = np.zeros(9, dtype=np.uint8)
-    rows = Rows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
-    sentence = "the ranks judged 8 rows, and not the 9 that there are: they do not split alike; give all ranks the same"
-    with join(1), pytest.raises(TrainingError, match=sentence):
+    rows = TextRows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
+    sentence = "the ranks evaluated 8 rows, but there are 9: they split the rows differently; give all ranks the same"
+    with join_process_group(1), pytest.raises(TrainingError, match=sentence):
         evaluate(FirstWord(), rows, split=np.array([8]), loss=LOSS, threads=Threads(1), stop=lambda: False)
 
 
 def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
     labels = np.zeros(9000, dtype=np.uint8)
-    rows = Rows(
+    rows = TextRows(
         tokens=np.full((9000, 3), 2, np.uint16), lengths=np.ones(9000, np.uint16), labels=labels, ratings=labels
     )
     model, asked = FirstWord(), iter((False, True))
-    with join(1):
+    with join_process_group(1):
         found = evaluate(model, rows, split=np.array([9000]), loss=LOSS, threads=Threads(1), stop=lambda: next(asked))
     assert found is None
     assert sum(model.sizes) == 8192
@@ -83,6 +85,6 @@ def test_an_evaluation_that_is_asked_to_stop_says_nothing() -> None:
 
 def test_a_memory_that_holds_no_row_is_said() -> None:
     labels = np.zeros(9, dtype=np.uint8)
-    rows = Rows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
-    with join(1), pytest.raises(RankError, match="not one row to judge fits into the memory of cpu"):
+    rows = TextRows(tokens=np.full((9, 3), 2, np.uint16), lengths=np.ones(9, np.uint16), labels=labels, ratings=labels)
+    with join_process_group(1), pytest.raises(RankError, match="not one row to evaluate fits into the memory of cpu"):
         evaluate(FirstWord(0), rows, split=np.array([9]), loss=LOSS, threads=Threads(1), stop=lambda: False)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from trainer import dropout
 from trainer.classification import models
 from trainer.classification.models.lstm import POOLS, LSTMClassifier
+from trainer.computing import dropout
 from trainer.config import TrainConfig
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.classification.word_dropout import FEWEST_WORDS, WordDropout
-from trainer.dropout import keys
+from trainer.computing.dropout import keys
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.floats(0.05, 0.95), st.data())

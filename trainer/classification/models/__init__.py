@@ -1,8 +1,8 @@
-"""The models that `--model` can name: from settings to a module that classifies rows of word ids.
+"""The models that `--model` can name: modules that classify rows of word ids, built from settings.
 
-A model is a module of this package with two functions: `build(settings)`, and `weights(settings)`, which says how many
-numbers it has, so that nothing is built for a file that is too small for it. One line in `MODULES` makes it known.
-Models are imported when they are built, so that asking for their names (`--help`) does not import torch.
+A model is a module of this package with two functions: `build(settings)`, and `weights(settings)`, which returns how
+many numbers it has, so that nothing is built for a file that is too small. One line in `MODULES` registers it. Models
+are imported when they are built, so that `--help` does not import torch.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def build(name: str, settings: Mapping[str, Any]) -> Classifier:
 
 
 def weights(name: str, settings: Mapping[str, Any]) -> int:
-    """How many numbers such a model learns. Raises KeyError for an unknown name."""
+    """The number of weights of such a model. Raises KeyError for an unknown name."""
     return int(import_module(MODULES[name]).weights(settings))

@@ -1,10 +1,10 @@
-"""Word vectors, an LSTM, one vector a text, two linear layers.
+"""Word vectors, an LSTM, one vector per text, and two linear layers.
 
-The easy mistake is to read the LSTM after the padding: a short text's last time step is then a state that has
-seen mostly padding. Here only real words count. The vector of a text is made of what `pooling` names, with + between:
-the state after its `last` word; of its words' states the `mean`, or dimension by dimension the `max`, in which one
-strong word is not lost among many; and the mean of the vectors of its `words` themselves: what a word says by itself,
-which is most of a sentiment, then reaches the last layers without having to be learnt by the LSTM first.
+Do not read the LSTM's state after the padding: the last state of a short text would have seen mostly padding. Here only
+real words count. The vector of a text is made of the parts that `pooling` names, with + between them: the state after
+its `last` word; the `mean` of its words' states; their `max` in each dimension, in which one strong word is not lost
+among many; and the mean of the vectors of its `words`, so that the sentiment of single words, which is most of it,
+reaches the last layers without the LSTM.
 """
 
 import math
@@ -16,17 +16,18 @@ from torch import Tensor, nn
 
 from corpus.text import PADDING
 from trainer.classification.models.classifier import Classifier
-from trainer.dropout import Dropout
+from trainer.computing.dropout import Dropout
 
 _MOST_GROUPS = 8
-"""On a CPU a batch is computed in a few groups of similar length, so that short texts do not wait for long ones, but
-not in many, as few rows take nearly as long as some more: a quarter of the root of the rows, and no more than this.
-Chosen by trying 1 to 32 groups on 64 to 4,000 rows."""
+"""On a CPU a batch is computed in a few groups of similar length, so that short texts do not wait for long ones; but
+not in many, because few rows take nearly as long as some more. The number is a quarter of the root of the rows, and at
+most this. Chosen by trying 1 to 32 groups on 64 to 4,000 rows."""
 
 _WORDS = "words"
 _HEAD = 32
 _WORD_SCALE = 0.1
-"""Word vectors start small: rare words then say little until the data says more (N(0, 1) overfits at once)."""
+"""Word vectors start small: rare words then have little influence until the data give it to them (N(0, 1) overfits at
+once)."""
 
 
 class LSTMClassifier(Classifier):
@@ -82,7 +83,7 @@ class LSTMClassifier(Classifier):
         return torch.cat(parts, dim=1)
 
     def _outputs(self, text: Tensor, keys: Tensor | None) -> Tensor:
-        """(rows, outputs): what the last layers make of texts' vectors (rows, features)."""
+        """(rows, outputs): the result of the last layers on texts' vectors (rows, features)."""
         inner, last = self.head
         features = self.dropout(inner(text).relu(), keys)  # (rows, _HEAD)
         outputs: Tensor = last(features)
@@ -94,7 +95,7 @@ def build(settings: Mapping[str, Any]) -> LSTMClassifier:
 
 
 def weights(settings: Mapping[str, Any]) -> int:
-    """What `build` makes has so many numbers."""
+    """The number of weights of a model that `build` returns."""
     embedding, hidden, layers = settings["embedding"], settings["hidden"], settings["layers"]
     features = _features(embedding, hidden, settings["pooling"])
     inputs = embedding + (layers - 1) * hidden
@@ -104,7 +105,7 @@ def weights(settings: Mapping[str, Any]) -> int:
 
 
 def _features(embedding: int, hidden: int, pooling: str) -> int:
-    """How many numbers the vector of a text has."""
+    """The length of a text's vector."""
     return sum(embedding if name == _WORDS else hidden for name in pooling.split("+"))
 
 
@@ -124,7 +125,7 @@ def _max(states: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _real(states: Tensor, lengths: Tensor) -> Tensor:
-    """(width, rows, 1): which of (width, rows, n) are of words, and not of padding."""
+    """(width, rows, 1): which of (width, rows, n) belong to words, not to padding."""
     return (torch.arange(len(states), device=states.device)[:, None] < lengths)[:, :, None]
 
 

@@ -1,0 +1,356 @@
+"""Splits follow changes of speed, ignore noise, and leave no rank without rows for good."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.balancing.balancers import Balancer, EpochBalancer, StepBalancer, make_balancer, parse_balance
+from trainer.balancing.split import FloatArray, IntArray
+
+EVERY = 10
+
+speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
+
+
+class SimulatedCluster:
+    """Ranks whose step takes fixed + per_row * rows seconds, give or take some noise."""
+
+    def __init__(self, fixed: list[float], per_row: list[float], noise: float = 0.03) -> None:
+        self.fixed, self.per_row = np.array(fixed), np.array(per_row)
+        self.noise = noise
+        self.generator = np.random.default_rng(0)
+
+    def seconds(self, rows: IntArray) -> FloatArray:
+        times = (self.fixed + self.per_row * rows) * (1 + self.noise * self.generator.standard_normal(len(rows)))
+        return np.where(rows > 0, times, 0.0)
+
+    def run(self, balancer: Balancer, steps: int, total: int = 256) -> list[IntArray]:
+        splits = []
+        for _ in range(steps):
+            splits.append(balancer.split(total))
+            balancer.observe(splits[-1], self.seconds(splits[-1]))
+        return splits
+
+    def idle(self, split: IntArray) -> float:
+        """The share of the step for which the mean rank waits for the last."""
+        times = self.fixed + self.per_row * split
+        return float(1 - times.mean() / times.max())
+
+
+FITS_AND_SPLITS = """
+import hashlib
+import numpy as np
+from trainer.balancing.balancers import StepBalancer, fit_time_model
+from trainer.balancing.split import equal_finish_split, proportional_split
+chance, found = np.random.default_rng(0), hashlib.sha256()
+for case in range(300):
+    rows = chance.integers(1, 400, 3 + case % 18).astype(float)
+    times = (rows * chance.uniform(1e-4, 1e-2, len(rows))).tolist()
+    found.update(np.array(fit_time_model(list(zip(rows.tolist(), times)))))
+    fixed, weights = chance.uniform(0, 0.1, (2, 1 + case % 64))
+    found.update(proportional_split(1000, weights))
+    found.update(equal_finish_split(1000, fixed, weights))
+balancer = StepBalancer(rates=chance.uniform(1e3, 2e3, 24), every=10, total=4096)
+for step in range(60):
+    split = balancer.split(4096)
+    found.update(split)
+    balancer.observe(split, split / 1500 * chance.uniform(0.9, 1.1, 24))
+print(found.hexdigest())
+"""
+UNLIKE_PROCESSORS = (
+    {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": "X86_V3,X86_V4,AVX512_ICL,AVX512_SPR"},
+    {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4,AVX512_ICL,AVX512_SPR"},
+    {"OPENBLAS_CORETYPE": "SkylakeX"},
+)
+"""NumPy and its BLAS as they compute on an old x86 processor, and on newer ones; elsewhere they ignore it."""
+
+
+def test_ranks_on_unlike_processors_come_to_the_same_splits_to_the_last_bit() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", FITS_AND_SPLITS],
+            cwd=Path(__file__).parents[3],
+            env={**os.environ, **processor},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for processor in UNLIKE_PROCESSORS
+    }
+    assert len(found) == 1
+
+
+@given(speeds, st.lists(st.integers(1, 600), min_size=1, max_size=40), st.integers(1, 15))
+def test_every_split_sums_whatever_was_observed(
+    ranks: list[tuple[float, float]], totals: list[int], every: int
+) -> None:
+    fixed, per_row = zip(*ranks, strict=True)
+    cluster, balancer = (
+        SimulatedCluster(list(fixed), list(per_row), noise=0.2),
+        StepBalancer(rates=np.ones(len(ranks)), every=every, total=max(totals)),
+    )
+    for total in totals:
+        split = balancer.split(total)
+        assert split.sum() == total
+        assert (split >= 0).all()
+        balancer.observe(split, np.abs(cluster.seconds(split)))
+
+
+def test_the_first_split_follows_the_own_rates() -> None:
+    assert StepBalancer(rates=np.array([1000.0, 560.0, 1000.0]), every=EVERY, total=256).split(256).tolist() == [
+        100,
+        56,
+        100,
+    ]
+
+
+@pytest.mark.parametrize("fixed", [0.0, 0.001, 0.01, 0.02, 0.03])
+@pytest.mark.parametrize("rate", [1.0, 20.0, 200.0])
+def test_a_rank_that_is_slow_to_start_is_not_taken_for_slow(fixed: float, rate: float) -> None:
+    cluster, balancer = (
+        SimulatedCluster([fixed] * 2, [1e-4] * 2),
+        StepBalancer(rates=np.array([1e4, rate]), every=EVERY, total=512),
+    )
+    splits = cluster.run(balancer, 8 * EVERY, total=512)
+    assert cluster.idle(splits[-1]) < 0.05
+
+
+def test_a_rank_whose_rate_was_measured_in_a_bad_moment_has_its_rows_after_four_steps() -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1e-4, 1e-4]),
+        StepBalancer(rates=np.array([1e4, 1.0]), every=EVERY, total=256),
+    )
+    splits = cluster.run(balancer, 5)
+    assert splits[0].tolist() == [255, 1]
+    assert cluster.idle(splits[4]) < 0.05
+
+
+def test_steps_whose_times_are_not_known_yet_count_for_nothing() -> None:
+    first = StepBalancer(rates=np.array([3.0, 1.0]), every=2, total=8)
+    for _ in range(7):
+        first.observe(np.zeros(2, np.int64), np.zeros(2))
+    assert first.split(8).tolist() == [6, 2]
+
+
+def made(how: str, rates: list[float], *, every: int = EVERY, steps_per_epoch: int = 20) -> Balancer:
+    return make_balancer(how, np.array(rates), every=every, steps_per_epoch=steps_per_epoch, total=256)
+
+
+def test_switched_off_it_stays_equal() -> None:
+    splits = SimulatedCluster([0, 0], [1e-3, 2e-3]).run(made("off", [2.0, 1.0]), 50)
+    assert {tuple(split) for split in splits} == {(128, 128)}
+
+
+def test_fixed_shares_stay_as_they_are() -> None:
+    splits = SimulatedCluster([0, 0, 0], [1e-3, 2e-3, 1e-3]).run(made("2,1,0.2", [1.0] * 3), 50)
+    assert {tuple(split) for split in splits} == {(160, 80, 16)}
+
+
+def test_by_epochs_it_looks_once_in_so_many_steps() -> None:
+    cluster = SimulatedCluster([0, 0], [1e-3, 3e-3], noise=0)
+    for how, steps in (("epoch:1", 20), ("epoch:0.5", 10), ("epoch:2", 40)):
+        splits = cluster.run(made(how, [3.0, 1.0]), 41)
+        assert [tuple(split) for split in splits] == [(128, 128)] * steps + [(192, 64)] * (41 - steps)
+
+
+def test_by_epochs_it_sees_time_in_proportion_to_rows_as_the_reference_did() -> None:
+    shares = EpochBalancer(ranks=2, every=1)
+    shares.observe(np.array([100, 50]), np.array([2.0, 4.0]))
+    assert shares.split(500).tolist() == [400, 100]
+
+
+def test_by_epochs_a_rank_without_rows_keeps_its_share_and_holds_nobody_up() -> None:
+    shares = EpochBalancer(ranks=3, every=1)
+    shares.observe(np.array([100, 100, 100]), np.array([1.0, 1.0, 1000.0]))
+    assert shares.split(64).tolist() == [32, 32, 0]
+    shares.observe(np.array([32, 32, 0]), np.array([1.0, 3.0, 0.0]))
+    assert shares.split(64).tolist() == [48, 16, 0]
+
+
+def test_a_rank_alone_takes_all() -> None:
+    for how in ("steps", "off", "epoch:1", "1"):
+        assert made(how, [3.0]).split(7).tolist() == [7]
+
+
+def test_what_balancing_can_be_told() -> None:
+    assert parse_balance("steps") == parse_balance("off") == ([], None)
+    assert parse_balance("epoch:0.5") == ([], 0.5)
+    assert parse_balance("3,1,.5") == ([3.0, 1.0, 0.5], None)
+    for text in ("", "epoch", "epoch:", "epoch:0", "epoch:-1", "epoch:x", "epoch:nan", "3,x", "0,0", "-1,2", "inf,1"):
+        with pytest.raises(ValueError, match=r"it must be steps, off, epoch:X \(every X epochs\), or a share"):
+            parse_balance(text)
+    with pytest.raises(ValueError, match="there are 2 shares for 3 ranks"):
+        made("1,2", [1.0] * 3)
+
+
+def test_after_the_first_steps_the_split_is_nearly_balanced() -> None:
+    cluster = SimulatedCluster([0.005] * 4, [0.001, 0.001, 0.001, 0.001 / 0.56])
+    for rates, steps in ((np.array([1.0, 1.0, 1.0, 0.56]), 0), (np.ones(4), 3)):
+        splits = cluster.run(StepBalancer(rates=rates, every=EVERY, total=512), 40, total=512)
+        assert cluster.idle(splits[steps]) < 0.06
+        assert max(cluster.idle(split) for split in splits[10:]) < 0.04
+
+
+def test_slow_first_steps_do_not_change_what_the_own_rates_say() -> None:
+    balancer = StepBalancer(rates=np.array([1000.0, 560.0]), every=EVERY, total=256)
+    first = balancer.split(256)
+    for seconds in ([0.164, 0.4], [0.164, 0.3], [0.164, 0.164]):
+        balancer.observe(first, np.array(seconds))
+    assert np.abs(balancer.split(256) - first).max() <= 2
+
+
+def test_rates_count_on_gpus_too_whose_times_come_late() -> None:
+    balancer = StepBalancer(rates=np.array([1000.0, 500.0]), every=EVERY, total=300)
+    first = balancer.split(300)
+    for rows, seconds in (([0, 100], [0.0, 0.2]), ([0, 100], [0.0, 0.2]), ([200, 100], [0.6, 0.2])):
+        balancer.observe(np.array(rows), np.array(seconds))
+    assert balancer.split(300).tolist() == first.tolist() == [200, 100]
+
+
+@pytest.mark.parametrize("short", [1, 10, 40])
+def test_short_last_batches_do_not_hide_a_change_of_speed(short: int) -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.3, 0.3], [3.5e-4, 3.5e-4], noise=0.01),
+        StepBalancer(rates=np.ones(2) * 2000.0, every=EVERY, total=4000),
+    )
+    for step in range(400):
+        if step == 50:
+            cluster.per_row[1] *= 1.12
+            cluster.fixed[1] *= 1.12
+        split = balancer.split(short if step % EVERY == EVERY - 1 else 4000)
+        balancer.observe(split, cluster.seconds(split))
+    assert cluster.idle(balancer.split(4000)) < 0.015
+
+
+def test_ranks_that_are_all_as_much_slower_than_their_rates_are_not_looked_at_ever_again() -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1.3e-3, 1.3e-3]),
+        StepBalancer(rates=np.ones(2) * 1e3, every=EVERY, total=256),
+    )
+    looks, look = [], balancer._rebalance
+    balancer._rebalance = lambda: (looks.append(1), look())[1]  # type: ignore[method-assign]
+    cluster.run(balancer, 300)
+    assert len(looks) <= 300 / EVERY + 4
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5])
+@pytest.mark.parametrize("begun", range(4 * EVERY, 5 * EVERY))
+def test_a_rank_of_another_speed_is_followed_after_three_steps_whenever_the_next_look_is(
+    factor: float, begun: int
+) -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.002] * 3, [0.0005] * 3),
+        StepBalancer(rates=np.ones(3), every=EVERY, total=256),
+    )
+    before = cluster.run(balancer, begun)[-1]
+    cluster.per_row[1] *= factor
+    splits = cluster.run(balancer, 4)
+    assert splits[3][1] / before[1] == pytest.approx(3 / (1 + 2 * factor), rel=0.1)
+
+
+def test_a_rank_that_slows_down_is_relieved_within_two_periods() -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.002] * 3, [0.0005] * 3),
+        StepBalancer(rates=np.ones(3), every=EVERY, total=256),
+    )
+    before = cluster.run(balancer, 44)[-1]
+    assert cluster.idle(before) < 0.04
+    cluster.per_row[1] *= 2
+    after = cluster.run(balancer, 2 * EVERY + 1)[-1]
+    assert cluster.idle(after) < 0.05
+    assert after[1] < 0.7 * before[1]
+
+
+def test_a_rank_that_recovers_is_given_its_rows_back() -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.002] * 3, [0.0005, 0.001, 0.0005]),
+        StepBalancer(rates=np.ones(3), every=EVERY, total=256),
+    )
+    cluster.run(balancer, 44)
+    cluster.per_row[1] /= 2
+    assert cluster.idle(cluster.run(balancer, 4 * EVERY)[-1]) < 0.05
+
+
+def test_noise_hardly_moves_a_split() -> None:
+    cluster = SimulatedCluster([0.005] * 2, [0.001] * 2, noise=0.05)
+    rows_of_first = [
+        int(split[0]) for split in cluster.run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 300)[20:]
+    ]
+    assert max(rows_of_first) - min(rows_of_first) <= 0.06 * 256
+
+
+def test_a_rank_is_left_out_only_after_it_was_tried_with_one_row() -> None:
+    splits = SimulatedCluster([0.0, 0.0], [1e-4, 0.5]).run(StepBalancer(rates=np.ones(2), every=EVERY, total=256), 60)
+    assert splits[-1].tolist() == [256, 0]
+    assert [255, 1] in [split.tolist() for split in splits]
+
+
+def test_a_rank_misjudged_at_first_comes_back() -> None:
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1e-4, 1e-4]),
+        StepBalancer(rates=np.ones(2), every=EVERY, total=256),
+    )
+    for _ in range(3):
+        balancer.observe(balancer.split(256), np.array([0.01, 100.0]))
+    assert balancer.split(256)[1] <= 1
+    assert cluster.idle(cluster.run(balancer, 5 * EVERY)[-1]) < 0.05
+
+
+def test_ranks_that_observe_the_same_split_the_same() -> None:
+    first, second = (
+        StepBalancer(rates=np.ones(2), every=3, total=100),
+        StepBalancer(rates=np.ones(2), every=3, total=100),
+    )
+    cluster = SimulatedCluster([0.001, 0.002], [1e-4, 3e-4], noise=0.2)
+    for _ in range(40):
+        split = first.split(100)
+        assert second.split(100).tolist() == split.tolist()
+        seconds = cluster.seconds(split)
+        first.observe(split, seconds)
+        second.observe(split, seconds)
+
+
+def assert_comes_back(steps: int, stall: float, every: int) -> None:
+    """A rank that stalls for so many seconds, at so many steps, has its share again afterwards."""
+    cluster, balancer = (
+        SimulatedCluster([0.0, 0.0], [1e-3, 1e-3]),
+        StepBalancer(rates=np.ones(2), every=every, total=64),
+    )
+    cluster.run(balancer, 40, total=64)
+    cluster.fixed[1] = stall
+    cluster.run(balancer, steps, total=64)
+    cluster.fixed[1] = 0.0
+    splits = cluster.run(balancer, 3 * steps + 20 * EVERY, total=64)
+    assert cluster.idle(splits[-1]) < 0.1
+
+
+STALLS = (st.floats(0.05, 5), st.sampled_from([1, 3, EVERY]))
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 30), *STALLS)
+def test_a_rank_that_stalls_for_a_while_comes_back(steps: int, stall: float, every: int) -> None:
+    assert_comes_back(steps, stall, every)
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(st.integers(1, 200), *STALLS)
+def test_a_rank_that_stalls_for_long_comes_back(steps: int, stall: float, every: int) -> None:
+    assert_comes_back(steps, stall, every)
+
+
+def test_a_rank_without_rows_is_tried_again_ever_more_rarely() -> None:
+    splits = SimulatedCluster([0.0, 0.0], [1e-3, 0.5]).run(
+        StepBalancer(rates=np.ones(2), every=EVERY, total=64), 2000, total=64
+    )
+    tried = [step for step, split in enumerate(splits) if split[1] > 0]
+    assert len([step for step in tried if step >= 100]) <= 5 * 4
+    assert any(step >= 1000 for step in tried)
+    assert {int(splits[step][1]) for step in tried if step >= 100} == {1}

@@ -1,0 +1,42 @@
+"""A rank's speed: a line through its times, whatever held it up now and then."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.balancing.speed import fit_time_model
+
+
+@given(st.floats(0, 1), st.floats(1e-4, 1e-1))
+def test_a_line_is_found_from_two_row_counts(a: float, b: float) -> None:
+    rows = np.array([20.0, 20, 200, 200])
+    found_a, found_b = fit_time_model(list(zip(rows, a + b * rows, strict=True)))
+    assert found_a + found_b * 20 == pytest.approx(a + b * 20, rel=0.1)
+    assert found_a + found_b * 200 == pytest.approx(a + b * 200, rel=0.1)
+
+
+def test_one_row_count_means_time_in_proportion() -> None:
+    assert fit_time_model([(50.0, 2.0)] * 5) == pytest.approx((0.0, 0.04))
+
+
+def test_an_outlier_does_not_move_the_fit() -> None:
+    rows, seconds = np.full(9, 100.0), np.full(9, 1.0)
+    seconds[4] = 50.0
+    assert fit_time_model(list(zip(rows, seconds, strict=True))) == pytest.approx((0.0, 0.01))
+
+
+@given(st.data(), st.lists(st.tuples(st.integers(1, 99), st.floats(1e-4, 10)), min_size=1, max_size=20))
+def test_a_fit_is_the_same_to_the_last_bit_in_whatever_order_it_adds(
+    data: st.DataObject, points: list[tuple[int, float]]
+) -> None:
+    found = [fit_time_model(each) for each in (points, data.draw(st.permutations(points)))]
+    assert found[0] == found[1]
+
+
+def test_a_stall_now_and_then_does_not_enter_the_fit() -> None:
+    rows = np.array([100.0, 110.0, 120.0, 130.0, 140.0, 150.0])
+    seconds = 0.01 + 0.001 * rows
+    seconds[[1, 4]] *= (3.0, 2.0)
+    a, b = fit_time_model(list(zip(rows, seconds, strict=True)))
+    assert (a + b * rows)[[0, 2, 3, 5]] == pytest.approx(seconds[[0, 2, 3, 5]], rel=0.02)

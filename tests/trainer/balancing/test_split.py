@@ -1,0 +1,67 @@
+"""Splits sum to the global batch, are in proportion or end together, and deal like rows to all ranks."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trainer.balancing.split import equal_finish_split, proportional_split, stratified_rows
+
+speeds = st.lists(st.tuples(st.floats(0, 0.1), st.floats(1e-5, 0.1)), min_size=1, max_size=12)
+
+
+@given(st.integers(0, 5000), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=16))
+def test_proportional_parts_sum_and_are_off_by_less_than_one_row(total: int, weights: list[float]) -> None:
+    split = proportional_split(total, np.array(weights))
+    assert split.sum() == total
+    assert (np.abs(split - total * np.array(weights) / sum(weights)) < 1 + 1e-6).all()
+
+
+def test_of_equal_remainders_the_lower_rank_gets_the_row() -> None:
+    assert proportional_split(10, np.ones(4)).tolist() == [3, 3, 2, 2]
+
+
+@given(st.integers(1, 5000), speeds)
+def test_equalised_splits_sum_and_no_row_could_move_to_finish_sooner(
+    total: int, ranks: list[tuple[float, float]]
+) -> None:
+    fixed, per_row = np.array(ranks).T
+    split = equal_finish_split(total, fixed, per_row)
+    assert split.sum() == total
+    assert (split >= 0).all()
+    times = np.where(split > 0, fixed + per_row * split, 0.0)
+    one_more = fixed + per_row * (split + 1)
+    assert times.max() <= one_more.min() * (1 + 1e-9)
+
+
+def test_a_rank_that_takes_longer_for_one_row_than_the_others_for_all_gets_none() -> None:
+    assert equal_finish_split(200, np.array([0.0, 0.1, 0.3]), np.array([2.01, 0.02, 0.01])).tolist() == [0, 73, 127]
+
+
+def test_a_hopeless_rank_gets_nothing() -> None:
+    assert equal_finish_split(100, np.array([0.0, 0.0, 9.0]), np.array([0.01, 0.01, 0.01])).tolist() == [50, 50, 0]
+
+
+@example(lengths=[1, 300] * 20, weights=[1.0, 1.0])
+@given(
+    lengths=st.lists(st.integers(1, 300), min_size=1, max_size=200),
+    weights=st.lists(st.floats(0, 5), min_size=1, max_size=6).filter(any),
+)
+def test_dealing_gives_every_row_to_one_rank_and_like_lengths_to_all(lengths: list[int], weights: list[float]) -> None:
+    texts = np.array(lengths, dtype=np.uint16)
+    split = proportional_split(len(texts), np.array(weights))
+    dealt = [stratified_rows(texts, split, rank) for rank in range(len(split))]
+    assert [len(rows) for rows in dealt] == split.tolist()
+    assert sorted(np.concatenate(dealt).tolist()) == list(range(len(texts)))
+    for rows in dealt:
+        if len(rows):
+            # its k-th row is less than half a row of its own, and of each rank, from where it would be by itself
+            off = 0.5 / len(rows) + 0.5 * len(split) / len(texts)
+            assert abs(texts[rows].mean() - texts.mean()) <= off * (int(texts.max()) - int(texts.min()))
+
+
+def test_dealing_favours_no_rank() -> None:
+    texts = np.random.default_rng(0).integers(1, 300, 256).astype(np.uint16)
+    split = proportional_split(len(texts), np.ones(16))
+    means = [texts[stratified_rows(texts, split, rank)].mean() / texts.mean() for rank in range(16)]
+    assert means == pytest.approx([1.0] * 16, abs=0.01)

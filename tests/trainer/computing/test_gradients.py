@@ -1,0 +1,115 @@
+"""A share that does not fit into memory is computed in pieces, to the same gradients."""
+
+import numpy as np
+import pytest
+import torch
+
+from trainer.classification import models
+from trainer.classification.data import TextRows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.task import text_gradients
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import COMPUTE, StepTimer
+from trainer.computing.threads import Threads
+from trainer.errors import RankError
+
+SETTINGS = {"words": 80, "embedding": 8, "hidden": 8, "layers": 2, "pooling": "mean+words", "outputs": 1}
+ROWS = 60
+
+
+class Full(torch.nn.Module):
+    """A model on a device whose memory holds so many rows in one step: it runs out of it in forward, or in backward
+    when the last layers have their gradients already."""
+
+    def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
+        super().__init__()
+        self.precision = inside.precision
+        self.inside, self.embedding, self.holds, self.fails_in = inside, inside.embedding, holds, fails_in
+
+    def forward(self, tokens, lengths, keys):
+        if len(tokens) > self.holds:
+            if self.fails_in == "forward":
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            self.inside.embedding.register_forward_hook(self.fail_behind)
+        return self.inside(tokens, lengths, keys)
+
+    def fail_behind(self, _module, _inputs, vectors):
+        self.inside.embedding._forward_hooks.clear()
+        vectors.register_hook(self.fail)
+
+    @staticmethod
+    def fail(_gradient):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def gradients(
+    rows_of,
+    holds: int,
+    fails_in: str = "forward",
+    precision: torch.dtype = torch.float32,
+    threads: int = 1,
+    parts: tuple[slice, ...] = (slice(0, ROWS),),
+) -> tuple[list[torch.Tensor], int]:
+    torch.manual_seed(0)
+    shares = {"dropout": 0.5, "embedding_dropout": 0.5}
+    model = models.build("lstm", {**SETTINGS, **shares}).double()  # which autocast leaves alone
+    model.precision = precision
+    timer = StepTimer()
+    made = rows_of(ROWS, seed=3)
+    compute = text_gradients(
+        Full(model, holds, fails_in),
+        TextRows(**made._asdict()),
+        loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
+        device=torch.device("cpu"),
+        words=WordDropout(0.3, made.tokens.shape[1], seed=0),
+        timer=timer,
+        threads=Threads(threads),
+    )
+    for step in range(2):
+        model.zero_grad()
+        timer.begin(ROWS)
+        for part in parts:
+            compute(np.arange(ROWS)[part], ROWS, step)
+    assert timer.latest_stats()[0] == ROWS
+    assert timer.latest_stats()[1] > 0
+    timer.finish()
+    assert set(timer.sums) <= set(COMPUTE)
+    return [parameter.grad for parameter in model.parameters()], compute.piece_rows
+
+
+@pytest.mark.parametrize(("holds", "piece"), [(30, 30), (29, 15), (7, 4), (1, 1)])
+@pytest.mark.parametrize("fails_in", ["forward", "backward"])
+def test_pieces_add_up_and_are_as_large_as_fit(rows_of, holds: int, piece: int, fails_in: str) -> None:
+    expected, whole = gradients(rows_of, ROWS)
+    assert whole == 0
+    found, fitting = gradients(rows_of, holds, fails_in)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+    assert fitting == piece
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_make_the_gradients_of_one(rows_of, threads: int) -> None:
+    expected, _ = gradients(rows_of, ROWS)
+    found, _ = gradients(rows_of, ROWS, threads=threads)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+
+
+def test_gradients_are_added_to_those_that_are_there(rows_of) -> None:
+    once, _ = gradients(rows_of, ROWS)
+    parts, _ = gradients(rows_of, ROWS, parts=(slice(0, 13), slice(13, 13), slice(13, ROWS)))
+    for one, other in zip(parts, once, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)
+
+
+def test_not_even_one_row_fits(rows_of) -> None:
+    with pytest.raises(RankError, match="not one row fits into the memory of cpu"):
+        gradients(rows_of, 0)
+
+
+def test_what_half_precision_scales_up_is_scaled_down_again(rows_of) -> None:
+    expected, _ = gradients(rows_of, ROWS)
+    found, _ = gradients(rows_of, 7, precision=torch.float16)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-12)

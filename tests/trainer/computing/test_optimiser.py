@@ -1,0 +1,115 @@
+"""The optimisers, and the learning rate over a run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from trainer.classification.models.classifier import Classifier
+from trainer.computing.optimiser import Optimiser, learning_rate
+from trainer.config import TrainConfig
+
+
+class Few(Classifier):
+    """A table of words, and two other parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        self.embedding = nn.Embedding(30, 4)
+        self.embedding.weight.data.copy_(torch.randn(30, 4, generator=generator))
+        self.vector = nn.Parameter(torch.randn(7, generator=generator))
+        self.number = nn.Parameter(torch.randn((), generator=generator))
+
+    def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        raise NotImplementedError
+
+
+def parameters() -> list[nn.Parameter]:
+    return list(Few().parameters())
+
+
+def gradients(steps: int) -> list[list[Tensor]]:
+    generator = torch.Generator().manual_seed(2)
+    return [[torch.randn(each.shape, generator=generator) for each in parameters()] for _ in range(steps)]
+
+
+def give(to: list[nn.Parameter], found: list[Tensor]) -> None:
+    for parameter, gradient in zip(to, found, strict=True):
+        parameter.grad = gradient.clone()
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+def test_its_steps_are_those_of_torch_to_the_last_bit_also_when_it_goes_on(kind: str) -> None:
+    config = TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
+    few, others = Few(), Few()
+    ours, theirs = list(few.parameters()), list(others.parameters())
+    own = Optimiser(few, [few.embedding.weight], config)
+    assert any(each is others.embedding.weight for each in theirs)
+    rest = [each for each in theirs if each is not others.embedding.weight]
+    groups = [{"params": rest}, {"params": [others.embedding.weight]}]
+    make = {
+        "adam": lambda: torch.optim.Adam(groups, lr=0.01, fused=True),
+        "sgd": lambda: torch.optim.SGD(groups, lr=0.01, momentum=0.9, fused=True),
+    }
+    peer = make[kind]()
+    for number, found in enumerate(gradients(20)):
+        if number == 10:
+            saved, own = own.state(), Optimiser(few, [few.embedding.weight], config)
+            own.restore(saved)
+        rate = 0.01 / (1 + number)
+        own.clear()
+        assert all(each.grad is None for each in ours)
+        give(ours, found)
+        own.step(rate)
+        give(theirs, found)
+        for group, share in zip(peer.param_groups, (1.0, 0.5), strict=True):
+            group["lr"] = share * rate
+        peer.step()
+    assert all(torch.equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.slow
+def test_a_rank_does_not_wait_for_torchs_compiler_to_be_imported(tmp_path: Path, dataset: Path) -> None:
+    told = "import runpy, sys; runpy.run_module('trainer', run_name='__main__', alter_sys=True)"
+    asks = (
+        "import atexit, sys; atexit.register(lambda: print('compiler' if 'torch._dynamo' in sys.modules else 'none'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asks}; {told}", "--data", dataset, "--output", tmp_path, "--epochs", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "none"
+
+
+def rates(steps: int, batch: int = 256, **changes: object) -> list[float]:
+    config = TrainConfig(data=Path("d"), output=Path("o"), learning_rate=1.0, **changes)
+    return [learning_rate(config, step, steps, batch) for step in range(steps)]
+
+
+def test_it_rises_linearly_then_falls_along_a_cosine() -> None:
+    found = rates(100, warm_up=0.1)
+    assert found[:10] == pytest.approx([(step + 1) / 11 for step in range(10)])
+    assert found[10] == 1.0
+    assert found[55] == pytest.approx(0.5)
+    assert 0 < found[99] < 0.01
+    assert found[10:] == sorted(found[10:], reverse=True)
+
+
+def test_constant_means_constant() -> None:
+    assert set(rates(20, schedule="constant", warm_up=0.0)) == {1.0}
+
+
+def test_a_single_step_has_a_rate() -> None:
+    assert rates(1)[0] > 0
+
+
+def test_it_grows_with_the_global_batch() -> None:
+    for scaling, factor in (("none", 1.0), ("root", 4.0), ("linear", 16.0)):
+        assert rates(50, 4096, rate_scaling=scaling) == pytest.approx([factor * rate for rate in rates(50)])
+    assert max(rates(50, 64, rate_scaling="root")) == 0.5

@@ -1,0 +1,45 @@
+"""A run computes in what all of its GPUs do well."""
+
+import math
+
+import pytest
+import torch
+
+from trainer.computing.precision import choose, loss_scale
+from trainer.errors import TrainingError
+
+M60, V100, T4, A10G, H100 = (5, 2), (7, 0), (7, 5), (8, 6), (9, 0)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "chosen"),
+    [
+        ([A10G, H100], "bfloat16"),
+        ([A10G, T4], "float16"),
+        ([V100], "float16"),
+        ([M60, H100], "float32"),
+        ([None, None], "float32"),
+        ([H100, None], "float32"),
+    ],
+)
+def test_it_is_what_the_oldest_gpu_is_fast_in(capabilities, chosen: str) -> None:
+    assert choose("auto", capabilities) == chosen
+
+
+def test_what_is_asked_for_is_taken_where_it_exists() -> None:
+    assert choose("float32", [H100]) == "float32"
+    assert choose("float16", [H100, T4]) == "float16"
+    with pytest.raises(TrainingError, match=r"needs GPUs of compute capability 7\.0 or more"):
+        choose("float16", [None])
+    assert choose("bfloat16", [None]) == "bfloat16"
+    with pytest.raises(TrainingError, match=r"needs GPUs of compute capability 8\.0 or more"):
+        choose("bfloat16", [H100, T4])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100, 512, 8192, 65_536])
+def test_the_scale_is_a_power_of_two_near_the_root_of_the_rows(rows: int) -> None:
+    scale = loss_scale(torch.float16, rows)
+    assert math.log2(scale).is_integer()
+    assert 0.5 <= scale / math.sqrt(rows) <= 2
+    assert loss_scale(torch.bfloat16, rows) == scale
+    assert loss_scale(torch.float32, rows) == 1.0

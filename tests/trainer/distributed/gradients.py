@@ -1,0 +1,148 @@
+"""A program for three ranks: how far the gradients of unequal shares, by two threads where they are large enough, are
+from those of one process.
+
+Writes {"float32 7/41/16 clipped in 32": largest deviation relative to the largest gradient, ...} to the file that its
+argument names.
+"""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trainer.balancing.claims import StepPlan, piece_sizes
+from trainer.classification import models
+from trainer.classification.data import TextRows
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.task import text_gradients
+from trainer.classification.word_dropout import WordDropout
+from trainer.clock import StepTimer
+from trainer.computing.threads import Threads
+from trainer.distributed.exchange import GradientExchange
+from trainer.step_planner import ClaimCounter
+
+SETTINGS = {
+    "words": 300,
+    "embedding": 20,
+    "hidden": 8,
+    "layers": 2,
+    "pooling": "mean+words",
+    "dropout": 0.5,
+    "embedding_dropout": 0.5,
+    "outputs": 1,
+}
+SPLITS = ((7, 41, 16), (1, 62, 1), (0, 40, 24), (64, 0, 0))
+LOSS = Loss(kind="bce", scale=Scale(0, 1, 1), positive_weight=0.3)
+CLIP_NORM = 0.05  # a fraction of the gradient's norm, which each rank's part alone exceeds too
+
+
+def new_model(dtype: torch.dtype, seed: int) -> Classifier:
+    torch.manual_seed(seed)
+    return models.build("lstm", SETTINGS).to(dtype)
+
+
+def some_rows() -> TextRows:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(1, 13, 64).astype(np.uint16)
+    tokens = np.where(np.arange(12) < lengths[:, None], generator.integers(1, 200, (64, 12)), 0).astype(np.uint16)
+    labels = generator.integers(0, 2, 64).astype(np.uint8)
+    return TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
+
+
+def gradients(
+    model: Classifier,
+    rows: TextRows,
+    split: tuple[int, ...],
+    exchange: GradientExchange | None,
+    clip_norm: float,
+    timer: StepTimer,
+    *,
+    by_word: bool = True,
+    claimed: bool = False,
+) -> torch.Tensor:
+    model.zero_grad()
+    words, threads = WordDropout(0.3, rows.tokens.shape[1], seed=0), Threads(1 if exchange is None else 2)
+    compute = text_gradients(
+        model, rows, loss=LOSS, device=torch.device("cpu"), words=words, timer=timer, threads=threads
+    )
+    everything = np.arange(64)
+    if exchange is None:
+        timer.begin(64)
+        compute(everything, 64, 0)
+        if clip_norm:
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+            assert norm > 4 * clip_norm
+    else:
+        rank = dist.get_rank()
+        plan = StepPlan(share=np.array(split))
+        if claimed:
+            share = np.array(split) * 4 // 5
+            plan = StepPlan(share=share, pieces=piece_sizes(64 - int(share.sum()), 3, 1.0), claiming=np.full(3, True))
+        timer.begin(int(plan.share[rank]))
+        loss = compute(plan.own_rows(rows.lengths, rank), 64, 0)
+        for number in COUNTER.claim_pieces(plan, rank, "in the test"):
+            piece = plan.piece_rows(rows.lengths, number)
+            timer.begin_piece(len(piece))
+            loss += compute(piece, 64, 0)
+        exchange.reduce(
+            step=0,
+            size=64,
+            touched=[rows.ids(everything, SETTINGS["words"])] if by_word else None,
+            loss=loss,
+            rows=split[rank],
+            stop=rank == 1,
+            save=False,
+        )
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
+def main() -> None:
+    dist.init_process_group("gloo")
+    global COUNTER
+    COUNTER = ClaimCounter(dist.distributed_c10d._get_default_store(), 0)
+    torch.set_num_threads(1)
+    rows, found = some_rows(), {}
+    for dtype in (torch.float32, torch.float64):
+        alone = new_model(dtype, seed=0)
+        shared = new_model(dtype, seed=dist.get_rank())  # only rank 0 starts with the same weights
+        ways = ((32, True, False), (16, True, False), (32, False, False), (32, True, True))
+        for split, clip_norm, (bits, by_word, claimed) in itertools.product(SPLITS, (0.0, CLIP_NORM), ways):
+            timer = StepTimer()
+            exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, clip_norm=clip_norm, bits=bits)
+            expected = gradients(alone, rows, split, None, clip_norm, StepTimer())
+            found_here = gradients(shared, rows, split, exchange, clip_norm, timer, by_word=by_word, claimed=claimed)
+            deviation = (found_here - expected).abs().max() / expected.abs().max()
+            report = exchange.drain()
+            assert report is not None
+            assert report.stop
+            assert report.rows.sum() == report.computed.sum() == 64
+            assert claimed or report.rows.tolist() == list(split)
+            assert bool(report.shares.pieces.any()) == claimed
+            assert report.is_complete
+            worst = torch.tensor([float(deviation)])
+            dist.all_reduce(worst, op=dist.ReduceOp.MAX)
+            name = f"{dtype} {'/'.join(map(str, split))} {'clipped' if clip_norm else 'whole'}"
+            name += " claimed" if claimed else f" in {bits}" if by_word else " of all words"
+            found[name.removeprefix("torch.")] = float(worst)
+    for name, gradient in (("large", 6.0), ("infinite", float("inf") if dist.get_rank() == 1 else 0.1)):
+        for parameter in shared.parameters():
+            parameter.grad = torch.full_like(parameter, gradient)
+        timer = StepTimer()
+        timer.begin(64)
+        exchange = GradientExchange(shared, [shared.embedding.weight], timer=timer, bits=16)
+        exchange.reduce(step=0, size=64, touched=[np.arange(300)], loss=torch.zeros(()), rows=0, stop=False, save=False)
+        report = exchange.drain()
+        assert report is not None
+        found[f"{name}, norm"] = report.norm
+        found[f"{name}, smallest"] = min(float(parameter.grad.min()) for parameter in shared.parameters())
+    if dist.get_rank() == 0:
+        Path(sys.argv[1]).write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+main()

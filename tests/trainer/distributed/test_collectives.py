@@ -1,0 +1,133 @@
+"""A rank that lost the others reports it in one sentence, and ends."""
+
+import socket
+import time
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from trainer.__main__ import main
+from trainer.distributed import collectives
+from trainer.distributed.collectives import convert_errors, wait
+from trainer.distributed.ranks import join_process_group
+from trainer.errors import TrainingError
+
+
+class Event:
+    """Work on a GPU that is done at the nth look; 0: never."""
+
+    def __init__(self, done_at: int) -> None:
+        self.done_at, self.looks = done_at, 0
+
+    def query(self) -> bool:
+        self.looks += 1
+        return self.looks == self.done_at
+
+
+class NCCL:
+    """Finds at the nth look that a peer is gone; 0: never."""
+
+    def __init__(self, gone_at: int) -> None:
+        self.gone_at, self.looks = gone_at, 0
+
+    def get_error(self) -> SimpleNamespace:
+        self.looks += 1
+        return SimpleNamespace(name="REMOTE_ERROR" if self.looks == self.gone_at else "SUCCESS")
+
+
+def test_work_that_is_done_in_the_end_is_waited_for() -> None:
+    event = Event(done_at=4)
+    wait(event, NCCL(gone_at=0))
+    assert event.looks == 4
+
+
+def test_a_gpu_that_would_wait_for_ever_is_left_with_the_sentence_of_a_lost_peer() -> None:
+    expected = r"rank 0 lost the other ranks at step 5 \(NCCL: remote error\); start again with --resume"
+    with join_process_group(1), pytest.raises(TrainingError, match=expected), convert_errors("at step 5"):
+        wait(Event(done_at=0), NCCL(gone_at=3))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Connection closed\nmore"), dist.DistBackendError("")])
+def test_what_a_collective_raises_becomes_a_sentence(error: RuntimeError) -> None:
+    with (
+        join_process_group(1),
+        pytest.raises(TrainingError, match="lost the other ranks in an evaluation"),
+        convert_errors("in an evaluation"),
+    ):
+        raise error
+
+
+@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, dist.DistBackendError, RuntimeError])
+def test_a_full_memory_is_no_lost_peer(kind: type[RuntimeError]) -> None:
+    with join_process_group(1), pytest.raises(kind, match="out of memory"), convert_errors("at step 5"):
+        raise kind("NCCL error in: NCCLUtils.cpp\nCuda failure 2 'out of memory'")
+
+
+def test_the_rank_that_is_left_says_so_and_ends(launch, dataset: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    arguments = ("-m", "trainer", "--data", dataset, "--output", tmp_path, "--slow", "0:9", "1:9", "--threads", "1")
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    first, second = (launch(0, *arguments, **meeting, RANK=str(rank)) for rank in range(2))
+    record = tmp_path / "record.jsonl"
+    while first.poll() is None and not (record.exists() and '"kind": "step"' in record.read_text()):
+        time.sleep(0.05)
+    second.kill()
+    second.communicate()
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 1
+    assert "trainer: rank 0 lost the other ranks at step" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_rank_that_finds_no_others_says_where_it_looked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RANK": "1"}
+    for name, value in meeting.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(collectives, "MEETING_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
+    assert main() == 1
+    said = capsys.readouterr().err
+    assert f"trainer: rank 1 did not meet the others at 127.0.0.1:{port} (" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("local_rank", "said"), [("0", 1), ("1", 0)])
+def test_a_machine_with_too_few_gpus_says_so_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], local_rank: str, said: int
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.argv", ["trainer", "--data", "d.h5", "--output", "out"])
+    assert main() == 1
+    sentence = (
+        "trainer: 2 ranks were started on a machine with 1 GPU; "
+        "start one a GPU, or hide the GPUs by CUDA_VISIBLE_DEVICES=\n"
+    )
+    assert capsys.readouterr().err == sentence * said
+
+
+def test_an_error_is_said_before_the_group_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said_before: list[str] = []
+    leave = dist.destroy_process_group
+
+    def watched() -> None:
+        said_before.append(capsys.readouterr().err)
+        leave()
+
+    monkeypatch.setattr(dist, "destroy_process_group", watched)
+    monkeypatch.setattr("sys.argv", ["trainer", "--data", str(tmp_path / "none.h5"), "--output", str(tmp_path)])
+    assert main() == 1
+    assert "none.h5: no such file" in said_before[0]

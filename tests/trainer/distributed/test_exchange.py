@@ -1,0 +1,77 @@
+"""Ranks with unequal shares find the gradients of one process on the whole batch, and rows that they lose."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trainer.balancing.claims import StepTimes
+from trainer.distributed.exchange import StepReport
+
+
+@pytest.fixture(scope="module")
+def deviations(launch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    result = tmp_path_factory.mktemp("gradients") / "deviations.json"
+    process = launch(3, Path(__file__).with_name("gradients.py"), result)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, errors
+    return json.loads(result.read_text())
+
+
+@pytest.mark.parametrize("gradient", ["whole", "clipped"])
+@pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_the_gradient_of_unequal_shares_is_that_of_one_process(
+    deviations: dict[str, float], dtype: str, tolerance: float, split: str, gradient: str
+) -> None:
+    assert deviations[f"{dtype} {split} {gradient} in 32"] < tolerance
+    assert deviations[f"{dtype} {split} {gradient} of all words"] < tolerance
+    assert deviations[f"{dtype} {split} {gradient} claimed"] < tolerance
+
+
+@pytest.mark.parametrize("gradient", ["whole", "clipped"])
+@pytest.mark.parametrize("split", ["7/41/16", "1/62/1", "0/40/24", "64/0/0"])
+def test_in_half_precision_it_is_off_by_its_rounding(deviations: dict[str, float], split: str, gradient: str) -> None:
+    assert 1e-6 < deviations[f"float32 {split} {gradient} in 16"] < 2e-3
+
+
+def test_in_half_precision_a_large_gradient_is_cut_and_an_infinite_one_known(deviations: dict[str, float]) -> None:
+    assert 15.8 < deviations["large, smallest"] < 16.0  # of 3 x 6
+    assert math.isfinite(deviations["large, norm"])
+    assert not math.isfinite(deviations["infinite, norm"])
+
+
+def told(shares: list[int], size: int) -> StepReport:
+    """What a step's report says, after shares of so many rows travelled in float32."""
+    nothing, none = np.zeros(len(shares)), np.zeros(len(shares), dtype=np.int64)
+    return StepReport(
+        step=0,
+        size=size,
+        loss=0.5,
+        norm=1.0,
+        stop=False,
+        save=False,
+        rows=none,
+        seconds=nothing,
+        shares=StepTimes(rows=none, seconds=nothing, claimed=none, pieces=none, claiming=nothing),
+        pieces=none,
+        computed=np.array(shares, dtype=np.float32).astype(np.int64),
+    )
+
+
+@example(shares=[2**24 + 1] * 3)
+@example(shares=[2**25 + 2, 1])
+@given(shares=st.lists(st.integers(0, 2**40), min_size=1, max_size=64))
+def test_shares_that_add_up_are_whole_however_many_rows_they_are(shares: list[int]) -> None:
+    assert told(shares, sum(shares)).is_complete
+
+
+@given(st.lists(st.integers(1, 2**18), min_size=1, max_size=63), st.integers(0, 62), st.sampled_from([-1, 1]))
+def test_a_row_that_is_missing_or_computed_twice_is_seen(shares: list[int], rank: int, off: int) -> None:
+    size = sum(shares)
+    shares[rank % len(shares)] += off
+    assert not told(shares, size).is_complete

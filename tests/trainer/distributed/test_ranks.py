@@ -1,0 +1,124 @@
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs
+
+from trainer.distributed import ranks
+
+JOINED = """
+import os
+from pathlib import Path
+from trainer.distributed.ranks import join_process_group
+idle = {int(thread) for thread in os.listdir("/proc/self/task")} - {os.getpid()}
+with join_process_group(2) as ranks:
+    before = set(os.listdir("/proc/self/task"))
+    ranks.threads.map(str, [1, 2])
+    for thread in Path("/proc/self/task").iterdir():
+        if int(thread.name) not in idle:
+            name = (thread / "comm").read_text().strip() if thread.name in before else "computing"
+            name = "computing" if thread.name == str(os.getpid()) else name
+            print(name, os.sched_getscheduler(int(thread.name)) == os.SCHED_BATCH)
+"""
+
+
+def test_on_a_cpu_no_thread_of_gloo_takes_the_core_of_another_by_waking():
+    """One of them did: it then tried a lock whose owner it kept from running, for 4 ms at a time. Those that compute
+    do, as they would wait for each other as long else."""
+    joined = subprocess.run(
+        [sys.executable, "-c", JOINED], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
+    found = [line.rsplit(" ", 1) for line in joined.stdout.splitlines()]
+    named = {"gloo_tcp_loop", "pt_gloo_runloop"} if torch.__version__ >= (2, 13) else {"pt_gloo_runloop"}
+    assert named < {name for name, _ in found}
+    assert {batch for name, batch in found if name == "computing"} == {"False"}
+    assert {batch for name, batch in found if name != "computing"} == {"True"}
+
+
+THREADS = """
+import os
+import torch
+from trainer.distributed import ranks
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+print(ranks.cores())
+ranks.cores = lambda: 12
+with ranks.join_process_group(None) as joined:
+    print(joined.threads.count, joined.local_size)
+del os.environ["RANK"], os.environ["WORLD_SIZE"]
+for asked in (None, 5):
+    with ranks.join_process_group(asked) as alone:
+        print(alone.threads.count)
+print(torch.get_num_threads())
+"""
+
+
+def test_ranks_share_the_cores_that_they_may_use_unless_told_how_many_threads():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", THREADS],
+            cwd=Path(__file__).parents[3],
+            env={**os.environ, **place, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    assert [rank.communicate()[0].split() for rank in ranks] == [["1", "6", "2", "12", "5", "1"]] * 2
+
+
+def started(torchrun: DefaultLogsSpecs, restarts: int, rank: int) -> str:
+    """What a torchrun process tells a rank of its logs."""
+    envs = {local: {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": str(restarts)} for local in range(2)}
+    torchrun.reify(envs)
+    return envs[rank]["TORCHELASTIC_ERROR_FILE"]
+
+
+def test_ranks_know_the_torchrun_that_started_them_from_any_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one, other = (DefaultLogsSpecs(log_dir=str(tmp_path)) for _ in range(2))
+    found = []
+    for error_file in (
+        started(one, 0, 0),
+        started(one, 0, 1),
+        started(one, 2, 1),
+        started(other, 0, 0),
+        "",
+        "x",
+        "/a/b",
+    ):
+        monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", error_file)
+        found.append(ranks._launcher())
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE")
+    assert ranks._launcher() is None
+    first, second, again, another, *without = found
+    assert first == second == again
+    assert first is not None
+    assert Path(first).parent == tmp_path
+    assert another not in (first, None)
+    assert set(without) == {None}
+
+
+@pytest.mark.parametrize(("shared", "apart"), [("True", True), ("False", False)])
+def test_ranks_meet_though_torchrun_started_those_of_one_machine_more_often_unless_its_store_is_kept(
+    monkeypatch: pytest.MonkeyPatch, shared: str, apart: bool
+) -> None:
+    store = dist.HashStore()
+    monkeypatch.setattr(dist, "rendezvous", lambda *_, **__: iter([(store, 0, 1)]))
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", shared)
+    met = []
+    for restarts in ("0", "1"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+        met.append(ranks._rendezvous(0))
+    met[0].set("here", "first")
+    assert met[1].check(["here"]) != apart

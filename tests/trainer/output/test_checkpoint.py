@@ -1,0 +1,171 @@
+"""Checkpoints are sound or passed over, and two are kept."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from trainer.errors import TrainingError
+from trainer.output import checkpoint
+
+
+def state(number: int) -> dict[str, Any]:
+    """After so many steps."""
+    return {
+        "format": checkpoint.FORMAT,
+        "config": {"seed": 0},
+        "digest": "a",
+        "global_batch": 1,
+        "launchers": [],
+        "progress": {"step": number},
+        "model": {"weights": torch.full((1000,), float(number))},
+        "optimiser": {},
+    }
+
+
+def steps_found(folder: Path) -> int | None:
+    """Of the newest sound one."""
+    found, _ = checkpoint.newest(folder)
+    return found[1]["progress"]["step"] if found else None
+
+
+def passed_over(folder: Path) -> list[tuple[str, str, bool]]:
+    return [(each.path.name, each.why, each.whole) for each in checkpoint.newest(folder)[1]]
+
+
+def test_the_last_two_are_kept(tmp_path: Path) -> None:
+    for steps in (1, 20, 300):
+        checkpoint.save(tmp_path, state(steps), steps=steps)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000020.pt", "step-000000300.pt"]
+
+
+def test_the_newest_is_used(tmp_path: Path) -> None:
+    for steps in (1, 2):
+        checkpoint.save(tmp_path, state(steps), steps=steps)
+    found, others = checkpoint.newest(tmp_path)
+    assert found is not None
+    assert found[0].name == "step-000000002.pt"
+    assert (steps_found(tmp_path), others) == (2, [])
+
+
+@pytest.mark.parametrize("damage", ["cut short", "a flipped bit", "emptied", "something else"])
+def test_a_damaged_newest_gives_way_to_the_one_before(tmp_path: Path, damage: str) -> None:
+    checkpoint.save(tmp_path, state(1), steps=1)
+    path = checkpoint.save(tmp_path, state(2), steps=2)
+    content = bytearray(path.read_bytes())
+    if damage == "cut short":
+        del content[len(content) // 2 :]
+    elif damage == "a flipped bit":
+        content[content.index(torch.full((1000,), 2.0).numpy().tobytes()) + 2000] ^= 1
+    else:
+        content = bytearray(b"" if damage == "emptied" else b"PK and nothing more")
+    path.write_bytes(content)
+    assert steps_found(tmp_path) == 1
+    assert passed_over(tmp_path) == [("step-000000002.pt", "is damaged", False)]
+
+
+def test_a_folder_gives_way_too_and_is_set_aside(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, state(1), steps=1)
+    (tmp_path / "step-000000010.pt").mkdir()
+    assert steps_found(tmp_path) == 1
+    assert passed_over(tmp_path) == [("step-000000010.pt", "is a folder", False)]
+    checkpoint.set_aside(tmp_path / "step-000000010.pt")
+    assert passed_over(tmp_path) == []
+    assert (tmp_path / "step-000000010.pt.damaged").is_dir()
+
+
+OTHERWISE: dict[str, Any] = {
+    "it is not of format": {"format": checkpoint.FORMAT - 1},
+    "it holds no model": {"model": None},
+    "it was made with options that are unknown": {"config": {"colour": "red"}},
+    "epochs is of another type": {"config": {"epochs": "3"}},
+    "step is of another type than int": {"progress": {"step": 1.5}},
+    "its tensor weights holds what is no number": {"model": {"weights": torch.tensor(torch.nan)}},
+}
+
+
+@pytest.mark.parametrize("why", OTHERWISE)
+def test_what_another_program_or_version_wrote_gives_way_as_well(tmp_path: Path, why: str) -> None:
+    checkpoint.save(tmp_path, state(1), steps=1)
+    checkpoint.save(tmp_path, {**state(2), **OTHERWISE[why]}, steps=2)
+    assert steps_found(tmp_path) == 1
+    ((name, said, whole),) = passed_over(tmp_path)
+    assert (name, whole) == ("step-000000002.pt", True)
+    assert said.startswith(f"is no checkpoint of this version of Shoal ({why}")
+
+
+def test_what_cannot_be_set_aside_costs_no_other_its_place(tmp_path: Path) -> None:
+    for number in (7, 8, 9):
+        (tmp_path / f"step-00000000{number}.pt").mkdir()
+    for steps in (1, 2, 3):
+        checkpoint.save(tmp_path, state(steps), steps=steps)
+    kept = [path.name for path in tmp_path.iterdir() if path.is_file()]
+    assert sorted(kept) == ["step-000000002.pt", "step-000000003.pt"]
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    content: bytes = checkpoint.save(tmp_path_factory.mktemp("whole"), state(2), steps=2).read_bytes()
+    return content
+
+
+@settings(max_examples=500)
+@example(where=0.9542316246398758, bit=4)  # the archive's directory: its checksums hold, and torch reads free memory
+@given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_harmless_or_makes_way_for_the_one_before(
+    archive: bytes, tmp_path: Path, where: float, bit: int
+) -> None:
+    if not (tmp_path / "step-000000001.pt").exists():
+        checkpoint.save(tmp_path, state(1), steps=1)
+    content = bytearray(archive)
+    content[int(where * len(content))] ^= 1 << bit
+    (tmp_path / "step-000000002.pt").write_bytes(content)
+    found, _ = checkpoint.newest(tmp_path)
+    assert found is not None
+    number = found[1]["progress"]["step"]
+    assert number in (1, 2)
+    assert torch.equal(found[1]["model"]["weights"], torch.full((1000,), float(number)))
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(24, "Too many open files")])
+def test_one_that_cannot_be_read_is_not_taken_for_damaged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
+) -> None:
+    path = checkpoint.save(tmp_path, state(1), steps=1)
+
+    def fail(_: Path) -> bytes:
+        raise error
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(TrainingError, match=rf"cannot read {path}: {error.strerror}; make it readable, or remove it"):
+        checkpoint.newest(tmp_path)
+
+
+def test_too_little_memory_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, state(1), steps=1)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(MemoryError):
+        checkpoint.newest(tmp_path)
+
+
+def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
+    assert checkpoint.newest(tmp_path / "missing") == (None, [])
+
+
+def test_what_cannot_be_written_is_an_error_and_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(TrainingError, match=r"cannot make the folder .*taken: File exists"):
+        checkpoint.save(tmp_path / "taken", state(1), steps=1)
+    checkpoint.save(tmp_path, state(1), steps=1)
+    (tmp_path / "step-000000002.pt").mkdir()
+    with pytest.raises(TrainingError, match=r"cannot write .*step-000000002\.pt: Is a directory"):
+        checkpoint.save(tmp_path, state(2), steps=2)
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["step-000000001.pt", "step-000000002.pt"]
+    assert not list(tmp_path.glob(".*partial"))

@@ -1,0 +1,206 @@
+"""What the time went to adds up, none of it is below zero, and noise is taken neither for speed nor for its loss."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.output.efficiency import Efficiency
+
+SECONDS = st.floats(0, 10)
+PHASES = ("order", "forward", "backward", "all_reduce", "update")
+
+
+@given(
+    st.integers(1, 6).flatmap(
+        lambda ranks: st.tuples(
+            st.lists(st.tuples(*[st.integers(0, 50)] * ranks, *[SECONDS] * ranks), max_size=25),
+            st.tuples(*[st.dictionaries(st.sampled_from(PHASES), SECONDS)] * ranks),
+        )
+    ),
+    st.floats(0.1, 100),
+    SECONDS,
+)
+def test_whatever_is_reported_no_share_is_below_zero_and_they_add_up_to_one(
+    told: tuple[list[tuple[float, ...]], tuple[dict[str, float], ...]], seconds: float, checkpoints: float
+) -> None:
+    steps, phases = told
+    ranks = len(phases)
+    efficiency = Efficiency([10.0] * ranks)
+    for step in steps:
+        efficiency.add(np.array(step[:ranks], dtype=np.int64), np.array(step[ranks:]))
+    shares = efficiency.shares(rows=100, seconds=seconds, phases=phases, checkpoints=checkpoints, awaited=checkpoints)
+    assert min(shares.values()) >= 0
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert list(shares) == ["balanced", "imbalance", "communication", "data", "checkpoints", "rest"]
+
+
+class Run(NamedTuple):
+    """What a run of ranks told of itself, and what it was like."""
+
+    shares: dict[str, float]
+    seconds: float
+    longest: float
+    ideal: float
+    """By the ranks' rates in windows of ten steps."""
+
+
+def run(
+    computing: Sequence[Sequence[float]],
+    *,
+    rows: Sequence[int],
+    reducing: float = 0.0,
+    ordering: float = 0.0,
+    updating: Sequence[float] = (),
+    checkpoint: float = 0.0,
+) -> Run:
+    """Ranks that compute for so long (steps, ranks), then sum for `reducing` seconds once the last of them is there,
+    and update, each as long as it takes; a checkpoint of the first comes before the middle step."""
+    times = np.array(computing)
+    steps, ranks = times.shape
+    efficiency, phases = Efficiency([1.0] * ranks), [dict.fromkeys(PHASES, 0.0) for _ in range(ranks)]
+    clocks = np.zeros(ranks)
+    other = np.array(updating) if len(updating) else np.zeros(ranks)
+    for number, step in enumerate(times):
+        clocks[0] += checkpoint if number == steps // 2 else 0.0
+        clocks += ordering + step
+        done = clocks.max() + reducing
+        for rank, spent in enumerate(phases):
+            spent["order"] += ordering
+            spent["backward"] += step[rank]
+            spent["all_reduce"] += done - clocks[rank]
+        clocks = done + other
+        efficiency.add(np.array(rows), step)
+    windows = [times[first : first + 10] for first in range(0, steps, 10)]
+    ideal = sum(
+        len(window) * sum(rows) / sum(len(window) * count / window.sum(0)[rank] for rank, count in enumerate(rows))
+        for window in windows
+    )
+    seconds = float(clocks.max())
+    shares = efficiency.shares(
+        rows=steps * sum(rows), seconds=seconds, phases=phases, checkpoints=checkpoint, awaited=checkpoint
+    )
+    return Run(shares, seconds, float(times.max(1).sum()), ideal)
+
+
+some_ranks = st.integers(1, 4).flatmap(
+    lambda ranks: st.tuples(
+        st.lists(st.lists(st.floats(0.1, 5), min_size=ranks, max_size=ranks), min_size=1, max_size=35),
+        st.lists(st.integers(1, 50), min_size=ranks, max_size=ranks),
+    )
+)
+
+
+@given(some_ranks, SECONDS, SECONDS, SECONDS, SECONDS)
+def test_of_a_run_each_share_is_what_it_was(
+    ranks: tuple[list[list[float]], list[int]], reducing: float, ordering: float, updating: float, checkpoint: float
+) -> None:
+    computing, rows = ranks
+    found = run(
+        computing,
+        rows=rows,
+        reducing=reducing,
+        ordering=ordering,
+        updating=[updating] * len(rows),
+        checkpoint=checkpoint,
+    )
+    steps = len(computing)
+    spent = {name: share * found.seconds for name, share in found.shares.items()}
+    assert spent["balanced"] == pytest.approx(found.ideal)
+    assert spent["imbalance"] == pytest.approx(found.longest - found.ideal, abs=1e-6)
+    assert spent["data"] == pytest.approx(steps * ordering, abs=1e-6)
+    assert spent["checkpoints"] <= checkpoint + 1e-6
+    if checkpoint == 0:
+        assert spent["communication"] == pytest.approx(steps * reducing, abs=1e-6)
+        assert spent["rest"] == pytest.approx(steps * updating, abs=1e-6)
+
+
+def test_the_wait_for_the_last_rank_is_imbalance_and_what_the_last_one_waits_is_communication() -> None:
+    found = run([[4.0, 8.0]] * 10, rows=[30, 30], reducing=1.0, ordering=1.0).shares
+    assert found == pytest.approx(
+        {
+            "balanced": 60 / (30 / 4 + 30 / 8) / 10,
+            "imbalance": 0.8 - 60 / (30 / 4 + 30 / 8) / 10,
+            "communication": 0.1,
+            "data": 0.1,
+            "checkpoints": 0.0,
+            "rest": 0.0,
+        }
+    )
+
+
+def test_the_wait_for_the_first_ranks_checkpoint_is_no_communication() -> None:
+    found = run([[4.0, 4.0]] * 10, rows=[1, 1], checkpoint=20.0).shares
+    assert found["checkpoints"] == pytest.approx(1 / 3)
+    assert found["communication"] == pytest.approx(0.0)
+    late = run([[3.9, 4.0]] * 10, rows=[1, 1], checkpoint=20.0).shares
+    assert late["checkpoints"] == pytest.approx(1 / 3, abs=0.01)
+    assert late["communication"] == pytest.approx(0.0, abs=0.01)
+
+
+def test_a_checkpoint_that_no_all_reduce_waited_for_takes_nothing_from_communication() -> None:
+    efficiency = Efficiency([1.0, 1.0])
+    efficiency.add(np.array([90, 90]), np.array([90.0, 90.0]))
+    phases = [{"backward": 90.0, "all_reduce": 4.0}] * 2
+    shares = efficiency.shares(rows=180, seconds=99.0, phases=phases, checkpoints=5.0, awaited=0.0)
+    assert (shares["communication"], shares["rest"]) == pytest.approx((4 / 99, 0.0))
+
+
+def test_asking_for_pieces_is_communication() -> None:
+    efficiency = Efficiency([1.0])
+    efficiency.add(np.array([1]), np.array([8.0]))
+    phases = [{"backward": 8.0, "claim": 1.5, "all_reduce": 0.5}]
+    shares = efficiency.shares(rows=1, seconds=10.0, phases=phases, checkpoints=0.0, awaited=0.0)
+    assert shares["communication"] == pytest.approx(0.2)
+
+
+def test_ranks_that_leave_an_all_reduce_apart_pay_the_whole_of_it() -> None:
+    efficiency = Efficiency([1.0, 1.0])
+    phases = [{"backward": 80.0, "all_reduce": 20.0}] * 2  # at each step, who left late before is the last to arrive
+    for _ in range(10):
+        efficiency.add(np.array([1, 1]), np.array([8.0, 8.0]))
+    shares = efficiency.shares(rows=20, seconds=100.0, phases=phases, checkpoints=0.0, awaited=0.0)
+    assert shares["communication"] == pytest.approx(0.2)
+
+
+def test_what_a_quick_rank_does_besides_is_not_taken_from_the_all_reduce() -> None:
+    found = run([[4.0, 8.0]] * 10, rows=[1, 1], reducing=1.0, updating=[1.0, 0.0])
+    assert found.shares["communication"] == pytest.approx(10 / found.seconds)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_noise_is_no_speed_that_a_better_balance_would_have_used(ranks: int) -> None:
+    noise = np.random.default_rng(0).normal(1.0, 0.12, (400, ranks))
+    assert run(noise.tolist(), rows=[1] * ranks).ideal == pytest.approx(400, rel=0.01)
+
+
+def test_a_rank_that_halves_its_speed_is_held_against_what_it_had_before_and_after() -> None:
+    found = run([[1.0, 1.0]] * 105 + [[1.0, 2.0]] * 95, rows=[10, 10])
+    assert found.ideal == pytest.approx(105 + 95 * 20 / 15, rel=0.01)
+    assert found.shares["balanced"] == pytest.approx(found.ideal / (105 + 190), rel=0.01)
+
+
+def test_a_rank_without_rows_counts_with_the_speed_that_it_had() -> None:
+    efficiency = Efficiency([2.0, 4.0])
+    for _ in range(10):
+        efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
+    assert efficiency.ideal_seconds(100) == pytest.approx(100 / (2.0 + 4.0))
+    for _ in range(10):
+        efficiency.add(np.array([10, 10]), np.array([5.0, 10.0]))
+    for _ in range(10):
+        efficiency.add(np.array([10, 0]), np.array([5.0, 0.0]))
+    assert efficiency.ideal_seconds(400) == pytest.approx(100 / 6 + 200 / 3 + 100 / 3)
+
+
+def test_steps_whose_times_are_not_known_yet_are_taken_to_be_like_the_others() -> None:
+    efficiency = Efficiency([1.0])
+    efficiency.add(np.array([0]), np.array([0.0]))
+    efficiency.add(np.array([10]), np.array([5.0]))
+    assert efficiency.ideal_seconds(30) == pytest.approx(15.0)
+
+
+def test_of_nothing_nothing_is_known() -> None:
+    assert Efficiency([1.0]).ideal_seconds(0) == 0.0

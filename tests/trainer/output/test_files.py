@@ -1,0 +1,118 @@
+"""Whether a run from the beginning may have an output folder, and what is written there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.errors import TrainingError
+from trainer.output.files import finished_summary, prepare_output, require_free_output, was_stopped, write_whole
+
+ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """With a checkpoint."""
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000001.pt").write_text("")
+    return tmp_path
+
+
+def refused(output: Path) -> bool:
+    try:
+        require_free_output(output, force=True)
+    except TrainingError as error:
+        return "of a run that has not ended; go on with --resume, or remove that folder" in str(error)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended"),
+    [
+        ([], False),
+        (['{"kind": "start"}', ENDED], True),
+        (['{"kind": "start"}', STOPPED], False),
+        ([ENDED, '{"kind": "start"}'], False),
+        ([ENDED[:-2]], False),
+        (['"end"'], False),
+        (["x" * (1 << 21), ENDED], True),
+    ],
+)
+def test_checkpoints_of_a_run_that_has_ended_may_go(output: Path, lines: list[str], ended: bool) -> None:
+    (output / "record.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    assert refused(output) != ended
+
+
+def test_a_summary_says_too_that_a_run_has_ended(output: Path) -> None:
+    assert refused(output)
+    (output / "summary.json").write_text(STOPPED)
+    assert refused(output)
+    (output / "summary.json").write_text(ENDED)
+    assert not refused(output)
+
+
+def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
+    (output / "record.jsonl").mkdir()
+    assert refused(output)
+
+
+def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")
+    require_free_output(tmp_path, force=False)
+    require_free_output(tmp_path / "missing", force=False)
+
+
+def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_text("")
+    with pytest.raises(
+        TrainingError, match=r"model\.pt is a finished model; add --force .*, or choose another --output"
+    ):
+        require_free_output(tmp_path, force=False)
+    require_free_output(tmp_path, force=True)
+
+
+@pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
+def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: str | None) -> None:
+    (tmp_path / "summary.json").write_text(ENDED)
+    assert finished_summary(tmp_path) is None  # its model is not there
+    (tmp_path / "model.pt").write_text("")
+    assert finished_summary(tmp_path) == {"kind": "end", "stopped": False}
+    (tmp_path / "summary.json").unlink()
+    if summary is not None:
+        (tmp_path / "summary.json").write_text(summary, "utf-8", "surrogateescape")
+    assert finished_summary(tmp_path) is None
+
+
+@pytest.mark.parametrize("planted", [".probe", ".summary.json.partial"])
+def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, planted: str) -> None:
+    output, precious = tmp_path / "out", tmp_path / "precious"
+    output.mkdir()
+    precious.write_text("kept")
+    (output / planted).symlink_to(precious)
+    prepare_output(output)
+    write_whole(output / "summary.json", b"new")
+    assert precious.read_text() == "kept"
+    assert (output / "summary.json").read_bytes() == b"new"
+    assert not (output / "summary.json").is_symlink()
+
+
+def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / ".model.pt.partial").write_text("half of a long model")
+    write_whole(tmp_path / "model.pt", b"model")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("model.pt", "model")]
+
+
+def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:
+    prepare_output(tmp_path / "new" / "one")
+    assert list((tmp_path / "new" / "one").iterdir()) == []
+
+
+def test_a_model_beside_a_stopped_run_is_one_that_its_run_may_replace(tmp_path: Path) -> None:
+    for stopped, said in ((True, True), (False, False)):
+        (tmp_path / "summary.json").write_text(json.dumps({"stopped": stopped}))
+        assert was_stopped(tmp_path) is said
+    (tmp_path / "summary.json").write_text("[1]")
+    assert not was_stopped(tmp_path)
+    assert not was_stopped(tmp_path / "none")

@@ -1,0 +1,94 @@
+"""The record is JSON lines, appended, and survives a line that was cut short."""
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from trainer.output.record import Record, StepSampling, print_notice
+
+
+def kinds(path: Path) -> list[str]:
+    found = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line)["kind"])
+        except json.JSONDecodeError:
+            found.append("broken")
+    return found
+
+
+def test_lines_are_there_as_soon_as_they_are_written(tmp_path: Path) -> None:
+    with Record(tmp_path / "r", fresh=True) as record:
+        record.write("step", loss=0.5)
+        assert json.loads((tmp_path / "r").read_text())["loss"] == 0.5
+
+
+def test_a_resumed_record_goes_on_after_half_a_line(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text('{"kind": "start"}\n{"kind": "st')
+    with Record(tmp_path / "r", fresh=False) as record:
+        record.write("start")
+    assert kinds(tmp_path / "r") == ["start", "broken", "start"]
+
+
+def test_a_fresh_record_replaces_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text('{"kind": "end"}\n')
+    with Record(tmp_path / "r", fresh=True) as record:
+        record.write("start")
+    assert kinds(tmp_path / "r") == ["start"]
+
+
+def test_other_ranks_write_nothing(tmp_path: Path) -> None:
+    with Record(None, fresh=True) as record:
+        record.write("step")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_said_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        print_notice("a sentence")
+        with Record(Path("/dev/full"), fresh=True) as record:
+            record.write("step")
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()  # what it could not write is still in it
+
+
+def test_a_full_disk_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Record(Path("/dev/full"), fresh=True) as record:
+        record.write("step")
+        record.write("step")
+    assert capsys.readouterr().err.count("cannot write /dev/full: No space left on device") == 1
+
+
+def taken(every: int, seconds_a_step: float, steps: int, first: int = 0) -> list[int]:
+    thinning = StepSampling(every)
+    return [
+        step
+        for step in range(first, steps)
+        if thinning.takes(step, last=step == steps - 1, now=1000 + step * seconds_a_step)
+    ]
+
+
+def test_slow_steps_get_a_line_every_so_many() -> None:
+    assert taken(10, 0.25, 35) == [0, 10, 20, 30, 34]
+
+
+def test_very_slow_steps_get_more() -> None:
+    assert taken(10, 2.0, 20) == [0, 3, 6, 9, 10, 13, 16, 19]
+    assert taken(10, 60.0, 4) == [0, 1, 2, 3]
+
+
+def test_quick_steps_get_two_lines_a_second() -> None:
+    assert taken(10, 0.01, 143) == [0, 50, 100, 142]
+
+
+def test_a_run_that_goes_on_between_two_lines_begins_with_one() -> None:
+    assert taken(10, 0.25, 42, first=17) == [17, 20, 30, 40, 41]
+
+
+def test_1_means_every_step() -> None:
+    assert taken(1, 0.001, 9) == list(range(9))

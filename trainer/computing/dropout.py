@@ -1,0 +1,59 @@
+"""Dropout by seed, step and row: the mask of a row does not depend on the rank that computes it, or on the rows beside
+it.
+
+Each place of dropout has a pool of masks, drawn once, and a hash of seed, step and row chooses a row's mask: no random
+numbers are drawn in a step. Do not use torch's own dropout: it draws from the rank's generator in the order of the
+rank's rows, so that the learning curve would depend on the split.
+
+Values are dropped by making them 0. Whole words are dropped by leaving them out of a text
+(classification/word_dropout.py).
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from trainer.order import IntArray
+
+POOL = 1 << 12
+"""Masks per place. Two rows share a mask once in so many steps, which no row can exploit."""
+_STRIDE = 2531  # odd, so that all masks come before one comes again, and far from those of a neighbour
+
+
+def keys(seed: int, step: int, rows: IntArray) -> IntArray:
+    """(n,): the mask number of each of `rows` (n,), from 0 to POOL - 1, at a step of the run."""
+    start = np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0]
+    mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start  # SplitMix64 (Steele et al. 2014)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    numbers: IntArray = (mixed >> np.uint64(40)).astype(np.int64) % POOL
+    return numbers
+
+
+class Dropout(nn.Module):
+    """Drops a share of the values of each row, and scales the others up."""
+
+    pool: Tensor
+
+    def __init__(self, share: float, width: int) -> None:
+        """Drop `share` of `width` values per row. The masks are drawn from torch's generator, and so depend on its
+        seed."""
+        super().__init__()
+        self._share = share
+        self.register_buffer("pool", (torch.rand(POOL, width) >= share).to(torch.uint8), persistent=False)
+
+    def forward(self, values: Tensor, keys: Tensor | None) -> Tensor:
+        """Apply to `values` (..., rows, width) the masks of `keys` (rows,); with None, return them unchanged."""
+        if keys is None or not self._share:
+            return values
+        return values * self._mask(keys, values.dtype)
+
+    def at_each_time(self, values: Tensor, keys: Tensor | None) -> Tensor:
+        """The same for `values` (times, rows, width), with another mask at each time."""
+        if keys is None or not self._share:
+            return values
+        times = torch.arange(len(values), device=values.device)[:, None]
+        return values * self._mask((keys + _STRIDE * times) % POOL, values.dtype)
+
+    def _mask(self, keys: Tensor, dtype: torch.dtype) -> Tensor:
+        return self.pool[keys].to(dtype) * (1.0 / (1.0 - self._share))

@@ -1,0 +1,89 @@
+"""Collectives that fail because other ranks are gone: how a rank notices, and the error message.
+
+Gloo raises an error as soon as a connection breaks. A collective of NCCL is work on the GPU, and never ends if a peer
+is gone. Do not simply wait for it: torch's watchdog thread would kill the process without a message that a user
+understands. So `wait` asks what the watchdog has found, some seconds before it kills.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+
+from trainer.distributed import failures
+from trainer.distributed.memory import is_full
+from trainer.errors import LostError
+
+TIMEOUT = timedelta(minutes=10)
+"""A collective fails if a peer shows no sign of life for so long. Rank 0 may take this long to write a checkpoint."""
+LOADING_TIMEOUT = timedelta(hours=6)
+"""By how much ranks may differ in reading the dataset: one may have to unpack it, or read it from a slow share. A
+process that dies meanwhile is noticed all the same, by its connections."""
+MEETING_TIMEOUT = timedelta(minutes=5)
+"""How long ranks and machines wait at the start for the others."""
+
+_PAUSE_SECONDS = 0.0002
+
+
+class DeviceEvent(Protocol):
+    """An event in a GPU's queue of work, such as torch.cuda.Event."""
+
+    def query(self) -> bool:
+        """Whether all work before it is done."""
+        ...
+
+
+class CollectiveBackend(Protocol):
+    """What carries out collectives, and knows when one has failed, such as torch's ProcessGroupNCCL."""
+
+    def get_error(self) -> Any:
+        """A member of torch's ErrorType."""
+        ...
+
+
+@contextmanager
+def convert_errors(where: str) -> Iterator[None]:
+    """Convert the failure of a collective inside this block to a LostError, which names `where` the run was."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_full(error) or str(error).startswith("CUDA error"):
+            raise  # an error of this rank alone
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        what, then = (
+            f"{failures.rank_name(dist.get_rank())} lost the other ranks",
+            f" ({reason}); start again with --resume",
+        )
+        raise LostError(what, where, then) from error
+
+
+def rendezvous_message(who: str, place: str, error: Exception) -> str:
+    """The error message for a rank, or a machine, that did not find the others at `place`, HOST:PORT."""
+    reason = next(iter((str(error.__cause__ or error)).splitlines()), type(error).__name__)
+    if "EADDRINUSE" in str(error) or "address already in use" in str(error).lower():
+        return (
+            f"{who} cannot listen at {place}, because another program does; start all again with another --master-port"
+        )
+    return (
+        f"{who} did not meet the others at {place} ({reason}); start all at once, with the same --master-addr and "
+        "--master-port, and check that the machines can reach each other there"
+    )
+
+
+def backend_of(device: torch.device) -> CollectiveBackend:
+    """The backend of the default group's collectives on this GPU."""
+    found: CollectiveBackend = dist.distributed_c10d._get_default_group()._get_backend(device)
+    return found
+
+
+def wait(arrival: DeviceEvent, of: CollectiveBackend) -> None:
+    """Wait until all work before `arrival` is done. Raises RuntimeError if `of` reports that it will never be."""
+    while not arrival.query():
+        error = of.get_error()
+        if error.name != "SUCCESS":
+            raise RuntimeError(f"NCCL: {error.name.lower().replace('_', ' ')}")
+        time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,234 @@
+"""What ranks send each other at a step, in one all-reduce: gradients, loss, compute times, requests to stop or save.
+
+torch's DistributedDataParallel is not used, for three reasons. It averages over ranks, which is wrong for unequal
+shares unless every loss is scaled by the world size. It reduces inside `backward()`, so a rank's own compute time
+cannot be separated from its wait for other ranks. It sends whole embedding tables, which are most of the parameters,
+although a small batch touches only a fraction of their rows.
+
+Here the all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
+`backward()`, and of a table it carries only the rows that the global batch touches. Every rank knows these rows,
+because every rank knows the whole global batch. All other gradients are zero on all ranks, so the result is the same.
+
+Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. All ranks must
+read them at the same point: otherwise they would split the next batch differently.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trainer.balancing.claims import StepTimes
+from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
+from trainer.distributed import collectives
+from trainer.order import IntArray
+
+_MOST_TOUCHED = 0.8
+"""If batches touch a larger share of a table, finding the rows takes longer than sending all."""
+
+_LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
+_A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
+
+_HALF_SCALE = 4096.0
+"""Gradients are multiplied by this and sent in half precision: gradients of a mean are small, and below 6e-5 half
+precision has fewer digits. A value that is then too large (a gradient above 16 divided by the ranks) is sent as the
+largest number that fits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepReport:
+    """What all ranks know about a step, the same on each."""
+
+    step: int
+    """Steps of the run before this one."""
+    size: int
+    """Rows of the global batch."""
+    loss: float
+    """The mean over the global batch."""
+    norm: float
+    """The norm of the gradient, before it was clipped."""
+    stop: bool
+    """Whether any rank was asked to stop."""
+    save: bool
+    """Whether any rank wants a checkpoint."""
+    rows: IntArray
+    """(ranks,): the rows that each rank computed in `seconds` (on a GPU, those of two steps before)."""
+    seconds: npt.NDArray[np.float64]
+    """(ranks,): each rank's own compute time; 0 while none is known."""
+    shares: StepTimes
+    """The same, separately for the ranks' shares and the rows that they claimed."""
+    pieces: IntArray
+    """(ranks,): the rows of the pieces in which a rank computes its share if it does not fit into memory; else 0."""
+    computed: IntArray
+    """(ranks,): the rows of this step that each rank computed."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the computed rows add up to the global batch.
+
+        If not, the ranks split differently: rows are missing, or computed twice. The check does not show which, nor
+        does it find wrong rows of the right number. The numbers are sent in float32, which rounds numbers of rows from
+        2**24 on, by one in 2**24 at most.
+        """
+        return abs(int(self.computed.sum()) - self.size) <= self.size >> 24
+
+
+class GradientExchange:
+    """Sums a model's gradients over the ranks of the default process group."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tables: Sequence[Tensor],
+        *,
+        timer: StepTimer,
+        clip_norm: float = 0.0,
+        bits: int = 32,
+    ) -> None:
+        """Also give every rank the parameters, and the masks of dropout, of rank 0.
+
+        `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
+        to this; 0: never. `timer`: this rank's times, which all ranks are sent. `bits`: 16 to send gradients in half
+        precision, 32 to send them as they are.
+        """
+        self._bits = bits
+        self._timer = timer
+        self._clip_norm = clip_norm
+        self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
+        self._tables = list(tables)
+        self._dense = [each for each in model.parameters() if not any(each is table for table in tables)]
+        first = next(model.parameters())
+        self._device, self._dtype = first.device, first.dtype
+        self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
+        with collectives.convert_errors("at the start"):
+            for tensor in (*model.parameters(), *model.buffers()):
+                dist.broadcast(tensor.data, src=0)
+
+    def is_sparse_cheaper(self, touched: Sequence[IntArray]) -> bool:
+        """Whether it is cheaper to send only the rows (m,) that batches like this one touch in each table."""
+        few = all(len(rows) <= _MOST_TOUCHED * len(table) for rows, table in zip(touched, self._tables, strict=True))
+        return self._ranks > 1 and few
+
+    def reduce(
+        self,
+        *,
+        step: int,
+        size: int,
+        touched: Sequence[IntArray] | None,
+        loss: Tensor,
+        rows: int,
+        piece: int = 0,
+        stop: bool,
+        save: bool,
+    ) -> StepReport | None:
+        """Replace the gradients by their sum over ranks; returns the report of the step before.
+
+        `size`: rows of the global batch. `touched`: for each table the rows (m,) that the batch touches, the same on
+        all ranks; None: send all rows. `loss`: this rank's part of the mean, over `rows` rows, computed in pieces of
+        `piece` rows, or at once (0). Raises TrainingError if other ranks are gone.
+        """
+        of_tables = [_gradient(table) for table in self._tables]
+        places = (
+            None
+            if touched is None
+            else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
+        )
+        sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
+        message = np.zeros(_TIMES + _A_RANK * self._ranks)
+        message[_STOP], message[_SAVE] = stop, save
+        message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows)
+        tail = torch.from_numpy(message).to(device=self._device, dtype=self._dtype, non_blocking=True)
+        tail[_LOSS] = loss
+        parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
+        flat = torch.cat(parts)
+        self._timer.end_phase(PACK)
+        if self._ranks > 1:
+            with collectives.convert_errors(f"at step {step + 1}"):
+                self._add_up(flat, len(tail))
+        self._timer.end_phase(ALL_REDUCE)
+        whole = flat[: -len(tail)]  # all gradients that are not zero
+        norm = whole.norm()
+        if self._clip_norm:
+            whole *= (self._clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        flat[-len(tail) + _NORM] = norm
+        *gradients, tail = torch.split(flat, [part.numel() for part in parts])
+        for parameter, gradient in zip(self._dense, gradients[: len(self._dense)], strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        for number, (table, gradient) in enumerate(zip(self._tables, gradients[len(self._dense) :], strict=True)):
+            if places is None:
+                table.grad = gradient.view_as(table)
+            else:
+                of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
+                table.grad = of_tables[number]
+        previous = self.drain()
+        self._pending = (step, size, *_on_its_way(tail))
+        self._timer.end_phase(PACK)
+        return previous
+
+    def _add_up(self, flat: Tensor, others: int) -> None:
+        """Replace `flat` (gradients, then `others` other numbers) by its sum over ranks."""
+        if self._bits == 32:
+            dist.all_reduce(flat, op=dist.ReduceOp.SUM)
+            return
+        gradients, rest = flat[:-others], flat[-others:]
+        exact = dist.all_reduce(rest, op=dist.ReduceOp.SUM, async_op=True)
+        most = torch.finfo(torch.float16).max * (1 - 2**-8) / self._ranks  # rounding, and that of sums, stays below it
+        scaled = (gradients * _HALF_SCALE).clamp_(-most, most)
+        halves = torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
+        dist.all_reduce(halves, op=dist.ReduceOp.SUM)
+        gradients.copy_(halves).div_(_HALF_SCALE)
+        exact.wait()
+
+    def drain(self) -> StepReport | None:
+        """The report of the last step that was reduced, unless it was returned already.
+
+        Raises TrainingError if other ranks are gone.
+        """
+        if self._pending is None:
+            return None
+        step, size, tail, arrival = self._pending
+        self._pending = None
+        if arrival is not None:
+            with collectives.convert_errors(f"at step {step + 1}"):
+                collectives.wait(arrival, collectives.backend_of(self._device))
+        numbers = tail.to(torch.float64).numpy()
+        times = numbers[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = times
+        return StepReport(
+            step=step,
+            size=size,
+            loss=float(numbers[_LOSS]),
+            norm=float(numbers[_NORM]),
+            stop=bool(numbers[_STOP] > 0),
+            save=bool(numbers[_SAVE] > 0),
+            rows=(rows + claimed).astype(np.int64),
+            seconds=seconds + claimed_seconds,
+            shares=StepTimes(
+                rows=rows.astype(np.int64),
+                seconds=seconds,
+                claimed=claimed.astype(np.int64),
+                pieces=claims.astype(np.int64),
+                claiming=claiming,
+            ),
+            pieces=pieces.astype(np.int64),
+            computed=computed.astype(np.int64),
+        )
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _on_its_way(tail: Tensor) -> tuple[Tensor, collectives.DeviceEvent | None]:
+    """A copy on the host, and the event after which it is complete."""
+    if tail.device.type != "cuda":
+        return tail.clone(), None
+    host = torch.empty(tail.shape, dtype=tail.dtype, pin_memory=True)
+    host.copy_(tail, non_blocking=True)
+    arrival = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    arrival.record()
+    return host, arrival

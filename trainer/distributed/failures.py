@@ -1,0 +1,159 @@
+"""Failures of ranks, so that the launcher can report which came first, and decide whether to start the ranks again.
+
+A rank that fails writes a file for its launcher (launch.py), which prints the failures of all its ranks. Do not rely on
+the order of output: ranks that lost a peer often report before it, or instead of it. So a failure contains its time,
+and whether it is a cause or a consequence.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from corpus.errors import DataError
+from trainer.errors import LostError, RankError, TrainingError
+
+NODE = "SHOAL_NODE"
+"""The environment variable with the name by which users know this machine; unset if there is only one."""
+LOST = "SHOAL_LOST"
+"""The environment variable of restarted ranks: the failure that ended the ranks before them."""
+FOLDER = "SHOAL_FAULTS"
+"""The environment variable with the folder in which ranks leave their failures for the launcher."""
+
+_PREFIX = "failed: "
+_BEGUN, _SUFFIX = "begun", ".failed"
+
+
+class FailureKind(StrEnum):
+    """The role of a failure in the run."""
+
+    FINAL = "final"
+    """It would happen again after a restart."""
+    CAUSE = "cause"
+    """It ended the run, and might not happen again."""
+    CONSEQUENCE = "consequence"
+    """It follows from a failure elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The end of a rank, or of all ranks of a machine."""
+
+    kind: FailureKind
+    time: float
+    """Seconds since 1970."""
+    what: str
+    where: str | None = None
+    """The position in the run, such as `at step 5`."""
+    then: str = ""
+    """The rest of the sentence: details, and what to do."""
+    attempt: int = 0
+    """The number of restarts before it."""
+
+    @property
+    def short(self) -> str:
+        """What happened, and where in the run."""
+        return f"{self.what} {self.where}" if self.where else self.what
+
+    def __str__(self) -> str:
+        return self.short + self.then
+
+    def line(self) -> str:
+        """One line that `parse` reads."""
+        return _PREFIX + json.dumps(asdict(self))
+
+
+def parse(line: str) -> Failure | None:
+    """The failure in a line of output; None for any other text."""
+    if not line.startswith(_PREFIX):
+        return None
+    with suppress(TypeError, KeyError, ValueError):  # half a line of a killed process
+        fields = json.loads(line.removeprefix(_PREFIX))
+        return Failure(**{**fields, "kind": FailureKind(fields["kind"])})
+    return None
+
+
+def root_cause(failures: Sequence[Failure]) -> Failure:
+    """The failure to report: one that would happen again; else the earliest cause of the last attempt."""
+    last = max(failure.attempt for failure in failures)
+    candidates = [failure for failure in failures if failure.kind is FailureKind.FINAL] or [
+        failure for failure in failures if failure.attempt == last
+    ]
+    found = min(candidates, key=lambda failure: (failure.kind is FailureKind.CONSEQUENCE, failure.time))
+    if found.kind is FailureKind.CAUSE and found.where is None:
+        places = [failure.where for failure in candidates if failure.where]
+        found = replace(found, where=places[0] if places else None)
+    return found
+
+
+def rank_name(rank: int) -> str:
+    """The name of a rank of this machine for the user."""
+    node = os.environ.get(NODE)
+    return f"rank {rank} on {node}" if node else f"rank {rank}"
+
+
+@contextmanager
+def note_position(where: str) -> Iterator[None]:
+    """Add the position in the run to an error of this block."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(where)
+        raise
+
+
+def describe(error: Exception, rank: int) -> Failure:
+    """The failure for an error that ends a rank."""
+    now = time.time()
+    if isinstance(error, LostError):
+        return Failure(kind=FailureKind.CONSEQUENCE, time=now, what=error.what, where=error.where, then=error.then)
+    if isinstance(error, RankError):
+        return Failure(kind=FailureKind.FINAL, time=now, what=f"{rank_name(rank)}: {error}")
+    if isinstance(error, (TrainingError, DataError)):
+        return Failure(kind=FailureKind.FINAL, time=now, what=str(error))
+    where = next(iter(getattr(error, "__notes__", ())), None)
+    if isinstance(error, MemoryError):
+        what, then = "ran out of memory", "; start again with --resume, and with --rows-in disk or fewer ranks there"
+    else:
+        lines = str(error).splitlines()
+        what = f"failed by {type(error).__name__}" + (f" ({lines[0]})" if lines else "")
+        then = ", which Shoal does not expect; start again with --resume, and report it if it comes again"
+    return Failure(kind=FailureKind.CAUSE, time=now, what=f"{rank_name(rank)} {what}", where=where, then=then)
+
+
+def write_failure(failure: Failure, rank: int) -> None:
+    """Write the failure for the launcher, if there is one."""
+    folder = os.environ.get(FOLDER)
+    if folder:
+        with suppress(OSError):  # the log has the message in any case
+            (Path(folder) / f"{rank}{_SUFFIX}").write_text(failure.line(), "utf-8")
+
+
+def read_failures(folder: Path) -> dict[int, Failure]:
+    """The failures in this folder, by rank."""
+    found = {
+        int(path.name.removesuffix(_SUFFIX)): parse(path.read_text("utf-8")) for path in folder.glob(f"*{_SUFFIX}")
+    }
+    return {rank: failure for rank, failure in found.items() if failure}
+
+
+def mark_begun() -> None:
+    """Note for the launcher that the run has come to its steps: later failures are worth another start."""
+    folder = os.environ.get(FOLDER)
+    if folder:
+        with suppress(OSError):
+            (Path(folder) / _BEGUN).touch()
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a rank that was given this folder has come to its steps."""
+    return (folder / _BEGUN).exists()
+
+
+def previous_failure() -> Failure | None:
+    """The failure after which the ranks were started again; None for a first start."""
+    return parse(os.environ.get(LOST, ""))

@@ -1,0 +1,75 @@
+"""Reading of files of torch (models and checkpoints) that users provide, without trust in their content.
+
+A file is a zip archive of a pickle and the tensors' bytes, with a checksum for each. Do not trust a file because torch
+loads it: torch reads flipped bits without an error, and makes terabytes of a few bytes if a tensor's strides say so.
+"""
+
+import zipfile
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import torch
+
+
+class DamagedError(Exception):
+    """The file was not written by torch, or is damaged; the text is a clause that says how."""
+
+
+def read(file: BinaryIO) -> dict[str, Any]:
+    """The dictionary of tensors (on the CPU) and plain values in a file, using memory in proportion to its bytes.
+
+    Raises DamagedError; and MemoryError, which does not mean that the file is damaged.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise DamagedError("it is packed, as torch packs nothing")
+                if member.external_attr:  # of one that is marked a folder, torch hands out memory that nobody filled
+                    raise DamagedError(f"{member.filename} is marked, as torch marks nothing")
+            if (wrong := archive.testzip()) is not None:
+                raise DamagedError(f"the checksum of {wrong} is wrong")
+        file.seek(0)
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except (MemoryError, DamagedError):
+        raise
+    except Exception as error:
+        # zipfile and torch raise whatever they stumble over: pickle, zip, type and key errors.
+        raise DamagedError("it is no archive of torch's, or a broken one") from error
+    if not isinstance(content, dict):
+        raise DamagedError("it holds no dictionary")
+    return content
+
+
+def stored_numbers(found: Any) -> int:
+    """The total number of elements of these tensors, each stored with bytes of its own. Raises DamagedError
+    otherwise."""
+    if not isinstance(found, dict):
+        raise DamagedError("it has no tensors")
+    for name, tensor in found.items():
+        if (
+            not isinstance(tensor, torch.Tensor)
+            or (tensor.layout, tensor.device.type) != (torch.strided, "cpu")
+            or not tensor.is_contiguous()
+        ):
+            raise DamagedError(f"its tensor {name} is none, or not stored as it stands")
+    return sum(tensor.numel() for tensor in found.values())
+
+
+def require_finite(found: Any) -> None:
+    """Raise DamagedError unless `found` is a dictionary of stored tensors of finite numbers."""
+    stored_numbers(found)
+    for name, tensor in found.items():
+        if not tensor.isfinite().all():
+            raise DamagedError(f"its tensor {name} holds what is no number")
+
+
+def require_tensors(found: Any, expected: Mapping[str, torch.Tensor]) -> None:
+    """Raise DamagedError unless `found` has tensors of these names, shapes and types, stored, and of finite numbers."""
+    require_finite(found)
+    if found.keys() != expected.keys():
+        raise DamagedError("its tensors are not those of the model that it describes")
+    for name, tensor in found.items():
+        like = expected[name]
+        if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+            raise DamagedError(f"its tensor {name} is not of the shape and type {list(like.shape)}, {like.dtype}")

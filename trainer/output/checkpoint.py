@@ -1,0 +1,187 @@
+"""Checkpoints: all that a run needs to be resumed, on any number of ranks.
+
+Do not trust a file because it can be loaded. A checkpoint is torch's archive followed by the digest of all its bytes.
+The digest is checked first, because bits may have flipped; then the content, because another program, or another
+version of this one, may have written it. resume.py checks whether a checkpoint is of the run that is to be resumed.
+"""
+
+import io
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from corpus.errors import DataError
+from corpus.plain import require_fields
+from trainer.computing.optimiser import Optimiser
+from trainer.config import TrainConfig
+from trainer.errors import TrainingError
+from trainer.output import archive
+from trainer.output.archive import DamagedError
+from trainer.output.files import CHECKPOINT_PATTERN, write_whole
+
+KEPT = 2
+FORMAT = 6
+"""The format of the states. It increases when their names or content change."""
+
+_DIGEST_BYTES = 16
+
+_KINDS = {
+    "config": dict,
+    "digest": str,
+    "global_batch": int,
+    "launchers": list,
+    "progress": dict,
+    "model": dict,
+    "optimiser": dict,
+}
+
+
+@dataclass(kw_only=True)
+class RunProgress:
+    """How far a run has come: its counts, including those from before it was resumed."""
+
+    epoch: int = 0
+    step: int = 0
+    """Steps done of this epoch; all of them while the epoch waits for its evaluation."""
+    rows_seen: int = 0
+    seconds: float = 0.0
+    """Of training."""
+    loss_sum: float = 0.0
+    """Of this epoch, over its rows so far."""
+    validation: dict[str, float] | None = None
+    """The loss and measures of the latest epoch on the validation rows."""
+
+    def end_epoch(self) -> None:
+        """Begin the next epoch."""
+        self.epoch, self.step, self.loss_sum = self.epoch + 1, 0, 0.0
+
+
+class UnusableCheckpoint(NamedTuple):
+    """A checkpoint from which no run can be resumed."""
+
+    path: Path
+    why: str
+    """The rest of a sentence that begins with the path."""
+    whole: bool
+    """Whether the file is as it was written: it may still be of use to the user."""
+
+
+def save(folder: Path, state: dict[str, Any], *, steps: int) -> Path:
+    """Write `state` (tensors and plain values) as the checkpoint after `steps` steps, and remove all but the last two.
+
+    Raises TrainingError if it cannot be written; the earlier ones then still exist.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise TrainingError(
+            f"cannot make the folder {folder}: {error.strerror}; remove what is in its place"
+        ) from error
+    path = folder / f"step-{steps:09}.pt"
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    content = buffer.getvalue()
+    write_whole(path, content + _digest(content))
+    before = [each for each in in_folder(folder) if each.name < path.name]  # a later one could not be set aside
+    for old in before[KEPT - 1 :]:
+        with suppress(OSError):  # an old one does no harm
+            old.unlink()
+    return path
+
+
+def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[UnusableCheckpoint]]:
+    """The newest valid checkpoint, with its state on the CPU, or None; and the newer ones that are not valid.
+
+    Raises TrainingError if one cannot be read, and MemoryError: neither means that it is damaged.
+    """
+    passed_over = []
+    for path in in_folder(folder):
+        if path.is_dir():
+            passed_over.append(UnusableCheckpoint(path, "is a folder", whole=False))
+            continue
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise TrainingError(
+                f"cannot read {path}: {error.strerror}; make it readable, or remove it to use the one before"
+            ) from error
+        body = content[:-_DIGEST_BYTES]
+        if content[-_DIGEST_BYTES:] != _digest(body):
+            passed_over.append(UnusableCheckpoint(path, "is damaged", whole=False))
+            continue
+        try:
+            state = archive.read(io.BytesIO(body))
+            require_state(state)
+        except (DamagedError, DataError) as error:
+            passed_over.append(
+                UnusableCheckpoint(path, f"is no checkpoint of this version of Shoal ({error})", whole=True)
+            )
+            continue
+        return (path, state), passed_over
+    return None, passed_over
+
+
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=_DIGEST_BYTES).digest()
+
+
+def require_state(state: dict[str, Any]) -> None:
+    """Raise DamagedError or DataError unless `state` is the state of a run of this version."""
+    if state.get("format") != FORMAT:
+        raise DamagedError(f"it is not of format {FORMAT}")
+    for name, kind in _KINDS.items():
+        if not isinstance(state.get(name), kind):
+            raise DamagedError(f"it holds no {name}")
+    known = {entry.name for entry in fields(TrainConfig)}
+    if not state["config"].keys() <= known or state["global_batch"] < 1:
+        raise DamagedError("it was made with options that are unknown")
+    if not all(isinstance(launcher, str) for launcher in state["launchers"]):
+        raise DamagedError("it holds no launchers")
+    numbers = ("epochs", "global_batch", "rank_batch")
+    require_fields(TrainConfig, {name: state["config"][name] for name in numbers if name in state["config"]})
+    require_fields(RunProgress, state["progress"])
+    if any(isinstance(value, (int, float)) and not value >= 0 for value in state["progress"].values()):
+        raise DamagedError("its progress has negative numbers")
+    for tensors in (state["model"], state["optimiser"]):
+        archive.require_finite(tensors)
+
+
+def set_aside(path: Path) -> None:
+    """Rename an invalid checkpoint, so that it is neither used nor removed."""
+    with suppress(OSError):  # it is then passed over again
+        path.rename(path.with_name(f"{path.name}.damaged"))
+
+
+def restore(state: dict[str, Any], model: torch.nn.Module, optimiser: Optimiser, *, where: Path) -> RunProgress:
+    """Load a state into a model and its optimiser; returns the progress of the run.
+
+    `state` is from `newest`. Raises TrainingError if it is of another model.
+    """
+    try:
+        progress = RunProgress(**state["progress"])
+        expected = model.state_dict()
+        archive.require_tensors(state["model"], expected)
+        archive.require_tensors(state["optimiser"], optimiser.state())
+        model.load_state_dict(state["model"])
+        optimiser.restore(state["optimiser"])
+    except (DamagedError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise TrainingError(
+            f"the checkpoints in {where} are not of this run: {reason}; start in another --output"
+        ) from error
+    return progress
+
+
+def clear(folder: Path) -> None:
+    """Remove all checkpoints, for a run that starts from the beginning."""
+    for path in in_folder(folder):
+        path.unlink()
+
+
+def in_folder(folder: Path) -> list[Path]:
+    """All checkpoints, the newest first."""
+    return sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True)

@@ -1,0 +1,63 @@
+"""When checkpoints are written, and how: by the first rank, while the others go on.
+
+The first rank must not fail alone, because the others would wait for it for ever. It reports what it cannot write.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trainer.clock import Activity, Clock
+from trainer.config import OutputOptions
+from trainer.errors import TrainingError
+from trainer.output import checkpoint
+from trainer.output.files import CHECKPOINTS
+from trainer.output.reporter import Reporter
+from trainer.output.throughput import Throughput
+
+_EPOCH_CHECKPOINT_SECONDS = 10.0
+"""At the end of an epoch a new checkpoint is written if the last one is older than this."""
+
+
+class Checkpointer:
+    """Writes checkpoints, and knows the newest one."""
+
+    def __init__(
+        self,
+        config: OutputOptions,
+        state: Callable[[], dict[str, Any]],
+        reporter: Reporter,
+        clock: Clock,
+        throughput: Throughput,
+        steps: int | None,
+    ) -> None:
+        """`state`: returns the state to save. `steps`: the steps of the checkpoint from which the run was resumed."""
+        self._folder, self._seconds = config.output / CHECKPOINTS, 60 * config.checkpoint_minutes
+        self._state, self._reporter, self._clock, self._throughput = state, reporter, clock, throughput
+        self.steps = steps
+        """The steps of the newest checkpoint; None if there is none."""
+        self._since = time.monotonic()
+
+    def is_due(self, *, epoch_ends: bool) -> bool:
+        """Whether a checkpoint is due after this step. At the end of an epoch it is due sooner, because an evaluation
+        follows, which may take long, and the machine may be lost in it."""
+        seconds = min(self._seconds, _EPOCH_CHECKPOINT_SECONDS) if epoch_ends else self._seconds
+        return time.monotonic() - self._since > seconds
+
+    def save(self, steps: int, *, awaited: bool) -> None:
+        """Write a checkpoint after `steps` steps of the run, if this is the first rank. `awaited`: the others wait for
+        it in the next step."""
+        start, before = time.monotonic(), self.steps
+        self._since, self.steps = start, steps
+        if not self._reporter.first:
+            return
+        with self._clock.during(Activity.CHECKPOINTS):
+            try:
+                path = checkpoint.save(self._folder, self._state(), steps=steps)
+            except TrainingError as error:
+                self._reporter.note(f"no checkpoint at step {steps}: {error}")
+                self.steps = before
+            else:
+                self._reporter.checkpoint(steps, path, time.monotonic() - start)
+        if awaited:
+            self._throughput.add_wait(time.monotonic() - start)

@@ -1,0 +1,158 @@
+"""What a run reports while it goes on: lines of its record, messages to its user, and a progress bar on a terminal."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from tqdm import tqdm
+
+from corpus.counted import plural
+from trainer.config import TrainConfig
+from trainer.distributed import failures
+from trainer.distributed.exchange import StepReport
+from trainer.distributed.ranks import Ranks
+from trainer.errors import TrainingError
+from trainer.order import BatchOrder
+from trainer.output import checkpoint
+from trainer.output.files import CHECKPOINTS, RECORD, SUMMARY
+from trainer.output.record import Record, StepSampling, print_notice
+from trainer.output.throughput import Throughput
+from trainer.task import RunData
+
+
+class Reporter:
+    """Reports on the first rank; on the others it does nothing."""
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, *, rows: int, seen: int, fresh: bool) -> None:
+        """`rows` of all epochs, of which `seen` were seen before; `fresh`: replace the record of an earlier run. All
+        ranks call it at once. Raises TrainingError on all ranks if the output cannot be written."""
+        self.first = ranks.is_first
+        self.names = ranks.gather(failures.rank_name(ranks.rank))
+        """The name of each rank for the user."""
+        with ranks.agreement():
+            self._record = _opened(config.output, fresh=fresh) if ranks.is_first else Record(None, fresh=fresh)
+        self._thinning = StepSampling(config.record_every)
+        self._apart = False
+        self._pieces = np.zeros(ranks.world_size, dtype=np.int64)
+        self._bar = tqdm(
+            total=rows,
+            initial=seen,
+            unit=" rows",
+            unit_scale=True,
+            disable=None if ranks.is_first else True,  # None: shown where stderr is a terminal
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+        self._record.__exit__(kind, error, trace)
+
+    def start(
+        self,
+        config: TrainConfig,
+        ranks: Ranks,
+        data: RunData,
+        order: BatchOrder,
+        *,
+        precision: str,
+        epochs: int,
+        done: int,
+        rates: list[float],
+        notes: Sequence[str],
+    ) -> None:
+        """Report that the run begins, or goes on after `done` steps; `notes`: messages for the user. All ranks call it
+        at once."""
+        self.write(
+            "start",
+            config=config.plain(),
+            world_size=ranks.world_size,
+            devices=ranks.gather(ranks.device_name),
+            rows=dict(data.sizes),
+            digest=data.digest,
+            global_batch=order.global_batch,
+            epochs=epochs,
+            steps=epochs * order.steps,
+            from_step=done,
+            own_rates=rates,
+            precision=precision,
+        )
+        losses = [lost for lost in ranks.gather(failures.previous_failure()) if lost]
+        if losses:
+            self.write("note", text=f"{failures.root_cause(losses).short}; going on from step {done}")
+        for note in notes:
+            self.note(note)
+        if order.global_batch > order.rows:
+            self.note(
+                f"the global batch of {order.global_batch} rows is larger than the {order.rows} training rows, so that "
+                "every step takes all of them"
+            )
+
+    def write(self, kind: str, **content: Any) -> None:
+        """Write a line of the record."""
+        self._record.write(kind, **content)
+
+    def note(self, text: str) -> None:
+        """Report a problem that does not end the run; only the first rank has to know it."""
+        if self.first:
+            print_notice(text)
+            self._record.write("note", text=text)
+
+    def weights_synchronised(self, most: float | None) -> None:
+        """Report that the ranks' weights differed by up to `most` after an epoch, and were made equal; None: they did
+        not differ."""
+        if most is not None and not self._apart:
+            self.note(
+                f"the ranks' weights differed by up to {most:.1e}, because different processors round differently; all "
+                "ranks took those of rank 0, as they do after each epoch"
+            )
+            self._apart = True
+
+    def advance(self, rows: int) -> None:
+        """Advance the bar by a step of `rows` rows."""
+        self._bar.update(rows)
+
+    def close_bar(self) -> None:
+        """Close the bar, after the last step or when the run is to stop."""
+        self._bar.close()
+
+    def checkpoint(self, steps: int, path: Path, seconds: float) -> None:
+        """Record a checkpoint after `steps` steps."""
+        self._record.write("checkpoint", step=steps, file=f"{CHECKPOINTS}/{path.name}", seconds=round(seconds, 3))
+
+    def step(self, report: StepReport, throughput: Throughput, *, epoch: int, last: bool) -> None:
+        """Record the report of a step of an epoch (from 1)."""
+        for rank in np.flatnonzero(report.pieces != self._pieces):
+            pieces = f"pieces of {plural(int(report.pieces[rank]), 'row')}"
+            self.note(f"{self.names[rank]}: its share does not fit into its memory; going on in {pieces}")
+        self._pieces = report.pieces
+        if self._thinning.takes(report.step, last=last, now=time.monotonic()):
+            self._record.write(
+                "step",
+                epoch=epoch,
+                step=report.step + 1,
+                loss=report.loss,
+                rows_per_second=throughput.rows_per_second,
+                balanced=throughput.balanced,
+                split=report.rows.tolist(),
+                compute_seconds=report.seconds.tolist(),
+            )
+            self._bar.set_postfix_str(f"loss {report.loss:.3f}, {throughput.balanced:.0%} balanced")
+
+
+def _opened(output: Path, *, fresh: bool) -> Record:
+    try:
+        (output / SUMMARY).unlink(missing_ok=True)
+        if fresh:
+            checkpoint.clear(output / CHECKPOINTS)
+        return Record(output / RECORD, fresh=fresh and failures.previous_failure() is None)
+    except OSError as error:
+        raise TrainingError(
+            f"cannot write {error.filename}: {error.strerror}; remove it, or choose another --output"
+        ) from error
