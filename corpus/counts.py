@@ -21,7 +21,7 @@ FREQUENT_WORDS = 20
 _MAX_CODE = 255
 
 
-def published(
+def final_counts(
     flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Sequence[tuple[str, int]]
 ) -> dict[str, Any]:
     """The counts in the order and shape in which they are published; what never occurred counts 0.

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, Self
 
 import h5py
 
-from corpus import claims
+from corpus import file_checks
 from corpus.errors import DataError
-from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, Rows, columns
+from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, RowBlock, columns
 from corpus.packing import StoredArray
 from corpus.settings import Settings
 from corpus.writing import DatasetWriter, write_dataset
@@ -23,7 +23,7 @@ __all__ = [
     "SPLITS",
     "Dataset",
     "DatasetWriter",
-    "Rows",
+    "RowBlock",
     "Split",
     "open_dataset",
     "write_dataset",
@@ -46,16 +46,16 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[RowBlock]:
         """The rows in order, in blocks of about 8 MiB, of whole chunks where chunks are no larger."""
         chunk_bytes = self.tokens.dtype.itemsize * self.tokens.shape[1] * self.tokens.chunk_rows
         step = self.tokens.chunk_rows * max(1, _BLOCK_BYTES // chunk_bytes)
         for start in range(0, len(self), step):
             yield self.rows(start, start + step)
 
-    def rows(self, start: int, end: int) -> Rows:
+    def rows(self, start: int, end: int) -> RowBlock:
         """The rows from `start` to before `end`."""
-        return Rows(*(array[start:end] for array in (self.tokens, self.lengths, self.labels, self.ratings)))
+        return RowBlock(*(array[start:end] for array in (self.tokens, self.lengths, self.labels, self.ratings)))
 
 
 @dataclass
@@ -128,7 +128,7 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
 def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
     """What a damaged file makes HDF5 raise is any of these; its own messages say where."""
     try:
-        version = claims.layout_version(file)
+        version = file_checks.read_layout_version(file)
         if version == LAYOUT_VERSION:
             return _opened(path, file, content)
     except (
@@ -149,15 +149,15 @@ def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
 
 
 def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
-    settings = claims.settings(file)
+    settings = file_checks.read_settings(file)
     train, test = (
-        Split(name, *(StoredArray(claims.array(file, name, column), path) for column in columns(settings)))
+        Split(name, *(StoredArray(file_checks.read_array(file, name, column), path) for column in columns(settings)))
         for name in SPLITS
     )
     for split in (train, test):
         if len({len(getattr(split, name)) for name in ARRAYS}) > 1:
             raise DataError(f"the arrays of /{split.name} differ in length")
-    vocabulary = claims.words(file, "vocabulary", content)
+    vocabulary = file_checks.read_words(file, "vocabulary", content)
     if len(vocabulary) > settings.vocabulary_size:
         raise DataError(f"it has {len(vocabulary):,} words, but its vocabulary size is {settings.vocabulary_size:,}")
     return Dataset(
@@ -165,9 +165,9 @@ def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
         train=train,
         test=test,
         vocabulary=vocabulary,
-        stopwords=frozenset(claims.words(file, "stopwords", content)),
+        stopwords=frozenset(file_checks.read_words(file, "stopwords", content)),
         settings=settings,
-        counts=claims.counts(file),
-        digest=claims.digest(file),
+        counts=file_checks.read_counts(file),
+        digest=file_checks.read_digest(file),
         _file=file,
     )

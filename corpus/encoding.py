@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from corpus.text import UNKNOWN, encode, is_word, words
+from corpus.text import UNKNOWN, encode_words, is_word, words
 
 _TEXTS_AT_ONCE = 256  # so that they, and all that is made of them, fit a core's cache
 _MOST_WORDS = 1 << 18
 """Words beside the vocabulary's that are remembered, before all of them are forgotten."""
 
 
-class Encoded(NamedTuple):
+class EncodedRows(NamedTuple):
     """The rows of N texts, not padded: text i has `ids[starts[i] : starts[i] + lengths[i]]`; both are (N,)."""
 
     ids: npt.NDArray[np.int32]
@@ -33,12 +33,12 @@ class PlainEncoder:
     def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
 
-    def __call__(self, texts: Sequence[str]) -> Encoded:
+    def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """The rows of some texts, of `row_length` ids at most."""
-        rows = [encode(words(text), self._ids, self._stopwords, self._row_length) for text in texts]
+        rows = [encode_words(words(text), self._ids, self._stopwords, self._row_length) for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
         ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-        return Encoded(ids, np.cumsum(lengths) - lengths, lengths)
+        return EncodedRows(ids, np.cumsum(lengths) - lengths, lengths)
 
 
 class FastEncoder:
@@ -57,12 +57,12 @@ class FastEncoder:
         self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one stands for all words after it
         self._ids[numbers] = [ids[word] for word in known]
 
-    def __call__(self, texts: Sequence[str]) -> Encoded:
+    def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """The rows of some texts, of `row_length` ids at most."""
         blocks = [self._block(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE)]
         ids = np.concatenate([np.empty(0, np.int32), *(block for block, _ in blocks)])
         counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in blocks)])
-        return Encoded(ids, np.cumsum(counts) - counts, np.minimum(counts, self._row_length))
+        return EncodedRows(ids, np.cumsum(counts) - counts, np.minimum(counts, self._row_length))
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The ids of all kept words of some texts, and how many each has."""

@@ -16,7 +16,7 @@ def is_full_disk(error: BaseException) -> bool:
 
 
 @contextmanager
-def full_disk_said(path: Path, option: str = "--output") -> Iterator[None]:
+def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
     """Turn "no space left" while `path` is written, however it is worded, into a sentence that names the option."""
     try:
         yield

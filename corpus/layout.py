@@ -23,11 +23,11 @@ LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
 ARRAYS = ("tokens", "lengths", "labels", "ratings")
 
 _CHUNK_BYTES = 1 << 20
-DIGEST = re.compile(r"[0-9a-f]{32}")
+DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
 """What `ArraysDigest.hexdigest` gives."""
 
 
-class Rows(NamedTuple):
+class RowBlock(NamedTuple):
     """N rows of one split. `tokens` (N, L) ids padded with 0; `lengths`, `labels`, `ratings` (N,)."""
 
     tokens: npt.NDArray[Any]
@@ -89,4 +89,4 @@ class ArraysDigest:
 
 def is_digest(text: str) -> bool:
     """Whether a text is what `ArraysDigest.hexdigest` gives; anything else must not become a name of a folder."""
-    return DIGEST.fullmatch(text) is not None
+    return DIGEST_PATTERN.fullmatch(text) is not None

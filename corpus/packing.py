@@ -30,7 +30,7 @@ _AHEAD = 2 * _THREADS
 Array = npt.NDArray[Any]
 
 
-def pack(chunk: Array) -> bytes:
+def pack_chunk(chunk: Array) -> bytes:
     """A contiguous chunk as the filters of FILTERS store it: all first bytes, all second bytes, ..., deflated."""
     flat = chunk.reshape(-1)
     planes = np.empty((chunk.dtype.itemsize, flat.size), np.uint8)
@@ -40,7 +40,7 @@ def pack(chunk: Array) -> bytes:
     return deflate.compress(planes.data) + deflate.flush()
 
 
-def unpack(stored: bytes, out: Array, whole: int) -> None:
+def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
     """The inverse of `pack`, for the first rows of a chunk: as many as `out`, which is contiguous, has.
 
     `whole`: the bytes of the chunk, unpacked. Raises OSError, as HDF5 does, for a damaged chunk
@@ -76,7 +76,7 @@ class ChunkWriter:
         if self._threads is None:
             _write(array, first, chunk)
             return
-        self._packing.append((array, first, self._threads.submit(pack, chunk)))
+        self._packing.append((array, first, self._threads.submit(pack_chunk, chunk)))
         if len(self._packing) > _AHEAD:
             self._write_oldest()
 
@@ -137,7 +137,7 @@ class StoredArray:
                 after = min(first + self.chunk_rows, len(self))
                 if start <= first and after <= end:
                     place = out[first - start : after - start]
-                    unpacking.append(threads.submit(unpack, self._stored(first), place, self._chunk_bytes))
+                    unpacking.append(threads.submit(unpack_chunk, self._stored(first), place, self._chunk_bytes))
                 else:
                     chunk, begin, stop = self._chunk(first, after), max(first, start), min(after, end)
                     out[begin - start : stop - start] = chunk[begin - first : stop - first]
@@ -151,7 +151,7 @@ class StoredArray:
         """The chunk of the rows from `first` to before `after`; kept, as the next slice often begins within it."""
         if self._kept is None or self._kept[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
-            unpack(self._stored(first), chunk, self._chunk_bytes)
+            unpack_chunk(self._stored(first), chunk, self._chunk_bytes)
             self._kept = first, chunk
         return self._kept[1]
 

@@ -56,7 +56,7 @@ def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[W
 
 
 def most_frequent_ids(
-    counts: Integers, letters_of: Callable[[Integers], bytes], size: int, least: int = 0
+    counts: Integers, join_words: Callable[[Integers], bytes], size: int, least: int = 0
 ) -> list[tuple[bytes, int]]:
     """The same words and counts as of `most_frequent`, in any order; `least` leaves out what is less frequent.
 
@@ -66,8 +66,8 @@ def most_frequent_ids(
     if len(counts) > size:
         least = max(least, int(np.partition(counts, -size)[-size]))
     more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
-    ties = sorted(letters_of(same).split())
+    ties = sorted(join_words(same).split())
     return [
-        *zip(letters_of(more).split(), counts[more].tolist(), strict=True),
+        *zip(join_words(more).split(), counts[more].tolist(), strict=True),
         *((word, least) for word in ties[: size - len(more)]),
     ]

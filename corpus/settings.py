@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from corpus.errors import DataError
-from corpus.plain import require_fields
+from corpus.json_values import require_fields
 from corpus.text import FIRST_WORD
 
 
@@ -74,7 +74,7 @@ class Settings:
         return f"{rating / self.rating_steps:g}"
 
     @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Self:
+    def from_json(cls, written: Mapping[str, Any]) -> Self:
         """From what JSON made of `asdict`. Raises DataError for values that are none of settings."""
         require_fields(cls, written)
         values: dict[str, Any] = {

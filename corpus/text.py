@@ -58,7 +58,9 @@ def word_ids(vocabulary: Sequence[str]) -> dict[str, int]:
     return {word: rank + FIRST_WORD for rank, word in enumerate(vocabulary)}
 
 
-def encode(cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> list[int]:
+def encode_words(
+    cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int
+) -> list[int]:
     """The ids of the first `row_length` kept words: a list of 0 to `row_length` ids, not padded.
 
     An empty list means that the text keeps no word, and so makes no row.

@@ -18,7 +18,7 @@ from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from corpus.compiled import compiled
-from corpus.stretches import gather
+from corpus.segments import gather
 from corpus.text import unescape
 
 Ids = npt.NDArray[np.uint32]
@@ -49,7 +49,7 @@ _SLACK = 64
 _FIRST_BITS = 15
 
 
-class Words(NamedTuple):
+class TokenisedTexts(NamedTuple):
     """The words of N texts.
 
     `ids` of the kept words of all texts, one text after the other; `ends` (N,) where each text ends in them.
@@ -89,15 +89,15 @@ class Tokeniser:
         self.add(self._stopwords)
         self._first_kept = self._known
 
-    def __call__(self, texts: Sequence[str]) -> Words:
+    def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
         """The words of some texts; those never seen before get ids."""
-        return self._scan(_joined(texts))
+        return self._scan(_join_as_ascii(texts))
 
     def add(self, words: bytes) -> Ids:
         """The ids of some words, cleaned ones with a space between, in order; new words get ids."""
         return self._scan(words + _SEPARATOR.encode()).ids if words else np.empty(0, np.uint32)
 
-    def letters_of(self, ids: npt.NDArray[Any]) -> bytes:
+    def join_words(self, ids: npt.NDArray[Any]) -> bytes:
         """The words of some ids in order, with a space between."""
         ids = np.asarray(ids, np.int64)
         starts, lengths = self._word_ends[ids], self._word_ends[ids + 1] - self._word_ends[ids]
@@ -106,13 +106,13 @@ class Tokeniser:
         gather(self._letters, starts, lengths, ends - lengths - 1, out)
         return out[:-1].tobytes()
 
-    def hashes_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def hash_words_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """A number for each of some words, which its letters alone decide."""
         hashes = np.empty(len(ids), np.uint64)
         hash_words(self._letters, self._word_ends, ids, hashes)
         return hashes
 
-    def _scan(self, texts: bytes) -> Words:
+    def _scan(self, texts: bytes) -> TokenisedTexts:
         """The words of texts in ASCII, each followed by an end."""
         source = np.frombuffer(texts + bytes(_SLACK + -len(texts) % 64), np.uint8)
         lower = source | _LOWER
@@ -120,21 +120,21 @@ class Tokeniser:
         text_ends = np.flatnonzero(source == _END)
         most = len(texts) // 2 + 2
         starts, stops = np.empty(most, np.uint32), np.empty(most, np.uint32)
-        words = bounds(bits.view("<u8"), starts, stops)
+        words = find_runs(bits.view("<u8"), starts, stops)
         if len(self._cleaned) < 2 * len(source):
             self._cleaned = np.zeros(4 * len(source), np.uint8)
         ids = np.empty(words, np.uint32)
         ends, cleaned_ends = np.empty(len(text_ends), np.int64), np.empty(len(text_ends), np.int64)
         at, word, out, text = 0, 0, 0, 0
         while True:
-            at, word, out, text, self._known = look_up(
+            at, word, out, text, self._known = look_up_words(
                 *(lower, _integers(lower.data), starts, stops, text_ends),
                 *(at, word, out, text),
                 *(self._cleaned, _integers(self._cleaned.data), ids, ends, cleaned_ends, self._first_kept),
                 *(self._table, np.uint64(64 - self._bits), self._letters, self._word_ends, self._known),
             )
             if text == len(text_ends):
-                return Words(ids[:word], ends, self._cleaned[:out], cleaned_ends)
+                return TokenisedTexts(ids[:word], ends, self._cleaned[:out], cleaned_ends)
             self._grow(len(source))
 
     def _grow(self, letters: int) -> None:
@@ -148,16 +148,16 @@ class Tokeniser:
             self._table = _doubled(self._table, np.uint64(64 - self._bits))
 
 
-def _joined(texts: Sequence[str]) -> bytes:
+def _join_as_ascii(texts: Sequence[str]) -> bytes:
     """The texts in ASCII, with the same words, each followed by its end."""
-    plain = [text if text.isascii() and "&" not in text else _plain(text) for text in texts]
+    plain = [text if text.isascii() and "&" not in text else _as_ascii(text) for text in texts]
     joined = _SEPARATOR.join([*plain, ""])
     if joined.count(_SEPARATOR) != len(texts):
         joined = _SEPARATOR.join([*(text.replace(_SEPARATOR, " ") for text in plain), ""])
     return joined.encode("ascii")
 
 
-def _plain(text: str) -> str:
+def _as_ascii(text: str) -> str:
     """A text in ASCII that has the same words: what is not ASCII becomes a `?`, which parts words like it."""
     if "&" in text:
         for quote in _QUOTES:
@@ -177,7 +177,7 @@ def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
 
 
 @compiled
-def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
+def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
     """Write where runs of set bits start, and where they stop, each in order; returns how many there are.
 
     `bits` are integers, the lowest bit first, and the last of them is 0.
@@ -202,7 +202,7 @@ def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def look_up(  # type: ignore[no-untyped-def]
+def look_up_words(  # type: ignore[no-untyped-def]
     lower, lower8, starts, stops, text_ends, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
     first_kept, table, to_slot, letters, word_ends, known,
 ):  # fmt: skip
@@ -236,7 +236,7 @@ def look_up(  # type: ignore[no-untyped-def]
             while table[slot, 0] != 0 and not (
                 table[slot, 0] == key
                 and table[slot, 1] == second
-                and (length <= 16 or _is(table[slot, 2], cleaned, out, length, letters, word_ends))
+                and (length <= 16 or _equals_known(table[slot, 2], cleaned, out, length, letters, word_ends))
             ):
                 slot = (slot + _ONE) & mask
             if table[slot, 0] == 0:
@@ -295,7 +295,7 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
+def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
     """Whether a known word is the one of so many letters at `start`."""
     begin, place = word_ends[known_as], uint64(0)
     if word_ends[known_as + 1] - begin != length:

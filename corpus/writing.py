@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from corpus.errors import DataError, full_disk_said
-from corpus.layout import LAYOUT_VERSION, SPLITS, ArraysDigest, Column, Rows, columns
+from corpus.errors import DataError, explain_full_disk
+from corpus.layout import LAYOUT_VERSION, SPLITS, ArraysDigest, Column, RowBlock, columns
 from corpus.packing import FILTERS, ChunkWriter
 from corpus.settings import Settings
 
@@ -44,7 +44,7 @@ class DatasetWriter:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with full_disk_said(self.path):
+            with explain_full_disk(self.path):
                 self._file = h5py.File(self._partial, "w")
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
@@ -56,14 +56,14 @@ class DatasetWriter:
         }
         return self
 
-    def append(self, split: str, rows: Rows) -> None:
+    def append(self, split: str, rows: RowBlock) -> None:
         """Add rows to the end of a split. Raises DataError when the disk is full."""
         blocks = [
             np.ascontiguousarray(values, dtype=column.dtype) for column, values in zip(self._columns, rows, strict=True)
         ]
         count, step = len(rows.labels), self._columns[0].chunk_rows
         done = 0
-        with full_disk_said(self.path):
+        with explain_full_disk(self.path):
             while done < count:
                 # To the end of a chunk of tokens: so the order of all chunks is that of their last rows.
                 end = min(count, done + step - self.rows[split] % step)
@@ -76,7 +76,7 @@ class DatasetWriter:
     def finish(self, *, vocabulary: Sequence[str], stopwords: frozenset[str], counts: Mapping[str, Any]) -> str:
         """Add what describes the rows, put the file under its name, and return the digest of its arrays."""
         digest = self._digest.hexdigest(vocabulary)
-        with full_disk_said(self.path):
+        with explain_full_disk(self.path):
             for array in self._arrays.values():
                 array.finish()
             self._chunks.finish()
@@ -162,8 +162,8 @@ class _Array:
 def write_dataset(
     path: Path,
     *,
-    train: Rows,
-    test: Rows,
+    train: RowBlock,
+    test: RowBlock,
     vocabulary: Sequence[str],
     settings: Settings,
     stopwords: frozenset[str] = frozenset(),

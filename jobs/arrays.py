@@ -14,7 +14,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 _ENTRY = struct.Struct("<8s2sxxxxxxQ")
 
 
-def pack(arrays: Arrays) -> list[bytes | memoryview]:
+def pack_arrays(arrays: Arrays) -> list[bytes | memoryview]:
     """One-dimensional arrays, by names of up to 8 letters, as bytes; the same arrays always make the same bytes.
 
     They come in pieces, so that nothing is copied.
@@ -26,7 +26,7 @@ def pack(arrays: Arrays) -> list[bytes | memoryview]:
     return [struct.pack("<Q", len(arrays)) + header, *pieces]
 
 
-def unpack(packed: bytes) -> Arrays:
+def unpack_arrays(packed: bytes) -> Arrays:
     """The inverse of `pack`; the arrays are views of the bytes and cannot be written to."""
     (count,) = struct.unpack_from("<Q", packed)
     at = struct.calcsize("<Q") + count * _ENTRY.size

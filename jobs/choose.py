@@ -14,24 +14,24 @@ from itertools import chain
 
 import orjson
 
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.errors import DataError
 from corpus.reading.formats import LABEL_PAIRS, LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
-from corpus.reading.tally import Tally, is_tally
+from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
 from corpus.settings import Settings
+from jobs.entry_points import run_as_command
 from jobs.errors import FinalError
 from jobs.records import read_records
 from jobs.settings import add_input_settings, add_settings, read_job_settings
-from jobs.task import run_as_command
 
 DEFAULT_MAX_MALFORMED = 0.05
 _PLACES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class VocabularyChoice:
     """What the whole input decides: the most frequent words in order, with their counts, and the smallest code of a
     positive text."""
 
@@ -39,12 +39,14 @@ class Choice:
     vocabulary: list[tuple[str, int]]
 
 
-def read_choice(address: str) -> Choice:
+def read_vocabulary_choice(address: str) -> VocabularyChoice:
     """What `choose` wrote."""
-    return Choice(**orjson.loads(b"".join(open_lines(address))))
+    return VocabularyChoice(**orjson.loads(b"".join(open_lines(address))))
 
 
-def choose(words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False) -> Choice:
+def choose_vocabulary(
+    words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False
+) -> VocabularyChoice:
     """Write what the records in the folder `words` decide to `output`.
 
     Raises DataError when a larger share of the lines is malformed than `max_malformed`, or a file is damaged and that
@@ -60,7 +62,7 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
         lines = plural(tally.counts["lines"], "line")
         raise FinalError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
-    positive_from = first_positive(by_code, settings)
+    positive_from = first_positive_code(by_code, settings)
     if not best:
         texts = tally.counts["texts"]
         held = f"{plural(texts, 'text')} {'holds' if texts == 1 else 'hold'}"
@@ -68,7 +70,7 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
             f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )
-    choice = Choice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
+    choice = VocabularyChoice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
     write_text(output, orjson.dumps(asdict(choice)).decode())
     return choice
 
@@ -76,8 +78,8 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
 def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
     """The words of a file of records and their counts; the other records go into the tally."""
     for key, value in read_records(open_lines(part)):
-        if is_tally(key):
-            tally.absorb(key, [value])
+        if is_tally_key(key):
+            tally.add_records(key, [value])
         else:
             yield key, int(value)
 
@@ -87,7 +89,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
 
     Raises DataError, and FinalError where there are no lines.
     """
-    if not allow_damaged and (damages := tally.damages()):
+    if not allow_damaged and (damages := tally.damaged_files()):
         which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
         listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
         raise DataError(
@@ -109,12 +111,12 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
 
 def _places(tally: Tally) -> str:
     """The first malformed line of each reason, as far as a sentence has room."""
-    firsts = {place.reason: place for place in reversed(tally.places())}
+    firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
 
 
-def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
+def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     """The smallest code of a positive text, of input in which so many texts have each code.
 
     Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
@@ -131,16 +133,16 @@ def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
     raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
 
 
-def run(arguments: Sequence[str]) -> Choice:
+def run(arguments: Sequence[str]) -> VocabularyChoice:
     """Choose as the arguments of a step say."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from what jobs.vocabulary left.")
     parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
-    add_limits(parser)
+    add_limit_options(parser)
     add_settings(parser.add_argument)
     add_input_settings(parser.add_argument)
     options = parser.parse_args(arguments)
-    return choose(
+    return choose_vocabulary(
         options.words,
         options.output,
         read_job_settings(options),
@@ -159,7 +161,7 @@ def _share(text: str) -> float:
     return share
 
 
-def add_limits(parser: ArgumentParser) -> None:
+def add_limit_options(parser: ArgumentParser) -> None:
     """Declare the options that say how much bad input is too much."""
     parser.add_argument(
         "--max-malformed",

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64encode
 
-from corpus.stretches import gather, renumber
+from corpus.segments import gather, renumber
 from corpus.text import digests
 from corpus.tokenise import Tokeniser
-from jobs.arrays import Arrays, pack
+from jobs.arrays import Arrays, pack_arrays
 from jobs.records import part_name
 
 # About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
@@ -112,9 +112,9 @@ class Collector:
                 "code": (text_and_code[tally] % 256).astype(np.uint8),
                 "times": times[tally].astype(np.uint32),
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
-                "words": np.frombuffer(self._tokeniser.letters_of(words[:known]), np.uint8),
+                "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
             }
-            yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack(block)))
+            yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack_arrays(block)))
             begin = end
         self._start()
         if len(self._tokeniser) > _MOST_WORDS:

@@ -16,7 +16,7 @@ COUNTER = ("shoal", "bytes")
 _REPORT_BYTES = 1 << 20
 
 
-class Job(MRJob):
+class PreprocessingJob(MRJob):
     """A MapReduce job of this package."""
 
     INPUT_PROTOCOL = BytesProtocol
@@ -41,7 +41,7 @@ class Job(MRJob):
         """The settings that the options say."""
         return read_job_settings(self.options)
 
-    def report(self, read: int, at_once: bool = False) -> None:
+    def report_bytes(self, read: int, at_once: bool = False) -> None:
         """Say, in Hadoop's own words on standard error, that `read` more bytes of input are done."""
         self._unreported += read
         if self._unreported > _REPORT_BYTES or (at_once and self._unreported):

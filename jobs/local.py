@@ -24,7 +24,7 @@ class LocalRunner(LocalMRJobRunner):
         return partial(self._run_task, self._substep_args(step_num, task_type), f"{task_type} {task_num}")
 
     def _run_multiple(self, funcs: Iterable[Callable[[], None]], num_processes: int | None = None) -> None:  # noqa: ARG002
-        with ThreadPoolExecutor(self._opts["num_cores"], "task") as threads, closing(_Tasks()) as self._tasks:
+        with ThreadPoolExecutor(self._opts["num_cores"], "task") as threads, closing(_TaskProcesses()) as self._tasks:
             for ended in as_completed([threads.submit(run) for run in funcs]):
                 ended.result()
 
@@ -45,7 +45,7 @@ class LocalRunner(LocalMRJobRunner):
             raise StepFailedException(step_desc=name, reason=f"it ended with status {status}")
 
 
-class _Tasks:
+class _TaskProcesses:
     """Processes that run at once; after `close` there are none, and none begins any more."""
 
     def __init__(self) -> None:

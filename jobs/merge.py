@@ -19,24 +19,24 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-from corpus.counted import plural
-from corpus.counts import published
+from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
-from corpus.errors import full_disk_said
+from corpus.display import plural
+from corpus.errors import explain_full_disk
 from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
-from corpus.reading.tally import Tally, is_tally
-from jobs.choose import Choice, read_choice
+from corpus.reading.tally import Tally, is_tally_key
+from jobs.choose import VocabularyChoice, read_vocabulary_choice
+from jobs.entry_points import run_as_command
 from jobs.errors import FinalError
 from jobs.records import read_records
-from jobs.task import run_as_command
 
 _MERGING = "shoal-merging-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Merged:
+class MergeResult:
     """What a merge made: the address of the dataset, what was counted, the digest of the arrays."""
 
     dataset: str
@@ -50,7 +50,7 @@ class Merged:
     """What a person should know of the input; whoever looked at it before adds it."""
 
 
-def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) -> Merged:
+def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
     """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json beside it.
 
     On S3 both go into a folder of `output` named by the dataset's digest: there no dataset ever replaces another with
@@ -63,7 +63,7 @@ def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) ->
     tally = _read_tally(records)
     # Beside the parts, so that a merge which is killed leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
-    with full_disk_said(beside), _folder_of_its_own(beside) as folder:
+    with explain_full_disk(beside), _folder_of_its_own(beside) as folder:
         merged = folder / DATASET_NAME
         # A disk is faster than packing, a network is not.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
@@ -71,18 +71,18 @@ def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) ->
         write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
         with writable(join(home, DATASET_NAME)) as path:
             shutil.move(merged, path)
-    return Merged(
+    return MergeResult(
         dataset=join(home, DATASET_NAME),
         counts=counts,
         digest=digest,
-        malformed=[asdict(place) for place in tally.places()],
-        damaged=[asdict(damage) for damage in tally.damages()],
+        malformed=[asdict(place) for place in tally.malformed_lines()],
+        damaged=[asdict(damage) for damage in tally.damaged_files()],
     )
 
 
-def read_merged(address: str) -> Merged:
+def read_merge_result(address: str) -> MergeResult:
     """What a merge said of itself under its `--summary`."""
-    return Merged(**loads(b"".join(open_lines(address))))
+    return MergeResult(**loads(b"".join(open_lines(address))))
 
 
 def _read_tally(folders: Sequence[str]) -> Tally:
@@ -90,19 +90,19 @@ def _read_tally(folders: Sequence[str]) -> Tally:
     for folder in folders:
         for part in list_files(folder):
             for key, value in read_records(open_lines(part)):
-                if is_tally(key):
-                    tally.absorb(key, [value])
+                if is_tally_key(key):
+                    tally.add_records(key, [value])
     return tally
 
 
 def _concatenate(
-    addresses: Sequence[str], tally: Tally, choice: Choice, merged: Path, *, packed: bool
+    addresses: Sequence[str], tally: Tally, choice: VocabularyChoice, merged: Path, *, packed: bool
 ) -> tuple[dict[str, Any], str]:
     """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
-    counts = published(
-        {**tally.counts, "damaged_files": len(tally.damages())},
+    counts = final_counts(
+        {**tally.counts, "damaged_files": len(tally.damaged_files())},
         settings=settings,
         positive_from=choice.positive_from,
         frequent_words=choice.vocabulary,
@@ -186,7 +186,7 @@ def _runs(process: int) -> bool:
     return True
 
 
-def run(arguments: Sequence[str]) -> Merged:
+def run(arguments: Sequence[str]) -> MergeResult:
     """Merge as the arguments of a step say."""
     parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files to one dataset.")
     parser.add_argument("--parts", required=True, metavar="FOLDER", help="the part files of jobs.encode")
@@ -197,8 +197,11 @@ def run(arguments: Sequence[str]) -> Merged:
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where the dataset goes")
     parser.add_argument("--summary", required=True, metavar="FILE", help="where to say what was made")
     options = parser.parse_args(arguments)
-    merged = merge(
-        parts=options.parts, records=options.records, choice=read_choice(options.choice), output=options.output
+    merged = merge_parts(
+        parts=options.parts,
+        records=options.records,
+        choice=read_vocabulary_choice(options.choice),
+        output=options.output,
     )
     write_text(options.summary, dumps(asdict(merged)))
     return merged

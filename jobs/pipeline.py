@@ -27,13 +27,13 @@ from corpus.reading.sources import Inputs
 from corpus.reading.storage import check_writable, exists, write_text
 from corpus.settings import Settings
 from jobs.choose import DEFAULT_MAX_MALFORMED
+from jobs.entry_points import FAILURE_PREFIX
 from jobs.errors import JobError
 from jobs.job import COUNTER
-from jobs.merge import Merged, read_merged
-from jobs.preparation import WORK_PER_INPUT, prepare
+from jobs.merge import MergeResult, read_merge_result
+from jobs.preparation import WORK_PER_INPUT, prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
-from jobs.task import FAILURE_PREFIX
-from jobs.workplace import work_folder
+from jobs.work_folder import work_folder
 
 RUNNERS = ("auto", "local", "inline")
 
@@ -58,7 +58,7 @@ class Progress(Protocol):
         """So many units of the stage are done."""
 
 
-class Silent:
+class NoProgress:
     """Shows nothing."""
 
     def stage(self, name: str, total: int) -> None:
@@ -68,7 +68,7 @@ class Silent:
         """Ignored."""
 
 
-def preprocess(
+def preprocess_locally(
     inputs: Inputs,
     output: str,
     *,
@@ -77,7 +77,7 @@ def preprocess(
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     allow_damaged: bool = False,
     progress: Progress | None = None,
-) -> Merged:
+) -> MergeResult:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
 
     `runner` is mrjob's: `local` (a process a task, as many at once as there are cores, or work for cores) or `inline`
@@ -86,14 +86,14 @@ def preprocess(
     be used or a full disk, and JobError when a job fails otherwise.
     """
     output = output if is_s3(output) else str(Path(output).resolve())  # tasks run in folders of their own
-    progress = progress or Silent()
+    progress = progress or NoProgress()
     check_writable(output)
-    prepared = prepare(
+    prepared = prepare_work(
         inputs, settings or Settings(), max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
     )
     with (
         work_folder(
-            _home(output),
+            _work_parent(output),
             prepared.name,
             lambda folder: bool(list(folder.glob("*/_SUCCESS"))),
             private=is_s3(output),
@@ -120,7 +120,7 @@ def preprocess(
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return replace(read_merged(plan.summary), warnings=list(prepared.understanding.warnings))
+        return replace(read_merge_result(plan.summary), warnings=list(prepared.understanding.warnings))
 
 
 def _cores(read: int, runner: str) -> int:
@@ -128,7 +128,7 @@ def _cores(read: int, runner: str) -> int:
     return 1 if runner == "inline" else max(1, min(len(os.sched_getaffinity(0)), read // _CORE_BYTES))
 
 
-def _home(output: str) -> Path:
+def _work_parent(output: str) -> Path:
     """Where the folder of the work is: in that of the results or, for those on S3, in one of their own."""
     if not is_s3(output):
         return Path(output)
@@ -138,7 +138,7 @@ def _home(output: str) -> Path:
 def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
     """Whether an earlier run has done a step, and what came of it is still there."""
     if step.made == plan.summary:
-        return exists(plan.summary) and exists(read_merged(plan.summary).dataset)
+        return exists(plan.summary) and exists(read_merge_result(plan.summary).dataset)
     return exists(step.made)
 
 
@@ -172,7 +172,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
             except DataError:
                 raise
             except Exception as error:
-                raise _explained(step, error, tasks) from error
+                raise _task_error(step, error, tasks) from error
     finally:
         done.set()
         watcher.join()
@@ -213,7 +213,7 @@ def _reported(stderr: Path) -> int:
     return sum(int(line.rpartition(",")[2]) for line in lines if line.startswith(_COUNTER_LINE))
 
 
-def _explained(step: JobStep, error: Exception, tasks: Path) -> Exception:
+def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
     """What a task left on its standard error as the reason, or else the last thing that it said."""
     last = str(error)
     for stderr in sorted(tasks.rglob("stderr")):

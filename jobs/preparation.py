@@ -14,8 +14,8 @@ import orjson
 
 import corpus
 import jobs
-from corpus.reading.inputs.understanding import Understanding, understand
-from corpus.reading.ranges import cut, task_line
+from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
@@ -38,7 +38,7 @@ Of generated reviews it was 0.97, of short texts of few words 1.64: what a text 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedWork:
     """Work that can be planned as soon as it is known where it is done."""
 
     understanding: Understanding
@@ -60,7 +60,7 @@ class Prepared:
         """About the size of the input, unpacked."""
         return self.understanding.plain_bytes
 
-    def with_stopwords_at(self, folder: str) -> "tuple[Prepared, dict[str, bytes]]":
+    def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
         """The same with a file of stopwords of one's own in a folder; and what is to be written there, by address."""
         if self.settings.stopwords in STOPWORD_LISTS:
             return self, {}
@@ -71,7 +71,7 @@ class Prepared:
     def plan(self, *, work: str, output: str, tasks: int) -> Plan:
         """The plan of the work in the folder `work`, dealt to so many tasks or, of much input, more."""
         return Plan(
-            tasks=[task_line(ranges) for ranges in cut(self.sources, tasks)],
+            tasks=[task_line(ranges) for ranges in cut_into_tasks(self.sources, tasks)],
             work=work,
             output=output,
             settings=self.settings,
@@ -81,28 +81,28 @@ class Prepared:
         )
 
 
-def prepare(
+def prepare_work(
     inputs: Inputs,
     settings: Settings,
     *,
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     allow_damaged: bool = False,
     leave_out: str | None = None,
-    bring: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
-) -> Prepared:
-    """Understand the input, refuse what cannot be used, and let `bring` take the files to where the jobs read them.
+    transfer: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
+) -> PreparedWork:
+    """Understand the input, refuse what cannot be used, and let `transfer` take the files to where the jobs read them.
 
     Nothing below `leave_out`, the folder of the results, is taken from a folder. Raises DataError for input, settings
     or stopwords that cannot be used.
     """
-    understanding = understand(inputs, leave_out=leave_out)
+    understanding = understand_inputs(inputs, leave_out=leave_out)
     settings = understanding.settings(settings)
     understanding.check_ratings(settings, max_malformed)
-    sources = bring(understanding.sources)
+    sources = transfer(understanding.sources)
     stopwords = read_stopwords(settings.stopwords)
     if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
-    return Prepared(
+    return PreparedWork(
         understanding=understanding,
         sources=sources,
         settings=settings,
@@ -139,7 +139,7 @@ class Estimate:
     disk_bytes: int
 
 
-def estimate(understanding: Understanding, cores: int) -> Estimate:
+def estimate_work(understanding: Understanding, cores: int) -> Estimate:
     """What the work takes on so many cores, of this machine or of a cluster's workers together."""
     seconds = START_SECONDS + understanding.plain_bytes / (RATE * 1e6 * cores)
     return Estimate(

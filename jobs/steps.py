@@ -100,10 +100,8 @@ class Plan:
         Any runner makes one map task of a small file, so that no input format of our own is needed.
         """
         parts = [part_name(number) for number in range(1 << self.part_bits)]
-        wanted = min(len(parts), len(self.tasks))
-        groups = [
-            parts[number * len(parts) // wanted : (number + 1) * len(parts) // wanted] for number in range(wanted)
-        ]
+        tasks = min(len(parts), len(self.tasks))
+        groups = [parts[number * len(parts) // tasks : (number + 1) * len(parts) // tasks] for number in range(tasks)]
         return {
             **self._files(self._to_read, self.tasks),
             **self._files(self._to_encode, [orjson.dumps(group) for group in groups]),

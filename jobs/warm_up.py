@@ -10,7 +10,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from corpus.reading.sources import Inputs
-from jobs.pipeline import preprocess
+from jobs.pipeline import preprocess_locally
 
 _WORDS = " ".join(map("".join, product(ascii_lowercase, repeat=3)))  # more than a dictionary begins with room for
 _TEXTS = (_WORDS, *(f"word {'of ' * n}other" for n in range(1, 5)))
@@ -22,7 +22,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="shoal-warm-up-") as folder:
         reviews = Path(folder, "reviews.json")
         reviews.write_text(_REVIEWS)
-        preprocess(Inputs(files=(str(reviews),)), f"{folder}/data", runner="inline")
+        preprocess_locally(Inputs(files=(str(reviews),)), f"{folder}/data", runner="inline")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ one rank is further than another: they would then split the next step differentl
 
 import numpy as np
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.checkpoint import RunProgress
 from trainer.errors import SPLIT_ALIKE, TrainingError
 from trainer.exchange import Report

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.errors import DataError
 from trainer import collectives, devices, faults
 from trainer.claims import Store

@@ -8,7 +8,7 @@ learning rate go by the global batch, which a run keeps.
 from dataclasses import replace
 from typing import Any
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.config import OF_THE_RUN, TrainConfig
 from trainer.errors import TrainingError
 from trainer.files import CHECKPOINTS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, range_blocks, split_lines, without_mark
+from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks, open_range
@@ -18,7 +18,7 @@ from corpus.reading.storage import open_blocks, open_range
 BATCH_TEXTS = 256
 
 
-class Batch(NamedTuple):
+class TextBatch(NamedTuple):
     """Some reviews: `texts` and their `codes`, and `raw_bytes`, the size of the unpacked input they were in."""
 
     texts: list[str]
@@ -26,13 +26,13 @@ class Batch(NamedTuple):
     raw_bytes: int
 
 
-Malformed = Callable[[str, int, bytes], None]
+MalformedCallback = Callable[[str, int, bytes], None]
 """Takes the reason, the record's line in its range, from 1, and how it begins."""
 
-_Read = Callable[[list[bytes], int, Malformed], tuple[list[str], list[int]]]
+_Read = Callable[[list[bytes], int, MalformedCallback], tuple[list[str], list[int]]]
 
 
-def line_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
+def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """The reviews of a range, each batch with the number of lines until then; a batch may be empty, the last is.
 
     Raises DamagedArchiveError after all whole lines before the fault.
@@ -56,22 +56,22 @@ def line_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tu
                 some = lines[first : first + size]
                 texts, said = read(some, done, malformed)
                 done += len(some)
-                yield Batch(texts, said, sum(map(len, some)) + len(some)), done
+                yield TextBatch(texts, said, sum(map(len, some)) + len(some)), done
     except DamagedArchiveError:
-        yield Batch([], [], 0), done
+        yield TextBatch([], [], 0), done
         raise
-    yield Batch([], [], 0), done
+    yield TextBatch([], [], 0), done
 
 
 def _blocks(part: Range) -> Iterator[bytes]:
     """The bytes of the lines of a range, unpacked, without a byte-order mark at the file's start."""
     if compression(part.path) or part.end < 0:
-        yield from without_mark(open_blocks(part.path))
+        yield from without_byte_order_mark(open_blocks(part.path))
         return
     start = max(part.start - 1, 0)
     with open_range(part.path, start, part.end - start) as file:
         blocks = range_blocks(file, part.start, part.end)
-        yield from blocks if part.start else without_mark(blocks)
+        yield from blocks if part.start else without_byte_order_mark(blocks)
 
 
 def _even(lines: int) -> int:
@@ -83,7 +83,7 @@ def _even(lines: int) -> int:
 def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
     parse = line_parser(form, codes, code)
 
-    def read(lines: list[bytes], done: int, malformed: Malformed) -> tuple[list[str], list[int]]:
+    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
         texts: list[str] = []
         said: list[int] = []
         for number, line in enumerate(lines, done + 1):
@@ -107,11 +107,11 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
     """The quick loop; a line that is odd in any way goes to `exact`."""
     from orjson import loads  # only where there is JSON
 
-    known, of = codes.known, codes.of
+    known, of = codes.known_codes, codes.code_of
     text_field = text_fields[0]
     several = len(text_fields) > 1
 
-    def read(lines: list[bytes], done: int, malformed: Malformed) -> tuple[list[str], list[int]]:
+    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
         texts: list[str] = []
         said: list[int] = []
         for number, line in enumerate(lines, done):

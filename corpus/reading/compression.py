@@ -74,7 +74,7 @@ def compression(address: str) -> str | None:
     return suffix if suffix in COMPRESSIONS else None
 
 
-def unpack(file: BinaryIO, suffix: str) -> Iterator[bytes]:
+def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     """The content of a compressed file in blocks of at most 256 KiB.
 
     Raises DamagedArchiveError after all that came before the fault.

@@ -7,10 +7,10 @@ of all that follows, so there is a limit to a record's size, and reading goes on
 import csv
 from collections.abc import Iterator
 
-from corpus.reading.batches import BATCH_TEXTS, Batch, Malformed
+from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES, Codes, MalformedLineError
-from corpus.reading.lines import LongLine, split_lines, without_mark
+from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.parsing import fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
@@ -71,14 +71,14 @@ class _Lines:
             self.is_blank = is_blank(line)
 
 
-def record_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
+def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """The reviews of a whole file, each batch with the number of lines until then; a batch may be empty.
 
     Raises DamagedArchiveError after all whole records before the fault.
     """
     parse = fields_parser(part.format, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
-    lines = _Lines(split_lines(without_mark(open_blocks(part.path))))
+    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))))
     records = csv.reader(lines, delimiter=part.format.separator, strict=True)
     header = part.format.header
     texts: list[str] = []
@@ -100,13 +100,13 @@ def record_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[
             if not header and not lines.is_blank:
                 malformed(_reason(error), lines.first, lines.begins)
         except DamagedArchiveError:
-            yield Batch(texts, said, lines.bytes_read - given), lines.first - 1
+            yield TextBatch(texts, said, lines.bytes_read - given), lines.first - 1
             raise
         header = False
         if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
-            yield Batch(texts, said, lines.bytes_read - given), lines.read
+            yield TextBatch(texts, said, lines.bytes_read - given), lines.read
             texts, said, given = [], [], lines.bytes_read
-    yield Batch(texts, said, lines.bytes_read - given), lines.read
+    yield TextBatch(texts, said, lines.bytes_read - given), lines.read
 
 
 def _reason(error: Exception) -> str:

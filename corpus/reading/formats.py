@@ -118,29 +118,29 @@ class Codes:
     A rating is its own code. A label is its place in LABELS, or with a positive label 1 where it is that one, else 0.
     """
 
-    known: dict[object, int]
+    known_codes: dict[object, int]
     """Codes of the usual values as JSON has them, for a quick look-up. Never look up a bool: True equals 1."""
-    missing: str
+    missing_reason: str
     """The reason for a record without such a value."""
 
     def __init__(self, settings: Settings) -> None:
-        self.missing = "no_label" if settings.labelled else "no_rating"
+        self.missing_reason = "no_label" if settings.labelled else "no_rating"
         if not settings.labelled:
             low, high = settings.rating_range
-            self.of: Callable[[object], int] = self._rating
+            self.code_of: Callable[[object], int] = self._rating
             self._range = (low, high)
             self._steps = settings.rating_steps
             self._out_of = high / self._steps if settings.rating_fraction else None
             # In Python 3 and 3.0 are one key.
-            self.known = {n / self._steps: n for n in range(low, high + 1)}
-            self.known.update({form: n for n in range(low, high + 1) for form in _written(n / self._steps)})
+            self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
+            self.known_codes.update({form: n for n in range(low, high + 1) for form in _written(n / self._steps)})
         elif settings.positive_label is None:
-            self.of = self._label
-            self.known = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
+            self.code_of = self._label
+            self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
         else:
-            self.of = self._is_positive
+            self.code_of = self._is_positive
             self._positive = settings.positive_label.strip(" \t\r\n")
-            self.known = {self._positive: 1}
+            self.known_codes = {self._positive: 1}
 
     def _rating(self, value: object) -> int:
         """The integer that a number, or a string that holds one, stands for, if it is within the range."""

@@ -43,7 +43,7 @@ def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
         yield block
 
 
-def without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks of a file, from its start, without a byte-order mark there."""
     first = b""
     for block in blocks:

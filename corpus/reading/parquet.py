@@ -7,7 +7,7 @@ is imported only where there is Parquet, because it takes its time.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from corpus.reading.batches import BATCH_TEXTS, Batch, Malformed
+from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.parsing import Review, row_parser
@@ -30,7 +30,7 @@ def group_sizes(address: str) -> list[int] | None:
         return [known.row_group(group).total_byte_size for group in range(known.num_row_groups)]
 
 
-def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
+def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
     """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty.
 
     Of a damaged row group the rows before the fault are given, and those of the others whole: so what is read does not
@@ -52,7 +52,7 @@ def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tup
                     columns = [_values(block, name) for name in part.format.fields]
                     texts, said = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
-                    yield Batch(texts, said, block.nbytes), done
+                    yield TextBatch(texts, said, block.nbytes), done
             except (pyarrow.ArrowException, OSError) as error:
                 fault = error
     if fault is not None:
@@ -60,7 +60,10 @@ def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tup
 
 
 def _reviews(
-    columns: Sequence[Sequence[Any]], parse: Callable[[Sequence[object]], Review], done: int, malformed: Malformed
+    columns: Sequence[Sequence[Any]],
+    parse: Callable[[Sequence[object]], Review],
+    done: int,
+    malformed: MalformedCallback,
 ) -> tuple[list[str], list[int]]:
     """The texts and codes of the rows of some columns, of which `done` rows come before."""
     texts: list[str] = []

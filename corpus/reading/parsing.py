@@ -39,7 +39,7 @@ def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable
         return lambda line: parse(_decoded(line).split(form.separator))
     if form.kind == "fasttext":
         return lambda line: _fasttext(line, codes)
-    return lambda line: Review(_decoded(line), _given(code))
+    return lambda line: Review(_decoded(line), _required_code(code))
 
 
 def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
@@ -51,7 +51,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
     place = None if form.value is None else form.position(form.value)
     least = 1 + max(form.position(name) for name in form.fields)
     most = len(form.columns) if form.header else None
-    of, known = codes.of, codes.known
+    of, known = codes.code_of, codes.known_codes
 
     def parse(fields: Sequence[str]) -> Review:
         if len(fields) < least:
@@ -60,7 +60,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
         if place is None:
-            return Review(text, _given(code))
+            return Review(text, _required_code(code))
         found = known.get(fields[place])
         return Review(text, of(fields[place]) if found is None else found)
 
@@ -81,10 +81,10 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
             raise MalformedLineError("not_utf8")
         text = " ".join([_cell(value) for value in values[:texts]])
         if form.value is None:
-            return Review(text, _given(code))
+            return Review(text, _required_code(code))
         if values[texts] is None:
-            raise MalformedLineError(codes.missing)
-        return Review(text, codes.of(values[texts]))
+            raise MalformedLineError(codes.missing_reason)
+        return Review(text, codes.code_of(values[texts]))
 
     return parse
 
@@ -106,10 +106,10 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
                 raise MalformedLineError("text_not_a_string" if name in value else "no_text")
             parts.append(part)
         if form.value is None:
-            return Review(" ".join(parts), _given(code))
+            return Review(" ".join(parts), _required_code(code))
         if form.value not in value:
-            raise MalformedLineError(codes.missing)
-        return Review(" ".join(parts), codes.of(value[form.value]))
+            raise MalformedLineError(codes.missing_reason)
+        return Review(" ".join(parts), codes.code_of(value[form.value]))
 
     return parse
 
@@ -123,7 +123,7 @@ def _fasttext(line: bytes, codes: Codes) -> Review:
         raise MalformedLineError("no_label")
     if text.startswith(_FASTTEXT_LABEL):
         raise MalformedLineError("bad_label")
-    return Review(text, codes.of(label))
+    return Review(text, codes.code_of(label))
 
 
 def _size(value: object) -> int:
@@ -144,7 +144,7 @@ def _decoded(line: bytes) -> str:
         raise MalformedLineError("not_utf8") from None
 
 
-def _given(code: int | None) -> int:
+def _required_code(code: int | None) -> int:
     if code is None:
         raise DataError("the format names no field of the rating or label; name it, or give the file by its class")
     return code

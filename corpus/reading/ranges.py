@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import ceil
 
 from corpus.errors import DataError
-from corpus.reading.batches import Batch, line_batches
+from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
 from corpus.reading.formats import Codes, Format
@@ -26,7 +26,7 @@ _MAX_RANGE_BYTES = 64 << 20
 _MAX_TASK_BYTES = 1 << 30
 
 
-def cut(files: Sequence[Source], tasks: int) -> list[list[Range]]:
+def cut_into_tasks(files: Sequence[Source], tasks: int) -> list[list[Range]]:
     """The ranges of all files, dealt to tasks of about the same size; the same for the same input.
 
     There are as many tasks as asked for or, so that each has a gigabyte at most, more; fewer where there is not
@@ -56,7 +56,7 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
     if file.format.kind == "parquet":
         groups = group_sizes(file.address)
         if groups is not None:
-            weights, edges = _groups_together(groups, size)
+            weights, edges = _merge_row_groups(groups, size)
             return list(zip(weights, ranges(edges), strict=True))
     if file.format.kind in ("csv", "parquet") or compression(file.address):
         return [(file.plain_size, ranges([0, WHOLE])[0])]
@@ -65,7 +65,7 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
     return [(part.end - part.start, part) for part in ranges(edges)]
 
 
-def _groups_together(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
+def _merge_row_groups(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
     """Neighbours among Parquet's row groups, as long as they are within `size`: their sums, and the edges between."""
     weights: list[int] = []
     edges = [0]
@@ -96,7 +96,7 @@ def read_task(line: bytes) -> list[Range]:
     ]
 
 
-def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
+def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]:
     """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
 
     Counts `lines` and malformed ones in `tally`. Of a damaged file all whole lines before the fault are given, and
@@ -105,7 +105,7 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:
-        tally.malformed(reason, part.path, part.start, line, begins)
+        tally.count_malformed(reason, part.path, part.start, line, begins)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
     lines = size = 0
@@ -122,4 +122,4 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
         raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
     if part.size is not None and size_of(part.path) != part.size:
         raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
-    tally.read(part.path, part.start, lines, size, damaged=damaged)
+    tally.add_range(part.path, part.start, lines, size, damaged=damaged)

@@ -65,7 +65,7 @@ def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
 
 
 @contextmanager
-def errors(address: str, verb: str) -> Iterator[None]:
+def explained_errors(address: str, verb: str) -> Iterator[None]:
     """Say in a sentence what S3 refused or could not do, after all attempts."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
@@ -73,16 +73,16 @@ def errors(address: str, verb: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise _refused(error, address, verb) from error
+        raise _client_error(error, address, verb) from error
     except (BotoCoreError, Boto3Error) as error:
         # A transfer wraps what S3 answered in words about its temporary file.
         if isinstance(error.__context__, ClientError):
-            raise _refused(error.__context__, address, verb) from error
+            raise _client_error(error.__context__, address, verb) from error
         raise DataError(f"cannot {verb} {address}: {error}; check the network, and run it again") from error
 
 
-def _refused(error: "ClientError", address: str, verb: str) -> DataError:
-    code = _code(error)
+def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
+    code = _error_code(error)
     if code == "NoSuchBucket":
         return DataError(f"cannot {verb} {address}: there is no bucket {place_of(address).bucket}; check the address")
     if code in ("404", "NoSuchKey"):
@@ -92,7 +92,7 @@ def _refused(error: "ClientError", address: str, verb: str) -> DataError:
     return DataError(f"cannot {verb} {address}: {error}; check the address and your rights to it")
 
 
-def _code(error: "ClientError") -> str:
+def _error_code(error: "ClientError") -> str:
     return error.response["Error"].get("Code", "")
 
 
@@ -106,7 +106,7 @@ def check_bucket(address: str) -> None:
     except ParamValidationError as error:
         raise DataError(f"cannot write to {address}: '{bucket}' is no name of a bucket; check the address") from error
     except ClientError as error:
-        if _code(error) in ("404", "NoSuchBucket"):
+        if _error_code(error) in ("404", "NoSuchBucket"):
             raise DataError(
                 f"cannot write to {address}: there is no bucket {bucket}; make it first, or check the address"
             ) from error
@@ -115,7 +115,7 @@ def check_bucket(address: str) -> None:
         ) from error
 
 
-def listed(s3: "S3Client", place: Place, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
+def list_objects(s3: "S3Client", place: Place, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
     """The objects whose keys start with a place's, in the order of their keys; `at_most` so many where it is given."""
     limit: Any = {} if at_most is None else {"MaxItems": at_most, "PageSize": at_most}
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, PaginationConfig=limit)
@@ -133,7 +133,7 @@ def head_if_there(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | No
     try:
         return head(s3, place)
     except s3.exceptions.ClientError as error:
-        if _code(error) in ("404", "NoSuchKey", "NotFound"):
+        if _error_code(error) in ("404", "NoSuchKey", "NotFound"):
             return None
         raise
 
@@ -145,10 +145,10 @@ def get(
 
     No range can be asked of an empty object, so none is where all of it is wanted.
     """
-    wanted: Any = {} if etag is None else {"IfMatch": etag}
+    request: Any = {} if etag is None else {"IfMatch": etag}
     if start or end is not None:
-        wanted["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-    return s3.get_object(Bucket=place.bucket, Key=place.key, **wanted)["Body"]
+        request["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
+    return s3.get_object(Bucket=place.bucket, Key=place.key, **request)["Body"]
 
 
 def read_text(s3: "S3Client", place: Place) -> str | None:
@@ -169,7 +169,7 @@ def read_from(s3: "S3Client", place: Place, offset: int) -> bytes:
     try:
         return get(s3, place, offset).read()
     except s3.exceptions.ClientError as error:
-        if _code(error) in ("InvalidRange", "416", "NoSuchKey", "404"):
+        if _error_code(error) in ("InvalidRange", "416", "NoSuchKey", "404"):
             return b""
         raise
 
@@ -221,7 +221,7 @@ def put_new(s3: "S3Client", place: Place, content: bytes) -> bool:
     try:
         s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, IfNoneMatch="*")
     except s3.exceptions.ClientError as error:
-        if _code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
+        if _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
             raise
         # An answer that was lost makes boto3 ask once more, and finds what it has written itself.
         return read_from(s3, place, 0) == content

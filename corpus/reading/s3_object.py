@@ -36,7 +36,7 @@ class _Object(io.RawIOBase):
         self._position = start
         self._ahead = ahead
         self._body: StreamingBody | None = None
-        with s3.errors(address, "read"):
+        with s3.explained_errors(address, "read"):
             head = s3.head(s3.client(), self._place)
         self._size = head["ContentLength"]
         self._etag = head["ETag"]
@@ -81,9 +81,9 @@ class _Object(io.RawIOBase):
         self._drop()
         super().close()
 
-    def _request(self, wanted: int) -> "StreamingBody":
-        last = self._size if self._ahead is None else min(self._size, self._position + max(wanted, self._ahead))
-        with s3.errors(self._address, "read"):
+    def _request(self, size: int) -> "StreamingBody":
+        last = self._size if self._ahead is None else min(self._size, self._position + max(size, self._ahead))
+        with s3.explained_errors(self._address, "read"):
             self._body = s3.get(s3.client(), self._place, self._position, last, etag=self._etag)
         return self._body
 

@@ -20,7 +20,7 @@ UNLABELLED = 0
 """The code of texts of which nobody says the class: it says nothing."""
 
 
-KINDS = ("json", "csv", "tsv", "fasttext", "text", "parquet")
+FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
 """The kinds of files that can be asked for."""
 
 WHOLE = -1
@@ -34,7 +34,7 @@ def _check(*rules: tuple[bool, str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ReadingOptions:
     """What a person said about how the files are to be read; what is not said is found out from the files."""
 
     kind: str | None = None
@@ -100,7 +100,7 @@ class Inputs:
     """Texts alone, of which nobody says the class: not to learn from."""
     exclude: tuple[str, ...] = ()
     """Patterns of what is left out of all of them: of names, or of the ends of paths."""
-    wanted: Wanted = field(default_factory=Wanted)
+    options: ReadingOptions = field(default_factory=ReadingOptions)
 
     def __post_init__(self) -> None:
         classes = bool(self.positive or self.negative)
@@ -123,7 +123,7 @@ class Inputs:
                 "--test-input goes with --input; of files of one class a share is taken for the test (--test-share)",
             ),
             (
-                not (classes and (self.wanted.rating or self.wanted.label or self.wanted.positive_label)),
+                not (classes and (self.options.rating or self.options.label or self.options.positive_label)),
                 "the files of --positive-input and --negative-input say the class; leave out the options for ratings "
                 "and labels",
             ),
@@ -131,7 +131,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class InputFile:
     """A file that is to be read."""
 
     address: str
@@ -159,7 +159,7 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(Found):
+class Source(InputFile):
     """A file and how it is to be read."""
 
     format: Format

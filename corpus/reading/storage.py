@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from corpus.errors import DataError
 from corpus.reading import s3
-from corpus.reading.compression import BLOCK_BYTES, compression, unpack
+from corpus.reading.compression import BLOCK_BYTES, compression, decompress
 from corpus.reading.s3 import Place, is_s3
 from corpus.reading.s3_object import open_object
 
@@ -40,14 +40,14 @@ def exists(address: str) -> bool:
     if not is_s3(address):
         return Path(address).is_file()
     place = s3.place_of(address)
-    with s3.errors(address, "look for"):
-        return any(found["Key"] == place.key for found in s3.listed(s3.client(), place, 1))
+    with s3.explained_errors(address, "look for"):
+        return any(found["Key"] == place.key for found in s3.list_objects(s3.client(), place, 1))
 
 
 def size_of(address: str) -> int:
     """The bytes of a file. Raises DataError when there is none."""
     if is_s3(address):
-        with s3.errors(address, "read"):
+        with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
     try:
         return Path(address).stat().st_size
@@ -60,8 +60,8 @@ def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
     if not is_s3(folder):
         return sorted(str(path) for path in Path(folder).glob(f"{prefix}*"))
     bucket, key = s3.place_of(folder)
-    with s3.errors(folder, "list"):
-        below = s3.listed(s3.client(), Place(bucket, join(key, prefix)))
+    with s3.explained_errors(folder, "list"):
+        below = s3.list_objects(s3.client(), Place(bucket, join(key, prefix)))
         return sorted(str(Place(bucket, found["Key"])) for found in below)
 
 
@@ -90,7 +90,7 @@ def open_blocks(address: str) -> Iterator[bytes]:
     with open_range(address) as file:
         suffix = compression(address)
         if suffix:
-            yield from unpack(file, suffix)
+            yield from decompress(file, suffix)
         else:
             while block := file.read(BLOCK_BYTES):
                 yield block
@@ -111,7 +111,7 @@ def readable(address: str) -> Iterator[Path]:
     place = s3.place_of(address)
     with TemporaryDirectory(prefix="shoal-") as folder:
         path = Path(folder) / Path(place.key).name
-        with s3.errors(address, "read"):
+        with s3.explained_errors(address, "read"):
             s3.download(s3.client(), place, path)
         yield path
 
@@ -127,7 +127,7 @@ def writable(address: str) -> Iterator[Path]:
         with TemporaryDirectory(prefix="shoal-") as folder:
             path = Path(folder) / Path(place.key).name
             yield path
-            with s3.errors(address, "write"):
+            with s3.explained_errors(address, "write"):
                 s3.upload(s3.client(), path, place)
         return
     final = Path(address)

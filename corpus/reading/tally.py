@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from corpus.display import printable
 from corpus.reading.formats import MALFORMED_REASONS
-from corpus.shown import printable
 
 COUNTS_KEY = b"#counts"
 PLACES_KEY = b"#places"
@@ -28,7 +28,7 @@ _Found = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class MalformedLine:
     """Where a malformed line is: the reason, the file's address, the line from 1, its first 80 characters.
 
     In Parquet the line is the row; of csv it is a record's first.
@@ -41,7 +41,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Damage:
+class DamagedFile:
     """A file whose end, or a part of it, cannot be read: its address, and the lines and bytes, unpacked, that can."""
 
     file: str
@@ -62,7 +62,7 @@ class Tally:
         self._sizes: dict[str, dict[int, tuple[int, int]]] = {}
         self._damaged: set[str] = set()
 
-    def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         """Count a malformed line: the `line`-th, from 1, of the range of `address` at `start`; it begins as `excerpt`.
 
         It counts among `lines`, too.
@@ -74,7 +74,7 @@ class Tally:
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
 
-    def read(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
+    def add_range(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
         """Say how many lines, blank ones too, could be read of the range of `address` at `start`, and their bytes.
 
         `damaged` says that there may be more.
@@ -93,7 +93,7 @@ class Tally:
         )
         return [(key, json.dumps(value, sort_keys=True).encode("ascii")) for key, value in parts if value]
 
-    def absorb(self, key: bytes, values: Iterable[bytes]) -> None:
+    def add_records(self, key: bytes, values: Iterable[bytes]) -> None:
         """Add what other tallies said in records of one key."""
         for value in values:
             said = json.loads(value)
@@ -108,19 +108,19 @@ class Tally:
                 for address, ranges in said.items():
                     self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
 
-    def places(self) -> list[Place]:
+    def malformed_lines(self) -> list[MalformedLine]:
         """The first malformed lines: three of each reason at most, in the order of reasons, files and lines."""
         return [
-            Place(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
+            MalformedLine(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
             for reason in sorted(self._found, key=_rank)
             for address, start, line, begins in self._found[reason]
         ]
 
-    def damages(self) -> list[Damage]:
+    def damaged_files(self) -> list[DamagedFile]:
         """The damaged files, in the order of their addresses."""
         sizes = {address: list(self._sizes[address].values()) for address in sorted(self._damaged)}
         return [
-            Damage(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
+            DamagedFile(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
             for address, read in sizes.items()
         ]
 
@@ -131,7 +131,7 @@ class Tally:
         return sum(lines for at, (lines, _) in self._sizes.get(address, {}).items() if at < start)
 
 
-def is_tally(key: bytes) -> bool:
+def is_tally_key(key: bytes) -> bool:
     """Whether records of this key are a tally's."""
     return key in KEYS
 

@@ -7,10 +7,10 @@ counts no blank one: who asks for a line's label gets one for each line.
 from collections.abc import Iterator, Sequence
 
 from corpus.errors import DataError
-from corpus.reading.batches import Batch
+from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import Codes
-from corpus.reading.lines import LongLine, split_lines, without_mark
+from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
 from corpus.reading.storage import open_blocks
@@ -20,7 +20,7 @@ _BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
 """Of texts that a model gets together. Twice as many are hardly faster, and answers come later."""
 
 
-def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[Batch]:
+def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[TextBatch]:
     """The texts of the files, in their order.
 
     Counts lines and malformed ones in `tally`. Raises DataError where a file cannot be read, or is damaged, after all
@@ -28,15 +28,15 @@ def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterato
     """
     for source in sources:
         if source.format.kind == "text":
-            yield from _plain(source, tally)
+            yield from _read_plain_text(source, tally)
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, codes, tally)
-        for damage in tally.damages():
+        for damage in tally.damaged_files():
             raise DataError(f"{damage} is damaged, and nobody knows what is lost; download it again")
 
 
-def in_blocks(batches: Iterator[Batch]) -> Iterator[Batch]:
+def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
     """The same texts, many at once. A DataError comes through after all that were read before it."""
     texts: list[str] = []
     codes: list[int] = []
@@ -48,36 +48,36 @@ def in_blocks(batches: Iterator[Batch]) -> Iterator[Batch]:
             codes += batch.codes
             size += batch.raw_bytes
             if len(texts) >= _BLOCK_TEXTS or size >= _BLOCK_BYTES:
-                yield Batch(texts, codes, size)
+                yield TextBatch(texts, codes, size)
                 texts, codes, size = [], [], 0
     except DataError as error:
         fault = error
     if texts:
-        yield Batch(texts, codes, size)
+        yield TextBatch(texts, codes, size)
     if fault is not None:
         raise fault
 
 
-def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[Batch]:
+def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
     """The lines of plain text, each a text whatever it holds; one that is too long counts as malformed in `tally`."""
     done = 0
     for lines in split_lines(blocks):
         if isinstance(lines, LongLine):
             done += 1
-            tally.malformed("too_long", name, 0, done, lines.begins)
+            tally.count_malformed("too_long", name, 0, done, lines.begins)
         else:
             done += len(lines)
             tally.counts["lines"] += len(lines)
             texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
-            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
+            yield TextBatch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
 
 
-def _plain(source: Source, tally: Tally) -> Iterator[Batch]:
+def _read_plain_text(source: Source, tally: Tally) -> Iterator[TextBatch]:
     before, size, damaged = tally.counts["lines"], 0, False
     try:
-        for batch in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
+        for batch in plain_texts(without_byte_order_mark(open_blocks(source.address)), source.address, tally):
             size += batch.raw_bytes
             yield batch
     except DamagedArchiveError:
         damaged = True
-    tally.read(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)
+    tally.add_range(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)

@@ -49,8 +49,8 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
     path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 40)
     code = (
-        "import sys; from jobs.pipeline import preprocess; from corpus.reading.sources import Inputs;"
-        "preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
+        "import sys; from jobs.pipeline import preprocess_locally; from corpus.reading.sources import Inputs;"
+        "preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
     )
     running = subprocess.Popen(
         [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.DEVNULL
@@ -182,7 +182,7 @@ def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     child = os.fork()
     if not child:
         monkeypatched = pytest.MonkeyPatch()
-        monkeypatched.setattr("jobs.pipeline.read_merged", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        monkeypatched.setattr("jobs.pipeline.read_merge_result", lambda _: os.kill(os.getpid(), signal.SIGKILL))
         preprocess([path], output)
     os.waitpid(child, 0)
     (output / "dataset.h5").unlink()

@@ -18,7 +18,7 @@ from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import Place, is_s3
-from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, Found, Inputs
+from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
 _PATTERN = re.compile(r"[*?\[]")
 """Where a pattern begins."""
@@ -31,11 +31,11 @@ _Entry = tuple[str, int, str]
 class Listing:
     """The files that are meant, in the order in which they were given, and what a person should know of the others."""
 
-    found: tuple[Found, ...]
+    files: tuple[InputFile, ...]
     warnings: tuple[str, ...] = ()
 
 
-def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
+def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
     """The files that are meant by what a person gave.
 
     Of a folder all files below it, without hidden ones (a name that begins with `.` or `_`) and without those below
@@ -43,7 +43,7 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
     what `exclude` fits. A pattern is taken only where no file has its very name. Raises DataError for what does not
     exist, cannot be read, holds nothing, or is given twice.
     """
-    found: list[Found] = []
+    found: list[InputFile] = []
     used: set[str] = set()
     for addresses, test, code in (
         (inputs.files, False, None),
@@ -56,11 +56,11 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
             listed = _objects(address, leave_out) if is_s3(address) else _files(address, leave_out)
             whole = address if is_s3(address) else str(Path(address).resolve())
             for name, size, identity in listed:
-                if fitting := _fitting(name, whole, inputs.exclude):
+                if fitting := _matching_excludes(name, whole, inputs.exclude):
                     used.update(fitting)
                     continue
                 named = name == whole
-                found.append(Found(address=name, size=size, identity=identity, test=test, code=code, named=named))
+                found.append(InputFile(address=name, size=size, identity=identity, test=test, code=code, named=named))
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
     _check_twice(found)
@@ -71,7 +71,7 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download again, or give others")
     return Listing(
-        found=tuple(each for each in found if each.size),
+        files=tuple(each for each in found if each.size),
         warnings=(
             *(f"{folder} holds the results of an earlier run, which are left out" for folder in results),
             *(f"{each.address} is empty and left out" for each in found if not each.size),
@@ -80,7 +80,7 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
     )
 
 
-def _fitting(address: str, given: str, patterns: Sequence[str]) -> list[str]:
+def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
     """The patterns that fit a file, or a folder that it is in below what a person gave."""
     path = PurePosixPath(address)
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
@@ -88,7 +88,7 @@ def _fitting(address: str, given: str, patterns: Sequence[str]) -> list[str]:
     return [each for each in patterns if any(place.match(each) for place in inside)]
 
 
-def _without_results(found: Sequence[Found]) -> tuple[list[Found], list[str]]:
+def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
     """The files but for datasets and the counts beside them, and the folders that hold those."""
     folders: dict[str, set[str]] = {}
     for each in found:
@@ -108,7 +108,7 @@ def _files(given: str, leave_out: str | None) -> list[_Entry]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return [_entry(each) for each in _inside(path, leave_out)]
+            return [_entry(each) for each in _files_below(path, leave_out)]
         if not stat.S_ISREG(mode):
             raise DataError(f"{given} is no regular file; write what it holds to one, and give that")
         return [_entry(path)]
@@ -145,7 +145,7 @@ def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
     return list(entries.values())
 
 
-def _inside(folder: Path, leave_out: str | None) -> list[Path]:
+def _files_below(folder: Path, leave_out: str | None) -> list[Path]:
     """The regular files below a folder."""
     results = _folder_of(leave_out)
     if results is not None and results in (here := folder.resolve(), *here.parents):
@@ -173,7 +173,7 @@ def _folder_of(leave_out: str | None) -> Path | None:
     return None if leave_out is None or is_s3(leave_out) else Path(leave_out).resolve()
 
 
-def _check_twice(found: Sequence[Found]) -> None:
+def _check_twice(found: Sequence[InputFile]) -> None:
     seen: set[str] = set()
     for each in found:
         if each.address in seen:
@@ -198,7 +198,7 @@ def _objects(given: str, leave_out: str | None) -> list[_Entry]:
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
         before = Place(bucket, key[: pattern.start()])
         entries = [entry for entry in _listed(before) if matching.fullmatch(entry[0], start)]
-        return [entry for entry in entries if not entry[0].endswith("/")] or _nothing(given, "pattern")
+        return [entry for entry in entries if not entry[0].endswith("/")] or _fail_empty(given, "pattern")
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
@@ -208,10 +208,10 @@ def _objects(given: str, leave_out: str | None) -> list[_Entry]:
     ]
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
-    return entries or _nothing(given, "address")
+    return entries or _fail_empty(given, "address")
 
 
-def _nothing(given: str, what: str) -> list[_Entry]:
+def _fail_empty(given: str, what: str) -> list[_Entry]:
     raise DataError(f"there is nothing at {given}; check the {what}")
 
 
@@ -220,7 +220,7 @@ def _listed(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
     from botocore.exceptions import ClientError  # only where S3 is asked: it takes long to load
 
     try:
-        for each in s3.listed(s3.client(), place, at_most):
+        for each in s3.list_objects(s3.client(), place, at_most):
             yield str(Place(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
     except ClientError as error:
         if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 
-from corpus.reading.compression import DamagedArchiveError, unpack
+from corpus.display import printable
+from corpus.reading.compression import DamagedArchiveError, decompress
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
-from corpus.reading.tally import Place, Tally
+from corpus.reading.tally import MalformedLine, Tally
 from corpus.settings import Settings
-from corpus.shown import printable
 from corpus.text import words
 
 POSITIVE_NAME = "positive"
@@ -63,8 +63,8 @@ class _EnoughError(Exception):
 class _Tally(Tally):
     """A tally that ends the reading of what hardly holds a review."""
 
-    def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
-        super().malformed(reason, address, start, line, excerpt)
+    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+        super().count_malformed(reason, address, start, line, excerpt)
         if self.counts["malformed"] > _MAX_MALFORMED:
             raise _EnoughError
 
@@ -112,9 +112,9 @@ class Sample:
         return {name.removeprefix(start): n for name, n in self.tally.counts.items() if name.startswith(start)}
 
     @property
-    def places(self) -> list[Place]:
+    def malformed_lines(self) -> list[MalformedLine]:
         """Where the first of them are."""
-        return self.tally.places()
+        return self.tally.malformed_lines()
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
@@ -173,7 +173,7 @@ def _expansion(source: Source, limit: int) -> float:
         packed = file.read(limit)
     taken = 0
     with suppress(DamagedArchiveError):  # as it is where the bytes end
-        for block in unpack(BytesIO(packed), source.compression):
+        for block in decompress(BytesIO(packed), source.compression):
             taken += len(block)
     return taken / len(packed)
 

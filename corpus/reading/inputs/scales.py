@@ -37,7 +37,7 @@ def check_scale(values: Counter[str], settings: Settings, max_malformed: float) 
     `values` are ratings as they are written, by how often. Raises ScaleError that shows some of them.
     """
     codes = Codes(settings)
-    bad = Counter({value: count for value, count in values.items() if not _reads(codes.of, value)})
+    bad = Counter({value: count for value, count in values.items() if not _reads(codes.code_of, value)})
     if not bad or bad.total() / values.total() <= max_malformed:
         return
     rare = values.total() * _RARE

@@ -189,7 +189,7 @@ def test_warnings_and_malformed_lines_are_shown(folder: Path, capsys: pytest.Cap
         ),
         (("--local", "--input", "a", "--output", "o", "--positive-from", "9"), 2, "leaves one class"),
         (("--local", "--input", "absent.json", "--output", "out"), 1, "absent.json: no such file"),
-        (("--local", "--input", "odd.json", "--dry-run"), 1, "say it by --text-field"),
+        (("--local", "--input", "odd.json", "--dry-run"), 1, "name it by --text-field"),
         (("--local", "--input", "*.parquet", "--dry-run"), 1, "no file matches *.parquet"),
         (
             ("--local", "--input", "a.json", "--dry-run", "--stopwords", "absent.txt"),

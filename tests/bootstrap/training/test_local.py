@@ -12,7 +12,7 @@ import pytest
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.local import failure, read_summary, train_here
-from corpus.dataset import Rows, write_dataset
+from corpus.dataset import RowBlock, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.config import Slowed, TrainConfig
@@ -158,7 +158,7 @@ def config(tmp_path: Path) -> TrainConfig:
     generator = np.random.default_rng(0)
     labels = (generator.random(2000) < 0.5).astype(np.uint8)
     tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (2000, 10))).astype(np.uint16)
-    rows = Rows(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
+    rows = RowBlock(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
     write_dataset(
         tmp_path / "dataset.h5",
         train=rows,

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 from corpus.errors import DataError
 
 
-def read_object(text: str) -> dict[str, Any]:
+def parse_json_object(text: str) -> dict[str, Any]:
     """The object that a text is in JSON, without numbers that are none and letters that no file can hold.
 
     Raises DataError for any other text.

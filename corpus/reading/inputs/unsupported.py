@@ -7,14 +7,14 @@ array or a file in UTF-16 would be counted as millions of malformed lines.
 import re
 from collections.abc import Sequence
 
+from corpus.display import printable
 from corpus.errors import DataError
 from corpus.reading.compression import compression
-from corpus.shown import printable
 
-BEGINNING_BYTES = 6
+SIGNATURE_BYTES = 6
 """How much of a file `check_beginning` wants to see."""
 
-_BEGINNINGS = {
+_SIGNATURES = {
     ".gz": b"\x1f\x8b",
     ".bz2": b"BZh",
     ".xz": b"\xfd7zXZ\x00",
@@ -30,7 +30,7 @@ _ARCHIVES = {
 }
 _PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
 _ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|Z|lz4|lzma|br)$")
-_FOREIGN = {
+_UNSUPPORTED = {
     b"%PDF": "a PDF document",
     b"SQLite format 3": "an SQLite database",
     b"\x89HDF": "an HDF5 file",
@@ -49,7 +49,7 @@ class BinaryFileError(DataError):
     """A file that is no text at all, such as a picture: in a folder it is passed over."""
 
 
-def check_beginning(address: str, beginning: bytes) -> None:
+def check_signature(address: str, beginning: bytes) -> None:
     """Refuse a file whose first bytes are not what its name says.
 
     `beginning` is the file's first BEGINNING_BYTES, as they lie there. Raises DataError for data that are packed in
@@ -58,7 +58,7 @@ def check_beginning(address: str, beginning: bytes) -> None:
     packed = compression(address)
     if _ARCHIVE_NAMES.search(address):
         raise DataError(f"{address} is an archive or packed in a way that is not read here; unpack it first")
-    for suffix, magic in _BEGINNINGS.items():
+    for suffix, magic in _SIGNATURES.items():
         if beginning.startswith(magic) and packed != suffix:
             raise DataError(
                 f"{address} holds {suffix.lstrip('.')} data, but its name does not say so; rename it to end in {suffix}"
@@ -66,16 +66,16 @@ def check_beginning(address: str, beginning: bytes) -> None:
     for kind, magic in _ARCHIVES.items():
         if beginning.startswith(magic):
             raise DataError(f"{address} holds {kind} data, but its name does not say so; unpack it first")
-    if packed and not beginning.startswith(_BEGINNINGS[packed]) and not _BEGINNINGS[packed].startswith(beginning):
+    if packed and not beginning.startswith(_SIGNATURES[packed]) and not _SIGNATURES[packed].startswith(beginning):
         raise DataError(
             f"cannot read {address}: it holds no {packed.lstrip('.')} data, though its name says so; "
             "rename it, or download it again"
         )
 
 
-def refuse_foreign(name: str, data: bytes) -> None:
+def refuse_unsupported(name: str, data: bytes) -> None:
     """What is no text at all, by its first bytes."""
-    for beginning, what in _FOREIGN.items():
+    for beginning, what in _UNSUPPORTED.items():
         if data.startswith(beginning):
             raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
     if data[_TAR_MAGIC] == b"ustar":
@@ -101,7 +101,7 @@ def _is_utf16(data: bytes) -> bool:
     )
 
 
-def refuse_unreadable(name: str, lines: Sequence[bytes]) -> None:
+def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
     """Text that is in no readable form, by most of its lines."""
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 and any(b"\0" in line for line in lines):

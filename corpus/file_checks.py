@@ -14,8 +14,8 @@ import numpy as np
 from h5py import h5d, h5t, h5z
 
 from corpus.errors import DataError
+from corpus.json_values import parse_json_object
 from corpus.layout import LAYOUT_VERSION, Column, is_digest
-from corpus.plain import read_object
 from corpus.settings import Settings
 
 _MOST_CHUNK_BYTES = 16 << 20
@@ -28,7 +28,7 @@ _WORD = np.dtype([("bytes", "<u4"), ("heap", "<u8"), ("number", "<u4")])
 _BIN = re.compile(r"[0-9]{1,9}")
 
 
-def layout_version(file: h5py.File) -> int | None:
+def read_layout_version(file: h5py.File) -> int | None:
     """The version of the layout; None for a file that is no dataset."""
     if "layout_version" not in file.attrs:
         return None
@@ -38,7 +38,7 @@ def layout_version(file: h5py.File) -> int | None:
     return int(file.attrs["layout_version"])
 
 
-def digest(file: h5py.File) -> str:
+def read_digest(file: h5py.File) -> str:
     """The recorded digest: 32 hexadecimal digits."""
     found = _text(file, "digest")
     if not is_digest(found):
@@ -46,12 +46,12 @@ def digest(file: h5py.File) -> str:
     return found
 
 
-def settings(file: h5py.File) -> Settings:
+def read_settings(file: h5py.File) -> Settings:
     """The settings that it was made by."""
-    return Settings.of(_object(file, "settings"))
+    return Settings.from_json(_object(file, "settings"))
 
 
-def counts(file: h5py.File) -> dict[str, Any]:
+def read_counts(file: h5py.File) -> dict[str, Any]:
     """The counts, which a part file has none of: numbers, and histograms as people are shown them."""
     found = _object(file, "counts")
     if not found:
@@ -67,7 +67,7 @@ def counts(file: h5py.File) -> dict[str, Any]:
     return found
 
 
-def array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
+def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
     """The array of a column: (N, *column.row), in chunks of whole rows that are all stored."""
     found = _member(file, split, column.name)
     layout = found.id.get_create_plist()
@@ -96,7 +96,7 @@ def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Seq
         raise DataError(f"{found.name} claims {len(found):,} rows, which are not all stored")
 
 
-def words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
+def read_words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
     """A list of words, each on one line and once; `content` is the file's."""
     found = _member(file, name)
     kind = h5py.check_string_dtype(found.dtype)
@@ -141,7 +141,7 @@ def _member(file: h5py.File, *path: str) -> h5py.Dataset:
 
 def _object(file: h5py.File, name: str) -> dict[str, Any]:
     try:
-        return read_object(_text(file, name))
+        return parse_json_object(_text(file, name))
     except DataError as error:
         raise DataError(f"of its attribute '{name}': {error}") from error
 

@@ -14,20 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.counts import published
-from corpus.dataset import ARRAYS, Dataset, DatasetWriter, Rows, open_dataset
+from corpus.counts import final_counts
+from corpus.dataset import ARRAYS, Dataset, DatasetWriter, RowBlock, open_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 
 SETTINGS = Settings(row_length=4, vocabulary_size=9)
 WORDS = ["good", "bad", "it's"]
-COUNTS = published({}, settings=SETTINGS, positive_from=4, frequent_words=[("good", 7)])
+COUNTS = final_counts({}, settings=SETTINGS, positive_from=4, frequent_words=[("good", 7)])
 
 
-def rows(count: int) -> Rows:
+def rows(count: int) -> RowBlock:
     tokens = (np.arange(4 * count).reshape(count, 4) % 4 + 1).astype(np.uint16)
     numbers = np.arange(count, dtype=np.uint8)
-    return Rows(tokens, np.full(count, 4, np.uint16), numbers % 2, numbers % 5 + 1)
+    return RowBlock(tokens, np.full(count, 4, np.uint16), numbers % 2, numbers % 5 + 1)
 
 
 def make(path: Path, *, packed: bool) -> bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from corpus.errors import DataError
-from corpus.private import private_folder
+from corpus.private_folders import make_private_folder
 from jobs.errors import FinalError, JobError
 
 _OURS = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
@@ -39,7 +39,7 @@ def work_folder(
         with ExitStack() as claim:
             with _written(home):
                 if private:
-                    private_folder(home, "set TMPDIR to another folder")
+                    make_private_folder(home, "set TMPDIR to another folder")
                 home.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(home, folder)
                 free = claim.enter_context(_claimed(folder))
@@ -48,7 +48,7 @@ def work_folder(
                     f"another run works on the same input in {home}; wait for it, or choose another --output"
                 )
             with _written(home):
-                private_folder(folder, "choose another --output")
+                make_private_folder(folder, "choose another --output")
             try:
                 yield folder
             except (DataError, JobError) as error:

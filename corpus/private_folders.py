@@ -11,7 +11,7 @@ from pathlib import Path
 from corpus.errors import DataError
 
 
-def private_folder(path: Path, way_out: str) -> Path:
+def make_private_folder(path: Path, alternative: str) -> Path:
     """Make this folder for this user alone, or take the one that is there where only this user can write to it.
 
     `way_out`: what else the user can do than remove it. Raises DataError where it is another's, and OSError where it
@@ -28,5 +28,5 @@ def private_folder(path: Path, way_out: str) -> Path:
             (bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)), "can be written to by other users"),
         ):
             if wrong:
-                raise DataError(f"{path} {what}, so Shoal does not trust it; remove it, or {way_out}") from None
+                raise DataError(f"{path} {what}, so Shoal does not trust it; remove it, or {alternative}") from None
     return path

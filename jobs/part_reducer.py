@@ -14,10 +14,10 @@ import numpy.typing as npt
 from pybase64 import b64decode
 
 from corpus.rules import in_test_sets, modal_ratings
+from corpus.segments import add_counts, gather, renumber
 from corpus.settings import Settings
-from corpus.stretches import add_counts, gather, renumber
 from corpus.tokenise import Tokeniser
-from jobs.arrays import Arrays, unpack
+from jobs.arrays import Arrays, unpack_arrays
 from jobs.collector import first_of_each, group_numbers
 
 # Texts of 2 ** 13 words and more share a bin of the histogram.
@@ -25,7 +25,7 @@ LONGEST_BIN = 13
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct:
+class DistinctTexts:
     """The distinct texts of a part.
 
     rows: of n texts that keep a word, in the order of their digests: `lengths` (n,) in kept words, at most the row
@@ -42,7 +42,7 @@ class Distinct:
     counts: Counter[str]
 
 
-class Part:
+class PartReducer:
     """Takes the blocks of a part one by one."""
 
     def __init__(self, settings: Settings) -> None:
@@ -52,13 +52,13 @@ class Part:
 
     def add(self, value: bytes) -> None:
         """Take a block as `Collector.blocks` made it."""
-        block = unpack(b64decode(value, validate=True))
+        block = unpack_arrays(b64decode(value, validate=True))
         block["mapping"] = self._tokeniser.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)
         block["starts"] = np.cumsum(block["lengths"]) - block["lengths"]
         self._blocks.append(block)
 
-    def unite(self) -> Distinct:
+    def unite(self) -> DistinctTexts:
         """The distinct texts of all blocks."""
         high, low, lengths, tests = (self._all(name) for name in ("hi", "lo", "lengths", "test"))
         order = np.lexsort((low, high))
@@ -93,13 +93,13 @@ class Part:
         powers = np.frexp(lengths[has_row])[1] - 1  # of two, at most as large as the length
         for power, count in enumerate(np.bincount(np.minimum(powers, LONGEST_BIN)).tolist()):
             counts[f"lengths.{1 << power}"] = count
-        return Distinct(
+        return DistinctTexts(
             rows={
                 "lengths": cut[has_row].astype(np.uint16),
                 "codes": codes[has_row],
                 "test": test[has_row],
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
-                "words": np.frombuffer(self._tokeniser.letters_of(words[:known]), np.uint8),
+                "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
             },
             dictionary=self._tokeniser,
             words=used,
