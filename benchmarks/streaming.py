@@ -96,7 +96,7 @@ class Node:
             write_text(address, content.decode())
         costs = {}
         for step in plan.steps():
-            if exists(step.made):
+            if exists(step.done_file):
                 continue
             before, start = _cpu(), time.monotonic()
             if self.start(self.command(step, reducers=reducers, properties=properties)).wait():

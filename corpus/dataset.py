@@ -113,8 +113,8 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
     except OSError as error:
         if Path(path).is_dir():
             raise DataError(f"{path} is a folder; name the dataset in it, such as {path}/dataset.h5") from error
-        said = " ".join((error.strerror or str(error)).split())
-        raise DataError(f"{path} is no HDF5 file, or a damaged one: {said}") from error
+        reason = " ".join((error.strerror or str(error)).split())
+        raise DataError(f"{path} is no HDF5 file, or a damaged one: {reason}") from error
     try:
         if content is not None:
             return _read(path, file, content)

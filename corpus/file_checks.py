@@ -40,7 +40,7 @@ def read_layout_version(file: h5py.File) -> int | None:
 
 def read_digest(file: h5py.File) -> str:
     """The recorded digest: 32 hexadecimal digits."""
-    found = _text(file, "digest")
+    found = _text_attribute(file, "digest")
     if not is_digest(found):
         raise DataError("its digest is not 32 hexadecimal digits")
     return found
@@ -48,12 +48,12 @@ def read_digest(file: h5py.File) -> str:
 
 def read_settings(file: h5py.File) -> Settings:
     """The settings that it was made by."""
-    return Settings.from_json(_object(file, "settings"))
+    return Settings.from_json(_json_attribute(file, "settings"))
 
 
 def read_counts(file: h5py.File) -> dict[str, Any]:
     """The counts, which a part file has none of: numbers, and histograms as people are shown them."""
-    found = _object(file, "counts")
+    found = _json_attribute(file, "counts")
     if not found:
         return found
     histograms = [found.get("lengths")]
@@ -69,7 +69,7 @@ def read_counts(file: h5py.File) -> dict[str, Any]:
 
 def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
     """The array of a column: (N, *column.row), in chunks of whole rows that are all stored."""
-    found = _member(file, split, column.name)
+    found = _own_array(file, split, column.name)
     layout = found.id.get_create_plist()
     if layout.get_layout() != h5d.CHUNKED:
         raise DataError(f"{found.name} is not cut into chunks")
@@ -98,7 +98,7 @@ def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Seq
 
 def read_words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
     """A list of words, each on one line and once; `content` is the file's."""
-    found = _member(file, name)
+    found = _own_array(file, name)
     kind = h5py.check_string_dtype(found.dtype)
     layout = found.id.get_create_plist()
     if kind is None or kind.length is not None or len(found.shape) != 1:
@@ -125,7 +125,7 @@ def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
     return int(np.frombuffer(entries, _WORD)["bytes"].sum(dtype=np.int64))
 
 
-def _member(file: h5py.File, *path: str) -> h5py.Dataset:
+def _own_array(file: h5py.File, *path: str) -> h5py.Dataset:
     """An array of the file itself: links could lead to any file that this user may read."""
     place: Any = file
     for name in path:
@@ -139,14 +139,14 @@ def _member(file: h5py.File, *path: str) -> h5py.Dataset:
     return place
 
 
-def _object(file: h5py.File, name: str) -> dict[str, Any]:
+def _json_attribute(file: h5py.File, name: str) -> dict[str, Any]:
     try:
-        return parse_json_object(_text(file, name))
+        return parse_json_object(_text_attribute(file, name))
     except DataError as error:
         raise DataError(f"of its attribute '{name}': {error}") from error
 
 
-def _text(file: h5py.File, name: str) -> str:
+def _text_attribute(file: h5py.File, name: str) -> str:
     if name not in file.attrs:
         raise DataError(f"it has no attribute '{name}'")
     attribute = file.attrs.get_id(name)

@@ -18,7 +18,7 @@ def parse_json_object(text: str) -> dict[str, Any]:
     Raises DataError for any other text.
     """
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        found = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
     except (ValueError, RecursionError) as error:
         raise DataError(f"it is no JSON: {error}") from error
@@ -33,17 +33,17 @@ def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if name not in types:
             raise DataError(f"nothing is known of {name!r}")
-        if not _fits(value, types[name]):
+        if not _has_type(value, types[name]):
             raise DataError(f"{name} is of another type than {getattr(types[name], '__name__', types[name])}")
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _has_type(value: Any, kind: Any) -> bool:
     if isinstance(kind, UnionType):
-        return any(_fits(value, each) for each in get_args(kind))
+        return any(_has_type(value, each) for each in get_args(kind))
     origin, parts = get_origin(kind), get_args(kind)
     if origin is tuple:
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) and isinstance(value, (list, tuple)) else list(parts)
-        return isinstance(value, (list, tuple)) and len(value) == len(kinds) and all(map(_fits, value, kinds))
+        return isinstance(value, (list, tuple)) and len(value) == len(kinds) and all(map(_has_type, value, kinds))
     if kind is NoneType or kind is None:
         return value is None
     if kind is float:
@@ -51,5 +51,5 @@ def _fits(value: Any, kind: Any) -> bool:
     return type(value) is (origin or kind)
 
 
-def _no_number(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")

@@ -106,7 +106,7 @@ class Tokeniser:
         gather(self._letters, starts, lengths, ends - lengths - 1, out)
         return out[:-1].tobytes()
 
-    def hash_words_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def word_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """A number for each of some words, which its letters alone decide."""
         hashes = np.empty(len(ids), np.uint64)
         hash_words(self._letters, self._word_ends, ids, hashes)

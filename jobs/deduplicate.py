@@ -84,7 +84,7 @@ def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
 
     All counts of a word meet in the bucket that its letters name.
     """
-    bucket_of = distinct.dictionary.hash_words_of(distinct.words) % np.uint64(buckets)
+    bucket_of = distinct.dictionary.word_hashes(distinct.words) % np.uint64(buckets)
     order = np.argsort(bucket_of, kind="stable")
     bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1, dtype=np.uint64)).tolist()
     for bucket, (begin, end) in enumerate(pairwise(bounds)):

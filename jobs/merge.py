@@ -63,7 +63,7 @@ def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice,
     tally = _read_tally(records)
     # Beside the parts, so that a merge which is killed leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
-    with explain_full_disk(beside), _folder_of_its_own(beside) as folder:
+    with explain_full_disk(beside), _temporary_folder(beside) as folder:
         merged = folder / DATASET_NAME
         # A disk is faster than packing, a network is not.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
@@ -107,7 +107,7 @@ def _concatenate(
         positive_from=choice.positive_from,
         frequent_words=choice.vocabulary,
     )
-    with closing(_fetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
+    with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):
             with open_dataset(path) as part:
                 if (part.settings, part.vocabulary, part.stopwords) != (settings, vocabulary, stopwords):
@@ -136,7 +136,7 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
         )
 
 
-def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
+def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
     """Local files of the addresses, in order, each until the next is asked for, which is fetched in the meantime."""
     fetched = [ExitStack() for _ in addresses]
 
@@ -159,7 +159,7 @@ def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
 
 
 @contextmanager
-def _folder_of_its_own(home: Path) -> Iterator[Path]:
+def _temporary_folder(home: Path) -> Iterator[Path]:
     """A folder in `home` for this merge, gone afterwards; those that killed merges left there are removed first.
 
     `home` may be where all users write: what another one's merge left stays.
@@ -167,7 +167,7 @@ def _folder_of_its_own(home: Path) -> Iterator[Path]:
     for left in home.glob(f"{_MERGING}*"):
         process = left.name.removeprefix(_MERGING).partition("-")[0]
         with suppress(FileNotFoundError):  # another merge has removed it, or has ended
-            if process.isdecimal() and left.lstat().st_uid == os.geteuid() and not _runs(int(process)):
+            if process.isdecimal() and left.lstat().st_uid == os.geteuid() and not _is_running(int(process)):
                 shutil.rmtree(left, ignore_errors=True)
     folder = Path(mkdtemp(prefix=f"{_MERGING}{os.getpid()}-", dir=home))
     try:
@@ -176,7 +176,7 @@ def _folder_of_its_own(home: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -100,7 +100,7 @@ def preprocess_locally(
         ) as folder,
         _name_without_patterns(folder) as work,
     ):
-        _end_tasks(work / "tasks")  # of a run that was killed
+        _kill_leftover_tasks(work / "tasks")  # of a run that was killed
         _check_space(folder, prepared.plain_bytes)
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
@@ -137,9 +137,9 @@ def _work_parent(output: str) -> Path:
 
 def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
     """Whether an earlier run has done a step, and what came of it is still there."""
-    if step.made == plan.summary:
+    if step.done_file == plan.summary:
         return exists(plan.summary) and exists(read_merge_result(plan.summary).dataset)
-    return exists(step.made)
+    return exists(step.done_file)
 
 
 def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Progress) -> None:
@@ -163,7 +163,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
         ]
     )
     done = Event()
-    watcher = Thread(target=_watch, args=(step.name, tasks, done, progress), daemon=True)
+    watcher = Thread(target=_watch_progress, args=(step.name, tasks, done, progress), daemon=True)
     watcher.start()
     try:
         with job.make_runner() as running:
@@ -176,10 +176,10 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
     finally:
         done.set()
         watcher.join()
-    Path(step.made).touch()
+    Path(step.done_file).touch()
 
 
-def _end_tasks(tasks: Path) -> None:
+def _kill_leftover_tasks(tasks: Path) -> None:
     """End what still runs in the tasks' folders."""
     folder = tasks.resolve()
     for process in psutil.process_iter():
@@ -193,7 +193,7 @@ def _size_of(folder: str) -> int:
     return sum(path.stat().st_size for path in Path(folder).iterdir())
 
 
-def _watch(name: str, tasks: Path, done: Event, progress: Progress) -> None:
+def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
     reducing = False
     while not done.wait(0.3):
         # mrjob removes folders meanwhile, which `walk` does not mind.
@@ -202,10 +202,10 @@ def _watch(name: str, tasks: Path, done: Event, progress: Progress) -> None:
             reducing = True
             progress.stage(f"{name}: sort and reduce", 0)
         if not reducing:
-            progress.at(sum(_reported(folder / "stderr") for folder, names in folders if "stderr" in names))
+            progress.at(sum(_reported_bytes(folder / "stderr") for folder, names in folders if "stderr" in names))
 
 
-def _reported(stderr: Path) -> int:
+def _reported_bytes(stderr: Path) -> int:
     try:
         lines = stderr.read_text("utf-8", "replace").splitlines()
     except OSError:

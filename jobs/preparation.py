@@ -119,8 +119,8 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
     it is.
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, each.format.to_json()] for each in sources]
-    said = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
-    return blake2b(said + _code(), digest_size=6).hexdigest()
+    content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
+    return blake2b(content + _code(), digest_size=6).hexdigest()
 
 
 @cache

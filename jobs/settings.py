@@ -32,10 +32,10 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
     )
     add_rating_scale(
         add_argument,
-        range_default=[low, high],
-        range_said=f"{low} {high}",
-        positive_default=_DEFAULT.positive_from,
-        positive_said="%(default)s",
+        default_range=[low, high],
+        range_text=f"{low} {high}",
+        default_positive=_DEFAULT.positive_from,
+        positive_text="%(default)s",
     )
     add_argument(
         "--test-share",
@@ -56,16 +56,16 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
 
 
 def add_rating_scale(
-    add_argument: Callable[..., Any], *, range_default: Any, range_said: str, positive_default: Any, positive_said: str
+    add_argument: Callable[..., Any], *, default_range: Any, range_text: str, default_positive: Any, positive_text: str
 ) -> None:
     """Declare what ratings there are, and which of them are positive."""
     add_argument(
         "--rating-range",
         type=_rating,
         nargs=2,
-        default=range_default,
+        default=default_range,
         metavar=("LOW", "HIGH"),
-        help=f"smallest and largest rating ({range_said})",
+        help=f"smallest and largest rating ({range_text})",
     )
     add_argument(
         "--half-stars",
@@ -80,9 +80,9 @@ def add_rating_scale(
     add_argument(
         "--positive-from",
         type=_rating,
-        default=positive_default,
+        default=default_positive,
         metavar="RATING",
-        help=f"the smallest rating that makes a text positive ({positive_said})",
+        help=f"the smallest rating that makes a text positive ({positive_text})",
     )
 
 
@@ -130,7 +130,7 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--positive-from={settings.in_units(settings.positive_from)}",
         f"--test-share={settings.test_share}",
         *(["--labelled"] if settings.labelled else []),
-        *([f"--positive-label={_plain(settings.positive_label)}"] if settings.positive_label is not None else []),
+        *([f"--positive-label={_ascii_json(settings.positive_label)}"] if settings.positive_label is not None else []),
         *(["--test-input"] if settings.test_input else []),
     ]
 
@@ -150,6 +150,6 @@ def _rating(text: str) -> float:
         raise ArgumentTypeError(f"{text} is no rating, such as 4") from None
 
 
-def _plain(label: str) -> str:
+def _ascii_json(label: str) -> str:
     """A label as JSON in ASCII without apostrophes: it travels within quotes, to where no other encoding may be set."""
     return json.dumps(label).replace("'", "\\u0027")

@@ -41,7 +41,7 @@ class JobStep:
     """Whether there is anything to reduce."""
 
     @property
-    def made(self) -> str:
+    def done_file(self) -> str:
         """The address of the file that is there when the step is done."""
         return join(self.output, "_SUCCESS")
 
@@ -53,7 +53,7 @@ class CommandStep:
     name: str
     module: str
     arguments: tuple[str, ...]
-    made: str
+    done_file: str
     """The address of the file that is there when the step is done."""
 
 
@@ -144,7 +144,7 @@ class Plan:
                     *(["--allow-damaged"] if self.allow_damaged else []),
                     *arguments,
                 ),
-                made=choice,
+                done_file=choice,
             ),
             JobStep(
                 name="encode",
@@ -167,7 +167,7 @@ class Plan:
                     f"--output={self.output}",
                     f"--summary={self.summary}",
                 ),
-                made=self.summary,
+                done_file=self.summary,
             ),
         ]
 

@@ -17,7 +17,7 @@ from corpus.errors import DataError
 from corpus.private_folders import make_private_folder
 from jobs.errors import FinalError, JobError
 
-_OURS = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
+_WORK_NAME = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
 
 
 @contextmanager
@@ -37,17 +37,17 @@ def work_folder(
     was_there = home.exists()
     try:
         with ExitStack() as claim:
-            with _written(home):
+            with _explained_write_errors(home):
                 if private:
                     make_private_folder(home, "set TMPDIR to another folder")
                 home.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(home, folder)
-                free = claim.enter_context(_claimed(folder))
+                free = claim.enter_context(_locked(folder))
             if not free:
                 raise DataError(
                     f"another run works on the same input in {home}; wait for it, or choose another --output"
                 )
-            with _written(home):
+            with _explained_write_errors(home):
                 make_private_folder(folder, "choose another --output")
             try:
                 yield folder
@@ -70,7 +70,7 @@ def work_folder(
 
 
 @contextmanager
-def _written(home: Path) -> Iterator[None]:
+def _explained_write_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -78,9 +78,9 @@ def _written(home: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(home: Path, but: Path) -> None:
-    for name in {found[1] for path in home.iterdir() if (found := _OURS.fullmatch(path.name))}:
+    for name in {found[1] for path in home.iterdir() if (found := _WORK_NAME.fullmatch(path.name))}:
         if (left := home / name) != but:
-            with suppress(OSError), _claimed(left) as free:  # of another user, or gone meanwhile
+            with suppress(OSError), _locked(left) as free:  # of another user, or gone meanwhile
                 if free:
                     _remove(left)
 
@@ -94,7 +94,7 @@ def _remove(folder: Path) -> None:
 
 
 @contextmanager
-def _claimed(folder: Path) -> Iterator[bool]:
+def _locked(folder: Path) -> Iterator[bool]:
     """Holds the lock of a folder, which ends with the process; whether it was free."""
     lock = folder.with_name(f"{folder.name}.lock")
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

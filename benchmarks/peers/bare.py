@@ -50,7 +50,7 @@ def run_job(step: JobStep, shuffle: Path) -> None:
     with (Path(step.output) / "part-00000").open("wb") as out:
         for key, value in _reduced(job, mapped, shuffle) if step.reduces else mapped:
             out.write(write(key, value) + b"\n")
-    Path(step.made).touch()
+    Path(step.done_file).touch()
 
 
 def _reduced(job: Any, mapped: Iterable[Record], shuffle: Path) -> Iterator[Record]:

@@ -107,10 +107,10 @@ counted there.
 @declared(
     lambda parser: add_rating_scale(
         parser.add_argument_group("Ratings of the files").add_argument,
-        range_default=None,
-        range_said=_AS_TRAINED,
-        positive_default=None,
-        positive_said=_AS_TRAINED,
+        default_range=None,
+        range_text=_AS_TRAINED,
+        default_positive=None,
+        positive_text=_AS_TRAINED,
     )
 )
 @option(

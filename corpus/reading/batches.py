@@ -54,9 +54,9 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
             size = _even(len(lines))
             for first in range(0, len(lines), size):
                 some = lines[first : first + size]
-                texts, said = read(some, done, malformed)
+                texts, text_codes = read(some, done, malformed)
                 done += len(some)
-                yield TextBatch(texts, said, sum(map(len, some)) + len(some)), done
+                yield TextBatch(texts, text_codes, sum(map(len, some)) + len(some)), done
     except DamagedArchiveError:
         yield TextBatch([], [], 0), done
         raise
@@ -85,7 +85,7 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
 
     def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
         texts: list[str] = []
-        said: list[int] = []
+        text_codes: list[int] = []
         for number, line in enumerate(lines, done + 1):
             if is_blank(line):
                 continue
@@ -95,8 +95,8 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
                 malformed(error.reason, number, line)
                 continue
             texts.append(text)
-            said.append(found)
-        return texts, said
+            text_codes.append(found)
+        return texts, text_codes
 
     if form.kind == "json" and form.value is not None:
         return _json_reader(form.text, form.value, codes, read)
@@ -113,7 +113,7 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
 
     def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
         texts: list[str] = []
-        said: list[int] = []
+        text_codes: list[int] = []
         for number, line in enumerate(lines, done):
             try:
                 review = loads(line)
@@ -125,12 +125,12 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
                 if code is None or value.__class__ is bool:
                     code = of(value)
             except (ValueError, KeyError, TypeError):
-                some, some_said = exact([line], number, malformed)
+                some, some_codes = exact([line], number, malformed)
                 texts += some
-                said += some_said
+                text_codes += some_codes
                 continue
             texts.append(text)
-            said.append(code)
-        return texts, said
+            text_codes.append(code)
+        return texts, text_codes
 
     return read

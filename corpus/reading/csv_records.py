@@ -82,7 +82,7 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     records = csv.reader(lines, delimiter=part.format.separator, strict=True)
     header = part.format.header
     texts: list[str] = []
-    said: list[int] = []
+    text_codes: list[int] = []
     given = 0
     while True:
         lines.begin()
@@ -95,18 +95,18 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
                     raise MalformedLineError("not_utf8")
                 text, code = parse(fields)
                 texts.append(text)
-                said.append(code)
+                text_codes.append(code)
         except (MalformedLineError, csv.Error, _RecordTooLongError) as error:
             if not header and not lines.is_blank:
                 malformed(_reason(error), lines.first, lines.begins)
         except DamagedArchiveError:
-            yield TextBatch(texts, said, lines.bytes_read - given), lines.first - 1
+            yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.first - 1
             raise
         header = False
         if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
-            yield TextBatch(texts, said, lines.bytes_read - given), lines.read
-            texts, said, given = [], [], lines.bytes_read
-    yield TextBatch(texts, said, lines.bytes_read - given), lines.read
+            yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.read
+            texts, text_codes, given = [], [], lines.bytes_read
+    yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.read
 
 
 def _reason(error: Exception) -> str:

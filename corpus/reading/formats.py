@@ -133,7 +133,7 @@ class Codes:
             self._out_of = high / self._steps if settings.rating_fraction else None
             # In Python 3 and 3.0 are one key.
             self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
-            self.known_codes.update({form: n for n in range(low, high + 1) for form in _written(n / self._steps)})
+            self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.positive_label is None:
             self.code_of = self._label
             self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
@@ -171,7 +171,7 @@ class Codes:
         return int(label_text(value) == self._positive)
 
 
-def _written(rating: float) -> tuple[str, ...]:
+def _spellings(rating: float) -> tuple[str, ...]:
     """The usual ways to write a rating."""
     return (str(int(rating)), f"{int(rating)}.0") if rating.is_integer() else (str(rating),)
 

@@ -50,9 +50,9 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
             try:
                 for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=list(part.format.fields)):
                     columns = [_values(block, name) for name in part.format.fields]
-                    texts, said = _reviews(columns, parse, done, malformed)
+                    texts, text_codes = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
-                    yield TextBatch(texts, said, block.nbytes), done
+                    yield TextBatch(texts, text_codes, block.nbytes), done
             except (pyarrow.ArrowException, OSError) as error:
                 fault = error
     if fault is not None:
@@ -67,7 +67,7 @@ def _reviews(
 ) -> tuple[list[str], list[int]]:
     """The texts and codes of the rows of some columns, of which `done` rows come before."""
     texts: list[str] = []
-    said: list[int] = []
+    text_codes: list[int] = []
     for number, values in enumerate(zip(*columns, strict=True), done + 1):
         try:
             text, code = parse(values)
@@ -75,8 +75,8 @@ def _reviews(
             malformed(error.reason, number, _begins(values))
             continue
         texts.append(text)
-        said.append(code)
-    return texts, said
+        text_codes.append(code)
+    return texts, text_codes
 
 
 def _open(file: BinaryIO) -> Any:

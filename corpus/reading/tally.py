@@ -96,16 +96,16 @@ class Tally:
     def add_records(self, key: bytes, values: Iterable[bytes]) -> None:
         """Add what other tallies said in records of one key."""
         for value in values:
-            said = json.loads(value)
+            content = json.loads(value)
             if key == COUNTS_KEY:
-                self.counts.update(said)
+                self.counts.update(content)
             elif key == PLACES_KEY:
-                for reason, found in said.items():
+                for reason, found in content.items():
                     self._keep(reason, [(address, start, line, begins) for address, start, line, begins in found])
             elif key == DAMAGE_KEY:
-                self._damaged.update(said)
+                self._damaged.update(content)
             else:
-                for address, ranges in said.items():
+                for address, ranges in content.items():
                     self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
 
     def malformed_lines(self) -> list[MalformedLine]:

@@ -60,11 +60,11 @@ def detect_format(
     if not lines:
         return None
     refuse_undecodable(name, lines)
-    kind, separator = _kind(name, lines, options, code)
+    kind, separator = _detect_kind(name, lines, options, code)
     if kind == "json":
-        return _json(name, lines, options, code)
+        return _detect_json(name, lines, options, code)
     if kind in ("csv", "separated"):
-        return _columns(name, kind, separator, lines, options, code)
+        return _detect_columns(name, kind, separator, lines, options, code)
     if kind == "parquet":
         raise DataError(f"{name} is no Parquet file; give another --format, or leave it out")
     if options.fields:
@@ -123,7 +123,7 @@ def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counte
     return seen
 
 
-def _kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
+def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
     """Kind and separator: as asked for, or as the lines show."""
     if options.kind == "tsv":
         return "separated", "\t"
@@ -133,7 +133,7 @@ def _kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int 
     if options.separator is not None:
         return ("csv" if options.separator in _CSV_SEPARATORS else "separated"), options.separator
     in_array = lines[0].lstrip().startswith(b"[")
-    if not in_array and len(_objects(lines)) >= _JSON_SHARE * len(lines):
+    if not in_array and len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
     refuse_other_json(name, lines)
     if _nearly_all(line.startswith(b"__label__") for line in lines):
@@ -166,7 +166,7 @@ def _suffix(name: str) -> str:
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
 
-def _objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
+def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
     from orjson import JSONDecodeError, loads
 
     objects = []
@@ -179,8 +179,8 @@ def _objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
     return objects
 
 
-def _json(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> DetectedFormat:
-    objects = _objects(lines)
+def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> DetectedFormat:
+    objects = _json_objects(lines)
     fields: dict[str, str] = {}
     for each in objects:
         for key, value in each.items():
@@ -229,7 +229,7 @@ def _is_csv(separator: str, lines: Sequence[bytes], options: ReadingOptions) -> 
     return len(rows) >= _MOST * len(lines)
 
 
-def _columns(
+def _detect_columns(
     name: str, kind: str, separator: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None
 ) -> DetectedFormat:
     rows = _rows(kind, separator, lines)
@@ -250,14 +250,14 @@ def _columns(
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
     records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in rows[1:]]
     fields = {column: str(records[0][column]) if records else "" for column in columns}
-    choice = choose_fields(name, fields, _by_name(options, columns), code)
+    choice = choose_fields(name, fields, _with_column_names(options, columns), code)
     form = Format(
         kind=kind, text=choice.text, value=choice.value, header=True, separator=separator, columns=tuple(columns)
     )
     return DetectedFormat(form, choice.labelled, _values(records, choice))
 
 
-def _by_name(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
+def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
     """What is options, with numbers of columns as their names."""
 
     def name(each: str) -> str:

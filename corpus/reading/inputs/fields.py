@@ -136,7 +136,7 @@ def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> boo
         return False
     cells = [row[int(value) - 1].strip() for row in rows]
     if options.positive_label is None:
-        return not _is_value(cells[0], options) and _share(cells[1:], options) > 1 - _MOST
+        return not _is_value(cells[0], options) and _value_share(cells[1:], options) > 1 - _MOST
     return cells[0].lower() in (*RATINGS, *LABEL_FIELDS, "class")
 
 
@@ -176,12 +176,12 @@ def _value_column(rows: Sequence[Sequence[str]], options: ReadingOptions) -> str
     able = [
         str(number + 1)
         for number in range(width)
-        if str(number + 1) not in options.text and _share([row[number] for row in rows], options) >= _MOST
+        if str(number + 1) not in options.text and _value_share([row[number] for row in rows], options) >= _MOST
     ]
     return able[0] if len(able) == 1 else None
 
 
-def _share(cells: Sequence[str], options: ReadingOptions) -> float:
+def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
     return sum(_is_value(cell.strip(), options) for cell in cells) / len(cells)
 
 

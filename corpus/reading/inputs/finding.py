@@ -53,7 +53,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
         (inputs.unlabelled, False, UNLABELLED),
     ):
         for address in addresses:
-            listed = _objects(address, leave_out) if is_s3(address) else _files(address, leave_out)
+            listed = _s3_files(address, leave_out) if is_s3(address) else _local_files(address, leave_out)
             whole = address if is_s3(address) else str(Path(address).resolve())
             for name, size, identity in listed:
                 if fitting := _matching_excludes(name, whole, inputs.exclude):
@@ -63,7 +63,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
                 found.append(InputFile(address=name, size=size, identity=identity, test=test, code=code, named=named))
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
-    _check_twice(found)
+    _check_duplicates(found)
     found, results = _without_results(found)
     if not found:
         raise DataError(f"the input holds nothing but the results in {', '.join(results)}; give files of reviews")
@@ -100,7 +100,7 @@ def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[
     return [each for each in found if each.address not in left_out], holding
 
 
-def _files(given: str, leave_out: str | None) -> list[_Entry]:
+def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the local files that a path, a folder or a pattern names."""
     if _PATTERN.search(given) and not os.path.lexists(given):
         return _matching(given, leave_out)
@@ -138,7 +138,7 @@ def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
         path = Path(name)
         if results is None or results not in (path.resolve(), *path.resolve().parents):
-            inside = map(_entry, _walk(path, results)) if path.is_dir() else _files(name, leave_out)
+            inside = map(_entry, _walk(path, results)) if path.is_dir() else _local_files(name, leave_out)
             entries.update((entry[0], entry) for entry in inside)
     if not entries:
         raise DataError(f"no file matches {pattern}; check the pattern")
@@ -173,7 +173,7 @@ def _folder_of(leave_out: str | None) -> Path | None:
     return None if leave_out is None or is_s3(leave_out) else Path(leave_out).resolve()
 
 
-def _check_twice(found: Sequence[InputFile]) -> None:
+def _check_duplicates(found: Sequence[InputFile]) -> None:
     seen: set[str] = set()
     for each in found:
         if each.address in seen:
@@ -186,24 +186,24 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def _objects(given: str, leave_out: str | None) -> list[_Entry]:
+def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the objects that an address, a prefix or a pattern names."""
     bucket, key = s3.place_of(given)
     if not bucket:
         raise DataError(f"'{given}' is no address of S3; it should look like s3://bucket/name")
-    exact = next(_listed(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
+    exact = next(_list_s3(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":
         return [exact]
     if pattern := _PATTERN.search(key):
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
         before = Place(bucket, key[: pattern.start()])
-        entries = [entry for entry in _listed(before) if matching.fullmatch(entry[0], start)]
+        entries = [entry for entry in _list_s3(before) if matching.fullmatch(entry[0], start)]
         return [entry for entry in entries if not entry[0].endswith("/")] or _fail_empty(given, "pattern")
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
         entry
-        for entry in _listed(Place(bucket, prefix))
+        for entry in _list_s3(Place(bucket, prefix))
         if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/")))
     ]
     if leave_out is not None and is_s3(leave_out):
@@ -215,7 +215,7 @@ def _fail_empty(given: str, what: str) -> list[_Entry]:
     raise DataError(f"there is nothing at {given}; check the {what}")
 
 
-def _listed(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
+def _list_s3(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
     """The objects whose keys start with a place's, in the order of their keys; `at_most` so many where it is given."""
     from botocore.exceptions import ClientError  # only where S3 is asked: it takes long to load
 

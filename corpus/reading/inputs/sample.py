@@ -125,25 +125,25 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
     codes = Codes(settings)
     kept = _FIRST_TEXTS // len(chosen)
     for source in chosen:
-        sample.files[source.address] = _take(sample, source, codes, settings, limit, kept)
+        sample.files[source.address] = _sample_file(sample, source, codes, settings, limit, kept)
     return sample
 
 
-def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
+def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
     """About `limit` bytes of a file, of which the first `kept` texts are kept."""
     cut = not source.compression and source.format.kind not in ("csv", "parquet") and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     try:
-        for start, end in _edges(source.size, limit) if cut else [(0, WHOLE)]:
+        for start, end in _sample_ranges(source.size, limit) if cut else [(0, WHOLE)]:
             part = Range(source.address, start, end, source.format, source.code, source.test)
             # Nobody knows how many lines come before the middle, so none of its lines has a number.
             tally = _Tally() if start else sample.tally
-            for texts, said, raw_bytes in read_batches(part, codes, tally):
+            for texts, text_codes, raw_bytes in read_batches(part, codes, tally):
                 if not sample.example:
                     sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
-                    sample.example_value = _value(said[0], source, settings)
-                sample.values.update(_value(code, source, settings) for code in said)
+                    sample.example_value = _value_text(text_codes[0], source, settings)
+                sample.values.update(_value_text(code, source, settings) for code in text_codes)
                 of_file.first_texts += texts[: kept - len(of_file.first_texts)]
                 of_file.texts += len(texts)
                 of_file.bytes += raw_bytes
@@ -158,7 +158,7 @@ def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limi
     return of_file
 
 
-def _edges(size: int, limit: int) -> list[tuple[int, int]]:
+def _sample_ranges(size: int, limit: int) -> list[tuple[int, int]]:
     """The first half of `limit` bytes of a larger file, a quarter at its middle, and one at its end."""
     quarter = limit // 4
     middle = max(2 * quarter, size // 2)
@@ -178,7 +178,7 @@ def _expansion(source: Source, limit: int) -> float:
     return taken / len(packed)
 
 
-def _value(code: int, source: Source, settings: Settings) -> str:
+def _value_text(code: int, source: Source, settings: Settings) -> str:
     """What a code says, as a person wrote it."""
     if not settings.labelled:
         return settings.in_units(code)
