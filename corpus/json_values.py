@@ -1,6 +1,6 @@
-"""Whether plain values, such as JSON makes, are of the types that a dataclass says.
+"""Parses JSON objects and checks their values against the fields of a dataclass.
 
-The easy mistake is to let Python compare them: 4.0 and True are row lengths for it, until something is counted by them.
+Do not compare such values by `==` or `isinstance`: Python takes 4.0 and True for row lengths.
 """
 
 import json
@@ -13,28 +13,28 @@ from corpus.errors import DataError
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
-    """The object that a text is in JSON, without numbers that are none and letters that no file can hold.
-
-    Raises DataError for any other text.
-    """
+    """Parse a JSON object. Raises DataError for any other text, for NaN and infinities, and for lone surrogates."""
     try:
         found = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(found, ensure_ascii=False).encode()  # lone surrogates
     except (ValueError, RecursionError) as error:
-        raise DataError(f"it is no JSON: {error}") from error
+        raise DataError(f"it is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise DataError("it is no JSON object")
+        raise DataError("it is not a JSON object")
     return found
 
 
 def require_fields(kind: type[Any], values: Mapping[str, Any]) -> None:
-    """Raise DataError unless all values are fields of a dataclass, and of their types; a list is a tuple, too."""
+    """Raise DataError unless all names are fields of the dataclass and all values have their types.
+
+    A list counts as a tuple.
+    """
     types = {entry.name: entry.type for entry in fields(kind)}
     for name, value in values.items():
         if name not in types:
-            raise DataError(f"nothing is known of {name!r}")
+            raise DataError(f"{name!r} is not a known field")
         if not _has_type(value, types[name]):
-            raise DataError(f"{name} is of another type than {getattr(types[name], '__name__', types[name])}")
+            raise DataError(f"{name} is not of type {getattr(types[name], '__name__', types[name])}")
 
 
 def _has_type(value: Any, kind: Any) -> bool:
@@ -52,4 +52,4 @@ def _has_type(value: Any, kind: Any) -> bool:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

@@ -1,7 +1,7 @@
-"""Loops over stretches of ids, one text after the other, compiled by numba: what NumPy would do in several passes.
+"""Loops over segments of one array of ids, a segment for each text, compiled by numba; NumPy would take several passes.
 
-The easy mistake is to hand over arrays of ever other types: each combination is compiled anew. Inner loops take
-unsigned integers as places, for which numba does not have to look whether they count from the end.
+Call them with the same array types everywhere, because numba compiles each combination anew. Inner loops use unsigned
+indices, which numba need not check for counting from the end.
 """
 
 from numba import uint64
@@ -11,18 +11,18 @@ from corpus.compiled import compiled
 
 @compiled
 def gather(values, starts, lengths, targets, out):  # type: ignore[no-untyped-def]
-    """Copy the stretch of `lengths[i]` values at `starts[i]` to `targets[i]` of `out`, for each i of `starts`."""
-    for stretch in range(len(starts)):
-        start, target = starts[stretch], targets[stretch]
-        for at in range(lengths[stretch]):
+    """Copy the `lengths[i]` values at `starts[i]` to `targets[i]` of `out`, for each i."""
+    for segment in range(len(starts)):
+        start, target = starts[segment], targets[segment]
+        for at in range(lengths[segment]):
             out[uint64(target + at)] = values[uint64(start + at)]
 
 
 @compiled
 def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
-    """Replace ids, in place, by the order of their first appearance; returns how many differ.
+    """Replace each id, in place, by its number in the order of first appearance; returns how many ids differ.
 
-    `numbers` has a -1 for every id, and has them again afterwards; `order` gets the id that has number n at n.
+    `numbers` has -1 for every id, before and after the call. `order[n]` becomes the id with the number n.
     """
     known = 0
     for at in range(len(ids)):
@@ -40,7 +40,7 @@ def renumber(ids, numbers, order):  # type: ignore[no-untyped-def]
 
 @compiled
 def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-def]
-    """Write the new ids of the stretch of `lengths[i]` ids at `starts[i]` to the beginning of row i of `rows`."""
+    """Write the new ids of the `lengths[i]` ids at `starts[i]` to the beginning of row i of `rows`."""
     for row in range(len(rows)):
         for at in range(lengths[row]):
             rows[row, at] = new_ids[uint64(ids[uint64(starts[row] + at)])]
@@ -48,7 +48,7 @@ def fill_rows(ids, starts, lengths, new_ids, rows):  # type: ignore[no-untyped-d
 
 @compiled
 def add_counts(ids, starts, lengths, counts):  # type: ignore[no-untyped-def]
-    """Add up how often each id occurs in the stretches of `lengths[i]` ids at `starts[i]`."""
-    for stretch in range(len(starts)):
-        for at in range(starts[stretch], starts[stretch] + lengths[stretch]):
+    """Add to `counts` how often each id occurs in the segments of `lengths[i]` ids at `starts[i]`."""
+    for segment in range(len(starts)):
+        for at in range(starts[segment], starts[segment] + lengths[segment]):
             counts[uint64(ids[at])] += 1

@@ -197,8 +197,8 @@ def damage(file: h5py.File, kind: str) -> None:
     ("kind", "sentence"),
     [
         ("absent", "no such file"),
-        ("text", "is no HDF5 file"),
-        ("other", "no Shoal dataset"),
+        ("text", "is not an HDF5 file"),
+        ("other", "not a Shoal dataset"),
         ("version", "has layout version 99, and this Shoal reads 2"),
         ("missing array", "is damaged"),
         ("short array", "the arrays of /train differ in length"),
@@ -206,7 +206,7 @@ def damage(file: h5py.File, kind: str) -> None:
         ("older", "has layout version 1, and this Shoal reads 2; make it again"),
         ("senseless settings", "is damaged: the row length is 0"),
         ("wordless", "is damaged"),
-        ("cut", "is no HDF5 file, or a damaged one"),
+        ("cut", "is not an HDF5 file, or is damaged"),
     ],
 )
 def test_a_file_that_is_no_dataset_is_refused_with_its_name(tmp_path: Path, kind: str, sentence: str) -> None:

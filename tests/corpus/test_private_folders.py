@@ -37,7 +37,7 @@ def test_a_link_is_refused_wherever_it_leads(tmp_path: Path) -> None:
 
 def test_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         make_private_folder(tmp_path / "file", "wait")
 
 

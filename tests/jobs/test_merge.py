@@ -167,7 +167,7 @@ def double_a_tally(work: Work) -> None:
     [
         (lose_a_part, "the part files hold 305 rows of train, but 1,205 were counted; a part was lost"),
         (lose_all_parts, "no part files in .*parts"),
-        (cut_a_part, r"part-0002\.h5 is no HDF5 file, or a damaged one"),
+        (cut_a_part, r"part-0002\.h5 is not an HDF5 file, or is damaged"),
         (mix_settings, r"part-0003\.h5 was made with other settings or words"),
         (double_a_tally, "the counts contradict each other"),
     ],

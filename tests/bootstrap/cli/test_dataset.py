@@ -135,8 +135,8 @@ def changed(path: Path) -> None:
     [
         (absent, "dataset.h5: no such file; `shoal preprocess` makes a dataset"),
         (folder, "dataset.h5 is a folder; name the dataset in it"),
-        (text, "dataset.h5 is no HDF5 file, or a damaged one"),
-        (cut, "dataset.h5 is no HDF5 file, or a damaged one"),
+        (text, "dataset.h5 is not an HDF5 file, or is damaged"),
+        (cut, "dataset.h5 is not an HDF5 file, or is damaged"),
         (older, "dataset.h5 has layout version 1, and this Shoal reads 2; make it again"),
         (broken, "dataset.h5 is damaged: /train/tokens cannot be read"),
         (changed, "dataset.h5 was changed since it was made: the digest of its arrays is"),

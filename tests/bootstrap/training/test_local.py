@@ -26,7 +26,7 @@ BROKEN = Failure(
 LOST = Failure(
     kind=Kind.CONSEQUENCE, time=49.0, what="rank 0 lost the other ranks", where="at step 7", then=" (gone); go on"
 )
-AGREED = Failure(kind=Kind.FINAL, time=51.0, what="x.h5 is no HDF5 file; make it anew")
+AGREED = Failure(kind=Kind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it anew")
 
 
 def output(*lines: Failure | str) -> str:
@@ -42,7 +42,7 @@ def output(*lines: Failure | str) -> str:
         ),
         (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}"),
         (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
-        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is no HDF5 file; make it anew"),
+        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it anew"),
         (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
     ],
     ids=["consequence first", "cause first", "nothing better", "would come again", "half a line"],
@@ -217,7 +217,7 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
 @pytest.mark.slow
 def test_a_bad_dataset_is_told_before_anything_is_begun(config: TrainConfig) -> None:
     config.data.write_text("hello")
-    with pytest.raises(DataError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
+    with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:
         train_here(config, ranks=2, bars=bars)
     assert not config.output.exists()
 
