@@ -1,4 +1,4 @@
-"""Raw reviews to one encoded dataset: the same MapReduce scripts on one machine and on a cluster.
+"""Makes one encoded dataset of raw reviews, by the same MapReduce scripts on one machine and on a cluster.
 
-The jobs never know where they run: what differs between runners stays in `pipeline` and in the launcher.
+The jobs do not depend on where they run: `pipeline` and the launcher have what differs between runners.
 """

@@ -1,10 +1,9 @@
-"""The vocabulary, chosen from the reducers' candidates; and the point where bad input ends the work.
+"""Chooses the vocabulary from the reducers' candidates, and refuses bad input.
 
     python -m jobs.choose --words FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
 
-It is the first moment at which all lines have been counted, and everything dear comes after it: an input that is
-mostly not reviews is refused here, with its counts by reason, and so is one with damaged files, of which nobody knows
-what is lost.
+All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
+files is refused here, with the counts by reason.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
@@ -32,30 +31,28 @@ _PLACES_SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyChoice:
-    """What the whole input decides: the most frequent words in order, with their counts, and the smallest code of a
-    positive text."""
+    """The most frequent words in order, with their counts, and the smallest code of a positive text."""
 
     positive_from: int
     vocabulary: list[tuple[str, int]]
 
 
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
-    """What `choose` wrote."""
+    """Read what `choose_vocabulary` wrote."""
     return VocabularyChoice(**orjson.loads(b"".join(open_lines(address))))
 
 
 def choose_vocabulary(
     words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False
 ) -> VocabularyChoice:
-    """Write what the records in the folder `words` decide to `output`.
+    """Choose the vocabulary from the records in the folder `words`, and write it to `output`.
 
     Raises DataError when a larger share of the lines is malformed than `max_malformed`, or a file is damaged and that
-    is not allowed; FinalError when there are no lines, no texts, or labels that nobody explained; nothing is written
-    then.
+    is not allowed; FinalError when there are no lines, no texts, or unknown labels. Nothing is written then.
     """
     tally = Tally()
     best: list[tuple[bytes, int]] = []
-    for part in list_files(words):  # so that no more than one of them, and the best so far, are in memory
+    for part in list_files(words):  # so that only one file and the best words so far are in memory
         best = most_frequent(chain(best, _candidates(part, tally)), settings.vocabulary_size)
     check_input(tally, max_malformed, allow_damaged=allow_damaged)
     if not tally.counts["texts"]:
@@ -76,7 +73,7 @@ def choose_vocabulary(
 
 
 def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
-    """The words of a file of records and their counts; the other records go into the tally."""
+    """The words in a file of records and their counts; its other records are added to the tally."""
     for key, value in read_records(open_lines(part)):
         if is_tally_key(key):
             tally.add_records(key, [value])
@@ -85,10 +82,7 @@ def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
 
 
 def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
-    """Refuse input that is damaged, or malformed beyond what is allowed.
-
-    Raises DataError, and FinalError where there are no lines.
-    """
+    """Raise DataError for damaged input and for too many malformed lines, FinalError for input without lines."""
     if not allow_damaged and (damages := tally.damaged_files()):
         which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
         listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
@@ -100,7 +94,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise FinalError("the input has no lines; give files of reviews")
-    if malformed / lines > max_malformed:  # a product would not be exact: 0.29 * 100 is below 29
+    if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
         reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
         listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
         raise DataError(
@@ -110,14 +104,14 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
 
 
 def _places(tally: Tally) -> str:
-    """The first malformed line of each reason, as far as a sentence has room."""
+    """The first malformed lines of some reasons, for a message."""
     firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
 
 
 def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
-    """The smallest code of a positive text, of input in which so many texts have each code.
+    """The smallest code of a positive text; `by_code` has the number of texts of each code.
 
     Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
     """
@@ -130,11 +124,11 @@ def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
     if len(pairs) == 1:
         return pairs[0][1]
     seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
-    raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
+    raise FinalError(f"the labels are {seen}, which is not a known pair; name the positive one by --positive-label")
 
 
 def run(arguments: Sequence[str]) -> VocabularyChoice:
-    """Choose as the arguments of a step say."""
+    """Choose the vocabulary by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from what jobs.vocabulary left.")
     parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
@@ -157,12 +151,12 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise ArgumentTypeError(f"{text} is no share from 0 to 1, such as 0.05")
+        raise ArgumentTypeError(f"{text} is not a share from 0 to 1, such as 0.05")
     return share
 
 
 def add_limit_options(parser: ArgumentParser) -> None:
-    """Declare the options that say how much bad input is too much."""
+    """Declare the options for how much bad input is allowed."""
     parser.add_argument(
         "--max-malformed",
         type=_share,

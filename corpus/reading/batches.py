@@ -1,8 +1,7 @@
-"""Reviews in batches, of the formats that have a record a line.
+"""Reads batches of reviews from the formats that have a record a line.
 
-Of JSON lines, the bulk of all reviews, a batch costs little beyond the parser itself: one short loop takes what is
-as usual, and whatever is odd goes to the exact reader of `corpus.reading.parsing`. The easy mistake there is that True
-equals 1 in Python: a bool is no rating.
+Most reviews are JSON lines, so these have a fast loop for usual lines. It passes all others to the exact parser of
+`corpus.reading.parsing`. True equals 1 in Python, but a bool is not a rating: keep the check for it.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ BATCH_TEXTS = 256
 
 
 class TextBatch(NamedTuple):
-    """Some reviews: `texts` and their `codes`, and `raw_bytes`, the size of the unpacked input they were in."""
+    """Some reviews: `texts` and their `codes`, and `raw_bytes`, the bytes of their decompressed input."""
 
     texts: list[str]
     codes: list[int]
@@ -27,13 +26,13 @@ class TextBatch(NamedTuple):
 
 
 MalformedCallback = Callable[[str, int, bytes], None]
-"""Takes the reason, the record's line in its range, from 1, and how it begins."""
+"""Called with the reason, the record's line in its range, from 1, and how the record begins."""
 
 _Read = Callable[[list[bytes], int, MalformedCallback], tuple[list[str], list[int]]]
 
 
 def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """The reviews of a range, each batch with the number of lines until then; a batch may be empty, the last is.
+    """The reviews of a range, each batch with the number of lines so far; a batch may be empty, and the last one is.
 
     Raises DamagedArchiveError after all whole lines before the fault.
     """
@@ -64,7 +63,7 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
 
 
 def _blocks(part: Range) -> Iterator[bytes]:
-    """The bytes of the lines of a range, unpacked, without a byte-order mark at the file's start."""
+    """The bytes of the lines of a range, decompressed, without a byte-order mark at the file's start."""
     if compression(part.path) or part.end < 0:
         yield from without_byte_order_mark(open_blocks(part.path))
         return
@@ -75,7 +74,7 @@ def _blocks(part: Range) -> Iterator[bytes]:
 
 
 def _even(lines: int) -> int:
-    """The size of batches that are all about as large, and none larger than it may be."""
+    """The size of equal batches of at most BATCH_TEXTS lines."""
     batches = -(-lines // BATCH_TEXTS)
     return max(1, -(-lines // max(batches, 1)))
 
@@ -104,7 +103,7 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
 
 
 def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, exact: _Read) -> _Read:
-    """The quick loop; a line that is odd in any way goes to `exact`."""
+    """The fast loop; `exact` reads every line that is not as usual."""
     from orjson import loads  # only where there is JSON
 
     known, of = codes.known_codes, codes.code_of

@@ -1,7 +1,7 @@
-"""Reviews of CSV in batches, by Python's own reader made strict (RFC 4180).
+"""Reads batches of reviews from CSV by Python's reader in strict mode (RFC 4180).
 
-A quoted field may hold newlines, so a record is not a line. The easy mistake is an unbalanced quote: it makes a record
-of all that follows, so there is a limit to a record's size, and reading goes on with the next line after a fault.
+A quoted field may hold newlines, so a record is not a line. An unbalanced quote would make one record of the rest of
+the file. So a record has a maximum size, and reading continues at the next line after an error.
 """
 
 import csv
@@ -22,7 +22,7 @@ class _RecordTooLongError(Exception):
 
 
 class _Lines:
-    """The lines of a file for a csv.reader, and what is known of those that its present record is made of."""
+    """The lines of a file for a csv.reader, with the place, size and beginning of its current record."""
 
     def __init__(self, pieces: Iterator[list[bytes] | LongLine]) -> None:
         self._pieces = pieces
@@ -58,7 +58,7 @@ class _Lines:
         try:
             return f"{line.decode()}\n"
         except UnicodeDecodeError:
-            # The quotes of such a line still count: they say where the record ends.
+            # The quotes of such a line still count: the end of the record depends on them.
             self.is_utf8 = False
             return f"{line.decode(errors='surrogateescape')}\n"
 
@@ -72,9 +72,9 @@ class _Lines:
 
 
 def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """The reviews of a whole file, each batch with the number of lines until then; a batch may be empty.
+    """The reviews of a whole file, each batch with the number of lines so far; a batch may be empty.
 
-    Raises DamagedArchiveError after all whole records before the fault.
+    Raises DamagedArchiveError after all whole records before the damage.
     """
     parse = fields_parser(part.format, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)

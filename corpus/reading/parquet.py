@@ -1,7 +1,7 @@
-"""Reviews of Parquet in batches: the rows of some row groups, of the columns that are needed.
+"""Reads batches of reviews from row groups of Parquet, only the columns that are needed.
 
-The easy mistake is to read a row group at once: it can be a gigabyte. Pages are read as they are needed, and pyarrow
-is imported only where there is Parquet, because it takes its time.
+Do not read a whole row group at once, because it can have a gigabyte. pyarrow takes long to load, so it is imported
+only where there is Parquet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ _READ_BYTES = 1 << 20
 
 
 def group_sizes(address: str) -> list[int] | None:
-    """The bytes of each row group, unpacked; None where the file is damaged."""
+    """The bytes of each row group, decompressed; None where the file is damaged."""
     import pyarrow
 
     with open_range(address, ahead=0) as file:
@@ -31,10 +31,10 @@ def group_sizes(address: str) -> list[int] | None:
 
 
 def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
-    """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty.
+    """The reviews of some row groups, each batch with the number of rows so far; a batch may be empty.
 
-    Of a damaged row group the rows before the fault are given, and those of the others whole: so what is read does not
-    depend on how the groups are dealt to tasks. Raises DamagedArchiveError after all of them.
+    A damaged row group gives its rows before the damage, and all other groups give all of theirs. So the result does
+    not depend on how groups are assigned to tasks. Raises DamagedArchiveError after all of them.
     """
     import pyarrow
 
@@ -65,7 +65,7 @@ def _reviews(
     done: int,
     malformed: MalformedCallback,
 ) -> tuple[list[str], list[int]]:
-    """The texts and codes of the rows of some columns, of which `done` rows come before."""
+    """The texts and codes of some rows, given as columns; `done` rows come before them."""
     texts: list[str] = []
     text_codes: list[int] = []
     for number, values in enumerate(zip(*columns, strict=True), done + 1):
@@ -86,7 +86,7 @@ def _open(file: BinaryIO) -> Any:
 
 
 def _values(block: Any, name: str) -> list[Any]:
-    """A column as Python's values; a string that is no UTF-8 as bytes, a column that is not there as nulls."""
+    """A column as Python values; a string that is not UTF-8 as bytes, a missing column as nulls."""
     import pyarrow
 
     if name not in block.schema.names:
@@ -108,6 +108,6 @@ def _decoded(value: bytes | None) -> str | bytes | None:
 
 
 def _begins(values: Sequence[object]) -> bytes:
-    """The beginning of the first value that is there."""
+    """The beginning of the first value that is not null."""
     first = next((value for value in values if value is not None), "")
     return first[:EXCERPT_BYTES] if isinstance(first, bytes) else str(first)[:EXCERPT_BYTES].encode()

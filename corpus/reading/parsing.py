@@ -1,7 +1,7 @@
-"""From a record of an input file to a text and what the record says of it: docs/dataset.md, "Reading".
+"""Parses a record of an input file to its text and the code of its rating or label (docs/dataset.md, "Reading").
 
-The easy mistake is to be lenient: a JSON parser that lets broken UTF-8, NaN or an overflowing number
-through in a field nobody reads makes the dataset depend on the parser. A record is sound as a whole or malformed.
+Do not accept broken UTF-8, NaN or an overflowing number in a field that is not read, because the dataset would then
+depend on the parser. A record is valid as a whole, or malformed.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,22 +15,22 @@ _FASTTEXT_LABEL = "__label__"
 
 
 class Review(NamedTuple):
-    """What is kept of a record: the text as written, and the code of its rating or label."""
+    """The text of a record as written, and the code of its rating or label."""
 
     text: str
     code: int
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line holds nothing but JSON's white space: such a line is not counted as one."""
+    """Whether a line has only JSON's white space; such a line is not counted."""
     return not line.strip(_JSON_WHITESPACE)
 
 
 def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[bytes], Review]:
-    """What reads a line of the kinds with a record a line.
+    """A parser of lines, for the kinds with a record a line; it raises MalformedLineError.
 
-    A line is without its newline and, on a file's first line, without the byte-order mark. `code` is that of all
-    records where the format names no field of it. What is returned raises MalformedLineError.
+    It takes a line without its newline and, at a file's start, without the byte-order mark. `code` is the code of all
+    records where the format names no field for it.
     """
     if form.kind == "json":
         return _json_parser(form, codes, code)
@@ -43,7 +43,7 @@ def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable
 
 
 def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
-    r"""What reads the fields of a record of csv or separated; see `line_parser`.
+    r"""A parser of the fields of a record of csv or separated; see `line_parser`.
 
     In their texts a backslash and an `n`, which stand for a newline in the polarity sets, count as a space.
     """
@@ -68,9 +68,9 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
 
 
 def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[object]], Review]:
-    """What reads the values of `form.fields` of a row of Parquet, null being None; see `line_parser`.
+    """A parser of the values of `form.fields` in a row of Parquet, null being None; see `line_parser`.
 
-    Bytes are a string that is no UTF-8.
+    A value of bytes is a string that is not UTF-8.
     """
     texts = len(form.text)
 
@@ -115,9 +115,9 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
 
 
 def _fasttext(line: bytes, codes: Codes) -> Review:
-    """`__label__X the text`; a second label makes it no record of two classes."""
+    """Parse `__label__X the text`; a record with a second label is malformed."""
     _decoded(line)
-    # Of bytes, because a no-break space or the like belongs to the text.
+    # Split the bytes, because a no-break space or the like belongs to the text.
     label, text = [part.decode() for part in (*line.split(None, 1), b"", b"")[:2]]
     if not label.startswith(_FASTTEXT_LABEL):
         raise MalformedLineError("no_label")

@@ -1,7 +1,7 @@
-"""All texts of some files, one after the other: for a model to label, or to learn from.
+"""Reads all texts of some files in order, for prediction and for training on raw texts.
 
-The easy mistake is to read plain text as preprocessing does, which takes a line that is no UTF-8 for malformed and
-counts no blank one: who asks for a line's label gets one for each line.
+Do not read plain text as preprocessing does, which skips blank lines and lines that are not UTF-8: prediction gives an
+answer for each line.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from corpus.reading.storage import open_blocks
 from corpus.reading.tally import Tally
 
 _BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
-"""Of texts that a model gets together. Twice as many are hardly faster, and answers come later."""
+"""The size of a model's batch. Twice as many texts are hardly faster, and the answers come later."""
 
 
 def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[TextBatch]:
-    """The texts of the files, in their order.
+    """The texts of the files, in order.
 
-    Counts lines and malformed ones in `tally`. Raises DataError where a file cannot be read, or is damaged, after all
-    that came before.
+    Counts lines and malformed lines in `tally`. Raises DataError where a file cannot be read or is damaged, after all
+    texts before that.
     """
     for source in sources:
         if source.format.kind == "text":
@@ -37,7 +37,7 @@ def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterato
 
 
 def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
-    """The same texts, many at once. A DataError comes through after all that were read before it."""
+    """The same texts in larger batches. A DataError is raised after all texts that were read before it."""
     texts: list[str] = []
     codes: list[int] = []
     size = 0
@@ -59,7 +59,7 @@ def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
 
 
 def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
-    """The lines of plain text, each a text whatever it holds; one that is too long counts as malformed in `tally`."""
+    """The lines of plain text, each of them a text; a line that is too long counts as malformed in `tally`."""
     done = 0
     for lines in split_lines(blocks):
         if isinstance(lines, LongLine):

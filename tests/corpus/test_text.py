@@ -87,7 +87,7 @@ def test_stopwords_come_from_a_file(tmp_path) -> None:
 def test_a_stopword_that_no_text_can_hold_is_refused(tmp_path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("of\nThe\n")
-    with pytest.raises(DataError, match=r"words\.txt: 'The' is no cleaned word"):
+    with pytest.raises(DataError, match=r"words\.txt: 'The' is not a cleaned word"):
         text.load_stopwords(str(file))
 
 

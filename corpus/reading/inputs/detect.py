@@ -1,7 +1,6 @@
-"""From the beginning of a file to how it is to be read: its kind here, its fields by `fields`.
+"""Detects the format of a file from its beginning: the kind of file here, its fields by `fields`.
 
-Pure: bytes in, a format out. The easy mistake is to be clever: a kind is taken where the lines leave no doubt, and
-asked for everywhere else.
+Bytes in, a format out. Do not guess: where the lines are not clear, the error asks for an option.
 """
 
 import csv
@@ -23,7 +22,7 @@ from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 PARQUET = b"PAR1"
 
 _MOST_LINES = 1000
-# A line that is a JSON object is one by no accident: few among broken ones tell.
+# A line is a JSON object by no accident: a few of them among broken lines are enough.
 _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
@@ -31,25 +30,25 @@ _CSV_SEPARATORS = (",", ";")
 
 
 class DetectedFormat(NamedTuple):
-    """How a file is to be read, and what is known of it."""
+    """The format of a file, and what its beginning shows."""
 
     format: Format
     labelled: bool
     values: Counter[str]
-    """The labels or ratings that its beginning shows, by how often."""
+    """The labels or ratings in its beginning, with their counts."""
     rows: int | None = None
-    """Its records, where the file says their number."""
+    """The number of its records, where the file has it."""
     plain_size: int | None = None
-    """The bytes of what is read of it, unpacked, where the file says so."""
+    """The decompressed bytes of the columns that are read, where the file has them."""
 
 
 def detect_format(
     name: str, data: bytes, whole: bool, options: ReadingOptions, code: int | None = None
 ) -> DetectedFormat | None:
-    """How a file is to be read that begins with `data`, unpacked; None where these hold not one whole line.
+    """The format of a file that begins with `data`, decompressed; None where these have no whole line.
 
-    `whole` says that the file ends with `data`. `code` is the class of all of its texts, where that is known.
-    Raises DataError where the file is of no kind that is read, or where it is not clear what it holds.
+    `whole` means that the file ends with `data`. `code` is the class of all of its texts, where that is known. Raises
+    DataError for a file that cannot be read, or whose format is not clear.
     """
     refuse_unsupported(name, data)
     data = data.removeprefix(BYTE_ORDER_MARK)
@@ -66,17 +65,17 @@ def detect_format(
     if kind in ("csv", "separated"):
         return _detect_columns(name, kind, separator, lines, options, code)
     if kind == "parquet":
-        raise DataError(f"{name} is no Parquet file; give another --format, or leave it out")
+        raise DataError(f"{name} is not a Parquet file; give another --format, or leave it out")
     if options.fields:
         raise DataError(
-            f"{name} has no fields: it is read as {kind}; leave out the options that name some, or say --format"
+            f"{name} has no fields: it is read as {kind}; leave out the options that name some, or give --format"
         )
     if kind == "fasttext":
         seen = Counter(line.split(None, 1)[0].decode("utf-8", "replace") for line in lines)
         return DetectedFormat(Format(kind="fasttext"), True, seen)
     if code is None:
         raise DataError(
-            f"a line of plain text says no class; give {name} by --positive-input or --negative-input, not by --input"
+            f"a line of plain text has no class; give {name} by --positive-input or --negative-input, not by --input"
         )
     return DetectedFormat(Format(kind="text"), True, Counter())
 
@@ -84,7 +83,7 @@ def detect_format(
 def detect_parquet_format(
     name: str, file: BinaryIO, options: ReadingOptions, code: int | None
 ) -> DetectedFormat | None:
-    """How a Parquet file is to be read: by the columns of its schema, and its first rows; None where it is damaged."""
+    """The format of a Parquet file, by its schema and first rows; None where it is damaged."""
     import pyarrow as pa  # only where there is Parquet: it takes long to load
     from pyarrow import parquet
 
@@ -99,7 +98,9 @@ def detect_parquet_format(
     choice = choose_fields(name, columns, options, code)
     for each in choice.text:
         if not any(kind in columns[each] for kind in ("string", "binary")):
-            raise DataError(f"the column {each} of {name} is no text but {columns[each]}; name another by --text-field")
+            raise DataError(
+                f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
+            )
     records = [] if rows is None or choice.value is None else rows.select([choice.value]).to_pylist()
     form = Format(kind="parquet", text=choice.text, value=choice.value)
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
@@ -114,7 +115,7 @@ def detect_parquet_format(
 
 
 def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counter[str]:
-    """The values of records as they are read, by how often; what is no value of any kind does not count."""
+    """The values of records as text, with their counts; without those that cannot be a label or rating."""
     seen: Counter[str] = Counter()
     if choice.value is not None:
         for record in records:
@@ -124,7 +125,7 @@ def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counte
 
 
 def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
-    """Kind and separator: as asked for, or as the lines show."""
+    """Kind and separator, by the options or else by the lines."""
     if options.kind == "tsv":
         return "separated", "\t"
     if options.kind is not None:
@@ -161,7 +162,7 @@ def _nearly_all(each: Iterable[bool]) -> bool:
 
 
 def _suffix(name: str) -> str:
-    """The ending that says what a file is, below that which says how it is packed."""
+    """The ending of the name, without that of the compression."""
     path = PurePosixPath(name)
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
@@ -196,11 +197,11 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
 
 
 def _rows(kind: str, separator: str, lines: Sequence[bytes]) -> list[list[str]]:
-    """The records among the lines, but for those that have another number of columns than most."""
+    """The records in the lines that have the most frequent number of columns."""
     texts = [line.decode("utf-8", "replace").removesuffix("\r") for line in lines]
     if kind == "csv":
         rows: list[list[str]] = []
-        with suppress(csv.Error):  # what was read before it tells enough
+        with suppress(csv.Error):  # the records before the error are enough
             rows.extend(csv.reader((f"{text}\n" for text in texts), delimiter=separator, strict=True))
     else:
         rows = [text.split(separator) for text in texts]
@@ -209,7 +210,7 @@ def _rows(kind: str, separator: str, lines: Sequence[bytes]) -> list[list[str]]:
 
 
 def _csv_separator(lines: Sequence[bytes], options: ReadingOptions) -> str | None:
-    """The first of the usual separators with which these lines are CSV beyond doubt."""
+    """The first usual separator with which these lines are clearly CSV; None where there is none."""
     return next((each for each in _CSV_SEPARATORS if _is_csv(each, lines, options)), None)
 
 

@@ -1,7 +1,7 @@
-"""Which fields of a record are its text, and which says its rating or label: what was asked for, or else known names.
+"""Chooses the fields of a record that are its text and its rating or label, by the options or else by known names.
 
-The easy mistake is to guess: a wrong guess makes a dataset that looks fine and teaches nothing. A choice is made only
-where exactly one is possible; everywhere else the error shows the fields, and the option that says which.
+Do not guess, because a wrong field makes a dataset that looks right and is useless. A choice is made only where exactly
+one is possible. Otherwise the error lists the fields and names the option.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ RATINGS = ("overall", "rating", "star_rating", "stars")
 LABEL_FIELDS = ("label", "sentiment")
 """Fields that are taken for the label."""
 
-# SNAP's own field, beside which some files of other makers have a `text` of another kind.
+# SNAP's own field; in some files from others a `text` of another kind is beside it.
 _FIRST = ("reviewText",)
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
 _POLARITY_HEADER = {"label", "title", "text"}
@@ -53,11 +53,11 @@ def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
 
 
 class OneValueError(DataError):
-    """Only one value was seen of a column, which may be a rating or a label; the rest of the file may tell."""
+    """A column has shown only one value, which may be a rating or a label; the rest of the file may decide."""
 
 
 class FieldChoice(NamedTuple):
-    """The fields of the text, and that of the value; `value` is None where the file itself says the class."""
+    """The fields of the text and the field of the value; `value` is None where the whole file has one class."""
 
     text: tuple[str, ...]
     value: str | None
@@ -65,7 +65,7 @@ class FieldChoice(NamedTuple):
 
 
 def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
-    """The choice among named fields; `fields` maps each to an example of what it holds.
+    """Choose among named fields; `fields` maps each to an example of its content.
 
     `name` is the file's, `code` the class of all of its texts where that is known. Raises DataError where a options
     field is not there, or where it is not clear which is meant.
@@ -87,23 +87,23 @@ def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions,
     if len(values) != 1:
         which = " or ".join(values)
         raise DataError(
-            f"it is not clear which field of {name} says the rating or label{which and f' ({which})'}; say it by "
+            f"it is not clear which field of {name} is the rating or label{which and f' ({which})'}; name it by "
             f"--rating-field or --label-field. Its fields: {list_with_examples(fields)}"
         )
     return FieldChoice(text, values[0], values[0] in LABEL_FIELDS)
 
 
 def are_field_names(fields: Collection[str], code: int | None) -> bool:
-    """Whether these are names of fields, known ones, and not the first record of a file without names."""
+    """Whether these are known names of fields, and not the first record of a file without a header."""
     has_value = code is not None or any(field in fields for field in (*RATINGS, *LABEL_FIELDS))
     return has_value and _known_text(fields) is not None
 
 
 def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
-    """The choice among columns without names, which are numbered from 1.
+    """Choose among columns without names, which are numbered from 1.
 
-    What is not asked for is found where the file looks like the polarity sets (a label or rating, then one or two
-    texts) or has two columns of which just one can be the value. Raises DataError otherwise.
+    Without options this works for files like the polarity sets (a label or rating, then one or two texts), and for two
+    columns of which only one can be the value. Raises DataError for all others.
     """
     width = len(rows[0])
     columns = {str(number + 1): rows[0][number] for number in range(width)}
@@ -130,7 +130,7 @@ def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOpt
 
 
 def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> bool:
-    """Whether the first of the rows names columns that a person gave by number: its value alone is no value."""
+    """Whether the first row is a header although the user gave columns by number: only its value is not a value."""
     value = options.rating or options.label
     if value is None or not value.isdecimal() or not 0 < int(value) <= len(rows[0]) or len(rows) < 2:
         return False
@@ -141,7 +141,7 @@ def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> boo
 
 
 def list_with_examples(fields: Mapping[str, str]) -> str:
-    """Fields with an example of each, for a sentence."""
+    """The fields with an example of each, for a message."""
     listed = [
         f"{field} ({text[:_SHOWN_LETTERS]}{'...' if len(text) > _SHOWN_LETTERS else ''})"
         for field, text in list(fields.items())[:_SHOWN_FIELDS]
@@ -165,7 +165,7 @@ def _known_text(fields: Collection[str]) -> tuple[str, ...] | None:
 
 def _fail_unclear(name: str, columns: Mapping[str, str]) -> NoReturn:
     raise DataError(
-        f"it is not clear what the columns of {name} hold; say it by their numbers, with --text-field N... and "
+        f"the columns of {name} are not clear; give their numbers, with --text-field N... and "
         f"--rating-field N or --label-field N; its first record is: {list_with_examples(columns)}"
     )
 
@@ -203,20 +203,20 @@ def _is_rating(cell: str, settings: Settings) -> bool:
 
 
 def _holds_labels(name: str, values: set[str], column: str) -> bool:
-    """Whether a column without a name holds labels: just the two of a known pair. One value alone may be both."""
+    """Whether a column without a name has labels: those of a known pair. Raises OneValueError for one value alone."""
     known = [value for value in values if value in LABELS]
     if len(values) == 1 and known in (["1"], ["2"]):
         raise OneValueError(
-            f"column {column} of {name} may be ratings or labels: only '{known[0]}' was seen; say which by "
+            f"column {column} of {name} may be ratings or labels: only '{known[0]}' was seen; choose by "
             f"--rating-field {column} or --label-field {column}"
         )
     return any(known and set(known) <= pair for pair in _PAIRS) and len(known) == len(values)
 
 
 def check_labels(values: Counter[str], options: ReadingOptions) -> None:
-    """Refuse labels of which it is not known which are positive. `values` are a sample's, as `label_text` has them.
+    """Raise DataError for labels of which the positive ones are not known; `values` are a sample's, by `label_text`.
 
-    One label alone passes: the rest of the input may hold its twin. Raises DataError naming the labels.
+    A single label is accepted, because the rest of the input may have the other one of its pair.
     """
     if options.positive_label is not None or not values:
         return
@@ -227,5 +227,5 @@ def check_labels(values: Counter[str], options: ReadingOptions) -> None:
     listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(8))
     raise DataError(
         f"the labels are {listed}{', ...' if len(values) > 8 else ''}, and it is not clear which are positive; "
-        "say it by --positive-label VALUE: all others are negative then"
+        "name the positive one by --positive-label VALUE: all others are negative then"
     )

@@ -1,8 +1,7 @@
-"""From what a person named to the files that are read: paths, folders, patterns and s3:// addresses to `Found`s.
+"""Finds the input files: paths, folders, patterns and s3:// addresses to `InputFile`s.
 
-The easy mistake is to take whatever lies in a folder: hidden files, the results of the run before and an archive
-that nobody unpacked are no reviews, and each is either left out by a rule or refused in a sentence. On S3 it is to list
-by a prefix alone: `reviews` would take `reviews-old/` too.
+Not every file in a folder is input: hidden files and results of an earlier run are left out. Do not list S3 by a prefix
+without its final slash, because `reviews` would take `reviews-old/` too.
 """
 
 import glob
@@ -24,24 +23,24 @@ _PATTERN = re.compile(r"[*?\[]")
 """Where a pattern begins."""
 
 _Entry = tuple[str, int, str]
-"""The address of a file, its size in bytes, and what changes when its content does."""
+"""The address of a file, its size in bytes, and a value that changes with its content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The files that are meant, in the order in which they were given, and what a person should know of the others."""
+    """The input files, in the order in which they were given, and warnings about the others."""
 
     files: tuple[InputFile, ...]
     warnings: tuple[str, ...] = ()
 
 
 def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
-    """The files that are meant by what a person gave.
+    """The files of the input.
 
-    Of a folder all files below it, without hidden ones (a name that begins with `.` or `_`) and without those below
-    `leave_out`, the folder of the results. The results of an earlier run, wherever they are, are left out, and so is
-    what `exclude` fits. A pattern is taken only where no file has its very name. Raises DataError for what does not
-    exist, cannot be read, holds nothing, or is given twice.
+    A folder stands for all files below it, without hidden ones (a name that begins with `.` or `_`) and without those
+    below `leave_out`, the folder of the results. Results of an earlier run and files that match `exclude` are left out.
+    An address is a pattern only where no file has that name. Raises DataError for what does not exist, cannot be read,
+    is empty, or is given twice.
     """
     found: list[InputFile] = []
     used: set[str] = set()
@@ -81,7 +80,7 @@ def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
 
 
 def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
-    """The patterns that fit a file, or a folder that it is in below what a person gave."""
+    """The patterns that match a file, or a folder of it below the given address."""
     path = PurePosixPath(address)
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
     inside = [path, *(folder for folder in path.parents if root in folder.parents)]
@@ -89,7 +88,7 @@ def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> lis
 
 
 def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """The files but for datasets and the counts beside them, and the folders that hold those."""
+    """The files without datasets and the counts beside them, and the folders of these results."""
     folders: dict[str, set[str]] = {}
     for each in found:
         folder, _, name = each.address.rpartition("/")
@@ -110,7 +109,7 @@ def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
         if stat.S_ISDIR(mode):
             return [_entry(each) for each in _files_below(path, leave_out)]
         if not stat.S_ISREG(mode):
-            raise DataError(f"{given} is no regular file; write what it holds to one, and give that")
+            raise DataError(f"{given} is not a regular file; copy its content to one, and give that")
         return [_entry(path)]
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{given}: no such file; check the path") from None
@@ -119,14 +118,14 @@ def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
 
 
 def _unreadable(name: str, error: OSError) -> DataError:
-    return DataError(f"cannot read {name}: {error.strerror}; mend that, or leave it out of the input")
+    return DataError(f"cannot read {name}: {error.strerror}; correct that, or leave it out of the input")
 
 
 def _entry(path: Path) -> _Entry:
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
-        raise DataError(f"the name of {os.fsencode(path)!r} is no UTF-8; rename the file") from None
+        raise DataError(f"the name of {os.fsencode(path)!r} is not UTF-8; rename the file") from None
     known = path.stat()
     return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
 
@@ -182,7 +181,7 @@ def _check_duplicates(found: Sequence[InputFile]) -> None:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is passed over where its folder is given."""
+    """Whether a file or folder of this name is skipped where its folder is given."""
     return name.startswith((".", "_"))
 
 
@@ -190,7 +189,7 @@ def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the objects that an address, a prefix or a pattern names."""
     bucket, key = s3.place_of(given)
     if not bucket:
-        raise DataError(f"'{given}' is no address of S3; it should look like s3://bucket/name")
+        raise DataError(f"'{given}' is not an address of S3; it should look like s3://bucket/name")
     exact = next(_list_s3(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":
         return [exact]
@@ -216,8 +215,8 @@ def _fail_empty(given: str, what: str) -> list[_Entry]:
 
 
 def _list_s3(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
-    """The objects whose keys start with a place's, in the order of their keys; `at_most` so many where it is given."""
-    from botocore.exceptions import ClientError  # only where S3 is asked: it takes long to load
+    """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
+    from botocore.exceptions import ClientError  # here, because it takes long to load
 
     try:
         for each in s3.list_objects(s3.client(), place, at_most):
@@ -229,7 +228,7 @@ def _list_s3(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
 
 
 def key_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of keys as a regular expression: `*`, `?` and `[...]` stay in a folder, `**` crosses them."""
+    """A pattern of keys as a regular expression: `*`, `?` and `[...]` do not match a slash, `**` does."""
     out = []
     for token in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]!/][^\]/]*\]|.", pattern, re.DOTALL):
         if len(token) > 1 and token.startswith("["):
@@ -241,7 +240,7 @@ def key_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _ranges(among: str) -> str:
-    """What stands between brackets, with ranges only where they rise."""
+    """The content of brackets, with `a-c` as a range only where it rises."""
     return re.sub(
         r"(.)-(.)|.",
         lambda found: (

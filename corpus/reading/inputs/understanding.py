@@ -1,7 +1,6 @@
-"""What the input is, by the beginnings of its files: how each is read, a sample, and how much there is of it.
+"""Inspects the input by the beginnings of its files: the format of each, a sample, and an estimate of its size.
 
-The easy mistake is to look at all of it: ten thousand files are understood by a little of each, and only some of them
-are read for the sample. What the whole input holds the jobs find out.
+Do not read whole files here, because there can be ten thousand: it reads a little of each, and a sample of some.
 """
 
 from collections import Counter
@@ -28,49 +27,49 @@ from corpus.settings import Settings
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
-# Of a file that is looked at in several places, so many of which all count.
+# The most lines that are read of a file at several places, few enough that all of them count.
 _SPREAD_LINES = 900
-_Skipped = Literal["hollow", "binary"]
+_Skipped = Literal["no_lines", "binary"]
 _SKIP_NOTES: Mapping[object, str] = {
-    "hollow": "holds no lines and is left out",
+    "no_lines": "has no lines and is left out",
     "binary": "is a picture or another binary file and is left out",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Understanding:
-    """How the input is read, and what is known of it."""
+    """How the input is read, and what its beginnings show."""
 
     sources: tuple[Source, ...]
     labelled: bool
-    """Whether it says classes instead of ratings."""
+    """Whether it has classes instead of ratings."""
     positive_label: str | None
     test_input: bool
-    """Whether files of their own are the test set."""
+    """Whether the test set has its own files."""
     warnings: tuple[str, ...]
     sample: Sample
     values: Counter[str]
-    """The ratings or labels that the beginnings of the files show, as they are written, by how often."""
+    """The ratings or labels in the beginnings of the files, as they are written, with their counts."""
     plain_bytes: int
-    """About the size of all of it, unpacked."""
+    """The approximate size of all of it, decompressed."""
     rows: int
-    """About the number of its records."""
+    """The approximate number of its records."""
 
     def settings(self, chosen: Settings) -> Settings:
-        """The settings, with what the input says."""
+        """The settings, with the values that depend on the input."""
         return replace(chosen, labelled=self.labelled, positive_label=self.positive_label, test_input=self.test_input)
 
     def check_ratings(self, settings: Settings, max_malformed: float) -> None:
-        """Refuse ratings on another scale than the settings say. Raises ScaleError, with the options that read them."""
+        """Raise ScaleError for ratings on another scale than that of the settings."""
         if not self.labelled:
             check_scale(self.values, settings, max_malformed)
 
 
 def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understanding:
-    """Find the files that are meant, and settle how each is read.
+    """Find the input files and detect the format of each.
 
-    Nothing below `leave_out`, the folder of the results, is taken from a folder. Raises DataError for input that
-    cannot be used, or where it is not clear how: then the error says which option tells.
+    It skips `leave_out`, the folder of the results. Raises DataError for input that cannot be used; where
+    a format is not clear, the message names the option to give.
     """
     listing = find_files(inputs, leave_out)
     settled, notes = _detect_all(listing.files, inputs.options)
@@ -98,7 +97,7 @@ def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understan
 
 
 def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
-    """About how many bytes a file holds when it is unpacked, and how many records."""
+    """The approximate decompressed size of a file in bytes, and its number of records."""
     if known.rows is not None:
         return known.plain_size or source.size, known.rows
     of_file = sample.files.get(source.address)
@@ -112,7 +111,7 @@ def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[floa
 
 
 class _Head(NamedTuple):
-    """The beginning of a file, unpacked."""
+    """The beginning of a file, decompressed."""
 
     data: bytes
     whole: bool
@@ -120,7 +119,7 @@ class _Head(NamedTuple):
 
 
 def _head(found: InputFile) -> _Head:
-    """As much of a file as shows a whole line."""
+    """The beginning of a file, long enough for a whole line."""
     limit = _HEAD_BYTES
     while True:
         head = _read_head(found, limit)
@@ -150,9 +149,9 @@ def _read_head(found: InputFile, limit: int) -> _Head:
 def _detect_all(
     found: Sequence[InputFile], options: ReadingOptions
 ) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
-    """How each file is read that holds a line, and what is to be said of the others.
+    """The format of each file that has a line, and notes on the others.
 
-    A file whose beginning shows no whole line, such as one whose packed data are damaged, is read as all others are.
+    A file whose beginning has no whole line, such as a damaged one, gets the format of the others.
     """
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
@@ -188,7 +187,7 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
             return detect_parquet_format(found.address, file, options, found.code)
     ends = head.whole and not head.broken
     try:
-        return detect_format(found.address, head.data, ends, options, found.code) or ("hollow" if ends else None)
+        return detect_format(found.address, head.data, ends, options, found.code) or ("no_lines" if ends else None)
     except BinaryFileError:
         if found.named:
             raise
@@ -196,13 +195,13 @@ def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skip
     except OneValueError:
         if head.whole:
             raise
-        # A file that is sorted by its values tells them apart in its middle or at its end.
+        # A file that is sorted by its values has others in its middle or at its end.
         return detect_format(found.address, _spread_lines(found, head.data), True, options, found.code)
 
 
 def _spread_lines(found: InputFile, head: bytes) -> bytes:
-    """Whole lines of a file's beginning, its middle and its end; of a packed one, which has to be unpacked for that,
-    of places ever twice as far from its beginning, and of its end."""
+    """Whole lines of a file's beginning, middle and end. A compressed file has to be decompressed for that: then of
+    places at doubling distances from the beginning, and of the end."""
     if not found.compression:
         parts = [head]
         for start in (found.size // 2, found.size - _HEAD_BYTES):
@@ -221,18 +220,18 @@ def _spread_lines(found: InputFile, head: bytes) -> bytes:
 
 
 def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
-    """Whether the files say labels; all have to, or none."""
+    """Whether the files have labels. Raises DataError where only some have."""
     by_kind = {known.labelled: (found.address, known.format.value) for found, known in settled.items()}
     if len(by_kind) > 1:
         (labels, label), (ratings, rating) = by_kind[True], by_kind[False]
         raise DataError(
-            f"{labels} says labels{f' ({label})' if label else ''}, but {ratings} says ratings ({rating}); preprocess "
-            "them one by one, or name a field that all have by --label-field or --rating-field"
+            f"{labels} has labels{f' ({label})' if label else ''}, but {ratings} has ratings ({rating}); preprocess "
+            "each alone, or name a field that all have by --label-field or --rating-field"
         )
     if False in by_kind and options.positive_label is not None:
         address, rating = by_kind[False]
         raise DataError(
-            f"--positive-label goes with labels, but {address} says ratings ({rating}); leave it out, or name "
+            f"--positive-label goes with labels, but {address} has ratings ({rating}); leave it out, or name "
             "the field of the labels by --label-field"
         )
     return True in by_kind

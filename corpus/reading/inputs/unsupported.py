@@ -1,7 +1,6 @@
-"""What a file is not: packed or written in a way that is not read here, each said in a sentence with the way out.
+"""Refuses files of unsupported formats by their beginning, with a message that says how to convert them.
 
-The easy mistake is to read on where the beginning already says that the file is something else: a web page, a JSON
-array or a file in UTF-16 would be counted as millions of malformed lines.
+Without these checks a web page, a JSON array or a file in UTF-16 would be counted as millions of malformed lines.
 """
 
 import re
@@ -12,7 +11,7 @@ from corpus.errors import DataError
 from corpus.reading.compression import compression
 
 SIGNATURE_BYTES = 6
-"""How much of a file `check_beginning` wants to see."""
+"""How many bytes of a file `check_signature` needs."""
 
 _SIGNATURES = {
     ".gz": b"\x1f\x8b",
@@ -46,18 +45,17 @@ _SHOWN_LETTERS = 60
 
 
 class BinaryFileError(DataError):
-    """A file that is no text at all, such as a picture: in a folder it is passed over."""
+    """A file that is not text, such as a picture: in a folder it is skipped."""
 
 
 def check_signature(address: str, beginning: bytes) -> None:
-    """Refuse a file whose first bytes are not what its name says.
+    """Raise DataError for a file whose compression does not fit its name, or is not supported.
 
-    `beginning` is the file's first BEGINNING_BYTES, as they lie there. Raises DataError for data that are packed in
-    another way than the name says, or in a way that is not read here.
+    `beginning` is the file's first SIGNATURE_BYTES as they are stored.
     """
     packed = compression(address)
     if _ARCHIVE_NAMES.search(address):
-        raise DataError(f"{address} is an archive or packed in a way that is not read here; unpack it first")
+        raise DataError(f"{address} is an archive, or has a compression that is not supported; unpack it first")
     for suffix, magic in _SIGNATURES.items():
         if beginning.startswith(magic) and packed != suffix:
             raise DataError(
@@ -74,7 +72,7 @@ def check_signature(address: str, beginning: bytes) -> None:
 
 
 def refuse_unsupported(name: str, data: bytes) -> None:
-    """What is no text at all, by its first bytes."""
+    """Raise DataError for a file that is not text, by its first bytes."""
     for beginning, what in _UNSUPPORTED.items():
         if data.startswith(beginning):
             raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
@@ -102,7 +100,7 @@ def _is_utf16(data: bytes) -> bool:
 
 
 def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
-    """Text that is in no readable form, by most of its lines."""
+    """Raise DataError where most of the lines are not UTF-8."""
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 and any(b"\0" in line for line in lines):
         raise BinaryFileError(f"{name} is no text in UTF-8, but a picture or another binary file; leave it out")
@@ -131,7 +129,7 @@ def _is_array(line: bytes) -> bool:
 
 
 def refuse_other_json(name: str, lines: Sequence[bytes]) -> None:
-    """JSON, but not an object a line."""
+    """Raise DataError for JSON that is not an object a line."""
     first = lines[0].strip()
     if not re.match(rb"\[\s*\{", first) and _is_array(first):
         raise DataError(f"a line of {name} is a JSON array, which names no fields; write an object a line")

@@ -252,12 +252,12 @@ def test_a_row_of_parquet_is_its_values(values: tuple[object, ...], expected: Re
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"kind": "xml", "text": ("a",)}, "xml is no format; choose one of json, csv"),
+        ({"kind": "xml", "text": ("a",)}, "xml is not a format; choose one of json, csv"),
         ({"kind": "json"}, "no field of the text is named for json"),
         ({"kind": "csv", "text": ("1",), "separator": "||"}, "a separator of csv is one character"),
         ({"kind": "separated", "text": ("1",), "separator": ""}, "a separator is at least one character"),
-        ({"kind": "csv", "text": ("text",)}, "'text' is no column; without a header columns are numbers from 1"),
-        ({"kind": "csv", "text": ("0",)}, "'0' is no column"),
+        ({"kind": "csv", "text": ("text",)}, "'text' is not a column; without a header columns are numbers from 1"),
+        ({"kind": "csv", "text": ("0",)}, "'0' is not a column"),
         (
             {"kind": "csv", "text": ("body",), "header": True, "columns": ("a", "b")},
             "there is no column 'body'; the header names a, b",

@@ -181,7 +181,7 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
         ("a", b"just a text\n", {"kind": "json"}, "holds no JSON object a line: its first line begins 'just a text'"),
         ("a", b"just a text\n", {"kind": "csv"}, r"has no separator ','"),
         ("a", b"just a text\n", {"separator": "$LABEL$"}, r"has no separator '\$LABEL\$'"),
-        ("a", b"just a text\n", {"kind": "parquet"}, "is no Parquet file"),
+        ("a", b"just a text\n", {"kind": "parquet"}, "is not a Parquet file"),
         ("a", b"\n \n", {}, "the input has no lines"),
         # Packed otherwise than the name says.
         (
@@ -220,13 +220,13 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
             "a.json",
             IMDB,
             {},
-            r"which field of .* says the rating or label \(stars or label\); say it by --rating-field or",
+            r"which field of .* is the rating or label \(stars or label\); name it by --rating-field or",
         ),
         (
             "a.json",
             lines({"text": "a", "x": 1}),
             {},
-            r"not clear which field .* says the rating or label; .*text \(a\), x \(1\)",
+            r"not clear which field .* is the rating or label; .*text \(a\), x \(1\)",
         ),
         ("a.json", lines({"body": "a", "rating": 1}), {}, "which field of .* is the text; name it by --text-field"),
         ("a.json", lines({"text": "a", "review": "b", "rating": 1}), {}, "which field of .* is the text"),
@@ -234,9 +234,9 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
             "a.csv",
             b"fine,5,7\nbad,2,3\n",
             {},
-            r"what the columns of .* hold; say it by their numbers.*1 \(fine\), 2 \(5\)",
+            r"the columns of .* are not clear; give their numbers.*1 \(fine\), 2 \(5\)",
         ),
-        ("a.csv", b"5,4,fine\n2,3,bad\n", {}, "what the columns of .* hold"),
+        ("a.csv", b"5,4,fine\n2,3,bad\n", {}, "the columns of .* are not clear"),
         ("a.csv", b"1,Fine,a lamp\n1,Bad,broke\n", {}, "column 1 of .* may be ratings or labels: only '1' was seen"),
         ("a.csv", b"5,fine\n2,bad\n", {"rating": "3"}, "has no column '3'"),
         (
@@ -260,7 +260,7 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
             "a.json",
             SNAP_2014,
             {"positive_label": "5"},
-            "--positive-label goes with labels, but .* says ratings .overall.",
+            "--positive-label goes with labels, but .* has ratings .overall.",
         ),
     ],
 )

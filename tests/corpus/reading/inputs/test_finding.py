@@ -183,9 +183,9 @@ def linked(folder: Path) -> list[Path]:
         (unmatched, r"no file matches .*\*\.json"),
         (hollow, "the folder .*hollow holds no files"),
         (empty, "all 2 files of the input are empty"),
-        (pipe, "pipe is no regular file"),
-        (undecodable, r"\\xff\.json' is no UTF-8; rename"),
-        (loop, "cannot read .*loop: Too many .*; mend that, or leave it out"),
+        (pipe, "pipe is not a regular file"),
+        (undecodable, r"\\xff\.json' is not UTF-8; rename"),
+        (loop, "cannot read .*loop: Too many .*; correct that, or leave it out"),
         (results, "the input holds nothing but the results in .*; give files of reviews"),
         (twice, "once is given twice"),
         (linked, "once is given twice"),
@@ -282,7 +282,7 @@ def test_a_pattern_of_s3_is_what_it_matches() -> None:
         (f"s3://{BUCKET}/rev", "there is nothing at s3://pile/rev; check the address"),
         (f"s3://{BUCKET}/*.csv", r"there is nothing at s3://pile/\*\.csv; check the pattern"),
         ("s3://nobody-has-it/a", "there is no bucket nobody-has-it"),
-        ("s3://", "is no address of S3"),
+        ("s3://", "is not an address of S3"),
     ],
 )
 def test_what_is_not_on_s3_is_said(address: str, sentence: str) -> None:

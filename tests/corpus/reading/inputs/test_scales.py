@@ -87,8 +87,8 @@ def test_half_stars_are_kept_as_their_number_of_halves() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--positive-from", "3.5"), "3.5 is no rating of a dataset: give --half-stars, too"),
-        (("--positive-from", "3.3", "--half-stars"), "3.3 is no rating of a dataset: ratings are whole"),
+        (("--positive-from", "3.5"), "3.5 cannot be a rating of a dataset: give --half-stars, too"),
+        (("--positive-from", "3.3", "--half-stars"), "3.3 cannot be a rating of a dataset: ratings are whole"),
         (("--half-stars", "--positive-from", "5.5"), "start at 5.5, which leaves one class within 1 to 5"),
         (("--half-stars", "--rating-range", "0", "200"), "range is 0 to 200, but must rise, within 0 to 127.5"),
     ],
@@ -151,7 +151,7 @@ def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], valu
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
-    with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are none from 1 to 5, such as '9' \(6\);"):
+    with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
         check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
 
 

@@ -75,7 +75,7 @@ def test_files_of_one_class_need_no_fields(tmp_path: Path) -> None:
 def test_ratings_and_labels_do_not_mix(tmp_path: Path) -> None:
     written(tmp_path, "a.json", SNAP_2014)
     written(tmp_path, "b.txt", FASTTEXT)
-    with pytest.raises(DataError, match=r"b\.txt says labels, but .*a\.json says ratings \(overall\)"):
+    with pytest.raises(DataError, match=r"b\.txt has labels, but .*a\.json has ratings \(overall\)"):
         understand_inputs(Inputs(files=(str(tmp_path),)))
 
 
@@ -96,7 +96,7 @@ def test_a_file_without_lines_is_left_out_with_a_warning(tmp_path: Path) -> None
     assert len(found.sources) == 1
     assert [warning.partition("/")[2].partition(".json")[2] for warning in found.warnings] == [
         " is empty and left out",
-        " holds no lines and is left out",
+        " has no lines and is left out",
     ]
 
 
