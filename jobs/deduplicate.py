@@ -1,11 +1,11 @@
-"""Raw reviews to distinct texts: rules 1 to 8 of docs/dataset.md, but for the vocabulary.
+"""The job that makes distinct texts of raw reviews: rules 1 to 8 of docs/dataset.md without the vocabulary.
 
-In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads the bytes that they name. Out: a side file for
-each part of the digests, written to `--distinct` (a folder or s3://...) under a name that its part alone decides; and
-as records the counts of words, in blocks by the words' hash, and tallies.
+In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads their bytes. Out: a side file for each part of
+the digests, in `--distinct` (a folder or s3://...); and as records the counts of words, in blocks by the words' hash,
+and tallies.
 
-The easy mistake is to let a reducer of the runner's choice name the file: a retry, or a twin of the task, has to
-write the same bytes to the same place.
+The name of a side file must depend on its part only, not on the task: another attempt must write the same bytes to the same
+place.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,9 +1,9 @@
-"""Distinct texts to rows: one part file in the dataset's layout for each part.
+"""The job that encodes distinct texts as rows: one part file in the dataset's layout for each part.
 
 In: tasks, each a line with the names of some parts; the mapper itself reads their side files from `--distinct`. Out:
-part files under `--parts`, and as records the counts of what is in them. There is nothing to reduce.
+part files under `--parts`, and their counts as records. There is no reducer.
 
-A part is written whole, under a name that its prefix alone decides, with bytes that its rows alone decide.
+The name of a part file depends on its digest prefix only, and its bytes on its rows only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ _BLOCK_ROWS = 1 << 15
 
 
 class Encode(PreprocessingJob):
-    """Map: the ids of a part to those of the vocabulary, and the rows to a file."""
+    """Map: replace the ids of a part by those of the vocabulary, and write its rows to a file."""
 
     INPUT_PROTOCOL = BytesValueProtocol
 
@@ -57,7 +57,7 @@ class Encode(PreprocessingJob):
             encoded = EncodedPart(unpack_arrays(packed), ids, choice.positive_from, settings)
             with (
                 writable(part_url(self.options.parts, part)) as path,
-                # A disk is faster than packing, a network is not.
+                # Compression is slower than a disk and faster than a network.
                 DatasetWriter(path, settings, packed=is_s3(self.options.parts)) as writer,
             ):
                 for split in SPLITS:

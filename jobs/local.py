@@ -1,8 +1,7 @@
-"""mrjob's local runner, whose tasks are processes of this one: a thread waits for each, and all can be ended at once.
+"""mrjob's local runner with tasks as child processes of this process: a thread waits for each; all can be ended.
 
-mrjob itself has them started by workers of a `multiprocessing.Pool`. The easy mistake is to keep it: an idle worker
-waits for work with the pool's lock in its hand, and when Ctrl-C, which the whole terminal gets, ends that worker, the
-lock is gone with it, and the pool waits for it for ever.
+mrjob starts tasks by a `multiprocessing.Pool`. Do not use it: an idle worker holds the pool's lock, and when Ctrl-C ends
+that worker, the pool waits for the lock for ever.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +45,7 @@ class LocalRunner(LocalMRJobRunner):
 
 
 class _TaskProcesses:
-    """Processes that run at once; after `close` there are none, and none begins any more."""
+    """The running processes of tasks; `close` ends them, and no other starts after it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -67,7 +66,7 @@ class _TaskProcesses:
                 self._running.remove(process)
 
     def close(self) -> None:
-        """Kill what runs."""
+        """Kill all running processes."""
         with self._lock:
             self._ended = True
             for process in self._running:

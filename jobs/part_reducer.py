@@ -1,8 +1,8 @@
-"""The blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/dataset.md.
+"""Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/dataset.md.
 
-A part is as large as its share of the digests, and the number of parts grows with the input, so memory here does not.
-What comes out depends on the texts alone, never on the order of the blocks: ids count words in the order in which
-the rows, sorted by digest, show them first.
+The number of parts grows with the input, so the memory for one part does not. The result must depend on the texts only,
+not on the order of the blocks: ids number the words in the order of their first appearance in the rows, sorted by
+digest.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class DistinctTexts:
 
 
 class PartReducer:
-    """Takes the blocks of a part one by one."""
+    """Collects the blocks of a part and unites them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -51,7 +51,7 @@ class PartReducer:
         self._blocks: list[Arrays] = []
 
     def add(self, value: bytes) -> None:
-        """Take a block as `Collector.blocks` made it."""
+        """Add a block of `Collector.blocks`."""
         block = unpack_arrays(b64decode(value, validate=True))
         block["mapping"] = self._tokeniser.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)
@@ -111,7 +111,7 @@ class PartReducer:
         return np.concatenate([block[name] for block in self._blocks])
 
     def _texts(self) -> npt.NDArray[np.int64]:
-        """The texts that the entries of `code` and `times` speak of, numbered over all blocks."""
+        """The texts of the entries of `code` and `times`, numbered over all blocks."""
         sizes = [len(block["hi"]) for block in self._blocks]
         before = np.cumsum(sizes) - sizes
         return np.concatenate([block["text"] + start for block, start in zip(self._blocks, before, strict=True)])

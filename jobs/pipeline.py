@@ -1,8 +1,8 @@
 """The jobs in order on this machine: raw files to `dataset.h5` and `counts.json`, by mrjob's runners.
 
-Everything but the two results lives in one folder, which is gone afterwards; a run that was killed, or whose disk was
-full, leaves what it had finished there, and the same command goes on from it. The easy mistake is to take work for
-finished that is not: a step's work counts when the step has said so, and only for this very input and settings.
+Everything but the two results is in one folder, which is removed afterwards. A run that was killed, or whose disk was
+full, leaves its finished steps there, and the same command continues after them. A step is finished only when its
+`done_file` exists, in a folder named by this input, these settings and this code.
 """
 
 import glob
@@ -42,14 +42,14 @@ _SMALL_BYTES = 64 << 20
 # Tasks of less than this are not worth a core of their own.
 _CORE_BYTES = 32 << 20
 
-# What mrjob has to say about a failure becomes the text of a JobError.
+# The message of a failure becomes a JobError instead of mrjob's log.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
 _SORT = "sort --stable --key=1,1 --buffer-size=64M"
 
 
 class Progress(Protocol):
-    """What shows how far the work is."""
+    """Shows the progress of the work."""
 
     def stage(self, name: str, total: int) -> None:
         """A new stage begins, with `total` units of work."""
@@ -85,7 +85,7 @@ def preprocess_locally(
     What was in `output` under these names stays until the new dataset is whole. Raises DataError for input that cannot
     be used or a full disk, and JobError when a job fails otherwise.
     """
-    output = output if is_s3(output) else str(Path(output).resolve())  # tasks run in folders of their own
+    output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
     progress = progress or NoProgress()
     check_writable(output)
     prepared = prepare_work(
@@ -124,26 +124,26 @@ def preprocess_locally(
 
 
 def _cores(read: int, runner: str) -> int:
-    """How many cores a job with so many bytes to read is worth."""
+    """The number of cores for a job that reads so many bytes."""
     return 1 if runner == "inline" else max(1, min(len(os.sched_getaffinity(0)), read // _CORE_BYTES))
 
 
 def _work_parent(output: str) -> Path:
-    """Where the folder of the work is: in that of the results or, for those on S3, in one of their own."""
+    """The parent of the work folder: the folder of the results, or a temporary one for results on S3."""
     if not is_s3(output):
         return Path(output)
     return Path(tempfile.gettempdir()) / f"shoal-{os.geteuid()}-{blake2b(output.encode(), digest_size=6).hexdigest()}"
 
 
 def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
-    """Whether an earlier run has done a step, and what came of it is still there."""
+    """Whether an earlier run has finished a step, and its result still exists."""
     if step.done_file == plan.summary:
         return exists(plan.summary) and exists(read_merge_result(plan.summary).dataset)
     return exists(step.done_file)
 
 
 def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Progress) -> None:
-    """One MRJob on this machine; what its tasks say on standard error is the progress."""
+    """Run one MRJob on this machine; its tasks report their progress on standard error."""
     job_class = getattr(import_module(step.module), step.job)
     shutil.rmtree(step.output, ignore_errors=True)
     shutil.rmtree(tasks, ignore_errors=True)
@@ -154,7 +154,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
             f"--output-dir={step.output}",
             f"--local-tmp-dir={tasks}",
             "--no-conf",
-            # Its set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
+            # mrjob's set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
             "--no-bootstrap-mrjob",
             *([f"--sort-bin={_SORT}", f"--num-cores={cores}"] if runner == "local" else []),
             *step.arguments,
@@ -180,7 +180,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
 
 
 def _kill_leftover_tasks(tasks: Path) -> None:
-    """End what still runs in the tasks' folders."""
+    """Kill the processes that still run in the tasks' folders."""
     folder = tasks.resolve()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -196,7 +196,7 @@ def _size_of(folder: str) -> int:
 def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
     reducing = False
     while not done.wait(0.3):
-        # mrjob removes folders meanwhile, which `walk` does not mind.
+        # mrjob may remove folders meanwhile; `walk` ignores that.
         folders = [(Path(folder), names) for folder, _, names in os.walk(tasks)]
         if not reducing and any(folder.name == "reducer" for folder, _ in folders):
             reducing = True
@@ -214,7 +214,7 @@ def _reported_bytes(stderr: Path) -> int:
 
 
 def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
-    """What a task left on its standard error as the reason, or else the last thing that it said."""
+    """The error for a failed step: a task's message on standard error, or the last line of its traceback."""
     last = str(error)
     for stderr in sorted(tasks.rglob("stderr")):
         lines = [line for line in stderr.read_text("utf-8", "replace").splitlines() if line.strip()]
@@ -230,7 +230,7 @@ def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
 
 @contextmanager
 def _name_without_patterns(folder: Path) -> Iterator[Path]:
-    """A name for the folder without `*`, `?` and `[`, in which mrjob would see a pattern."""
+    """A path to the folder without `*`, `?` and `[`, which mrjob would read as a pattern."""
     if glob.escape(str(folder)) == str(folder):
         yield folder
         return

@@ -1,7 +1,7 @@
-"""Counts of words from all parts to the candidates for the vocabulary.
+"""The job that adds up the counts of words of all parts, and keeps the candidates for the vocabulary.
 
 In: the records of `deduplicate`. Out: the most frequent words of each reducer, `word<TAB>count`, and the tallies.
-As a reducer sees all of a word's counts, the overall choice (`choose`) needs no more than these.
+A reducer sees all counts of a word, so `choose` needs only these.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from jobs.records import Record
 
 
 class CountWords(PreprocessingJob):
-    """Map: pass on. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
+    """Map: emit unchanged. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
         self.report_bytes(len(value))

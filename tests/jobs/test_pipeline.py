@@ -269,7 +269,7 @@ def test_damaged_archives_are_all_named_and_read_as_far_as_they_go_where_that_is
         for path, lines in zip(paths, kept, strict=False)
     ]
     assert f"2 files are damaged, and nobody knows what is lost: {said[0]}, {said[1]};" in str(refused.value)
-    assert "--allow-damaged; what is finished stays" in str(refused.value)
+    assert "--allow-damaged; the finished steps remain" in str(refused.value)
     stages = Stages()
     merged = preprocess(paths, tmp_path / "out", runner=runner, progress=stages, allow_damaged=True)
     assert stages.seen == ["choose vocabulary", "encode", "merge"]

@@ -138,7 +138,7 @@ def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_pat
     (path,) = noise_at_its_end(tmp_path)
     with pytest.raises(
         DataError,
-        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; what is finished stays in",
+        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; the finished steps remain in",
     ):
         preprocess([path], tmp_path / "out")
     stages = Stages()
@@ -197,7 +197,7 @@ def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
     class Second(Stages):
         def stage(self, name: str, _: int) -> None:
             if name == "merge":
-                with pytest.raises(DataError, match="another run works on the same input"):
+                with pytest.raises(DataError, match="another run has the same input"):
                     preprocess([path], output)
 
     preprocess([path], output, progress=Second())
