@@ -4,8 +4,8 @@ In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads their 
 the digests, in `--distinct` (a folder or s3://...); and as records the counts of words, in blocks by the words' hash,
 and tallies.
 
-The name of a side file must depend on its part only, not on the task: another attempt must write the same bytes to the same
-place.
+The name of a side file must depend on its part only, not on the task, because another attempt must write the same
+bytes to the same place.
 """
 
 from collections.abc import Iterable, Iterator

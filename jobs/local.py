@@ -1,7 +1,7 @@
-"""mrjob's local runner with tasks as child processes of this process: a thread waits for each; all can be ended.
+"""mrjob's local runner with child processes as tasks: a thread waits for each, and all can be ended at once.
 
-mrjob starts tasks by a `multiprocessing.Pool`. Do not use it: an idle worker holds the pool's lock, and when Ctrl-C ends
-that worker, the pool waits for the lock for ever.
+mrjob starts tasks by a `multiprocessing.Pool`. Do not use it: an idle worker holds the pool's lock, and when Ctrl-C
+ends that worker, the pool waits for the lock for ever.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
-"""The folder of one run's work on this machine: locked by one process, continued by the next, removed at its end.
+"""The work folder of a run on this machine: locked by one process, continued by the next, removed at the end.
 
-Rename a folder before it is removed, because a partly removed one would look like finished work. Its name stands for its
-input, settings and code, and other users can predict it.
+Rename a folder before it is removed, because a partly removed one would look like finished work. Its name stands for
+its input, settings and code, and other users can predict it.
 """
 
 import fcntl
@@ -44,7 +44,9 @@ def work_folder(
                 _remove_leftovers(home, folder)
                 free = claim.enter_context(_locked(folder))
             if not free:
-                raise DataError(f"another run has the same input and {home}; wait for it, or choose another --output")
+                raise DataError(
+                    f"another run processes the same input in {home}; wait for it, or choose another --output"
+                )
             with _explained_write_errors(home):
                 make_private_folder(folder, "choose another --output")
             try:
@@ -53,7 +55,7 @@ def work_folder(
                 if isinstance(error, FinalError) or not has_finished(folder):
                     _remove(folder)
                     raise
-                kept = f"; the finished steps remain in {folder}, and a run with the same input and settings continues there"
+                kept = f"; the finished steps remain in {folder}; run it again with the same settings to continue"
                 raise type(error)(f"{error}{kept}") from error
             except BaseException:
                 _remove(folder)

@@ -197,7 +197,7 @@ def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
     class Second(Stages):
         def stage(self, name: str, _: int) -> None:
             if name == "merge":
-                with pytest.raises(DataError, match="another run has the same input"):
+                with pytest.raises(DataError, match="another run processes the same input"):
                     preprocess([path], output)
 
     preprocess([path], output, progress=Second())
