@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from benchmarks.real_reviews import REVIEWS
 from corpus.dataset import DatasetWriter, open_dataset
-from corpus.layout import ARRAYS, Rows, columns
+from corpus.layout import ARRAYS, RowBlock, columns
 from corpus.packing import StoredArray
 from corpus.rules import most_frequent
 from corpus.settings import Settings
-from corpus.text import encode, load_stopwords, word_ids, words
+from corpus.text import encode_words, load_stopwords, word_ids, words
 
 WHAT = "2 million rows of 100 ids of 16 bits, of real lengths; MB of rows a second, CPU-seconds a GB of rows"
 FIGURES = (
@@ -52,7 +52,7 @@ _FILTERS: dict[str, dict[str, Any]] = {
     "shuffle, gzip 4": {"compression": "gzip", "compression_opts": 4, "shuffle": True},
 }
 
-Blocks = Iterable[Rows]
+Blocks = Iterable[RowBlock]
 Arrays = Sequence[h5py.Dataset | StoredArray]
 
 
@@ -75,7 +75,7 @@ def measure(run: int) -> dict[str, dict[str, float]]:
         return {case: _measure(Path(name), rows, way) for case, way in ways.items()}
 
 
-def _measure(folder: Path, rows: Rows, way: Way) -> dict[str, float]:
+def _measure(folder: Path, rows: RowBlock, way: Way) -> dict[str, float]:
     size = sum(array.nbytes for array in rows) / 1e6
     whole, merged, copied = (folder / name for name in ("whole.h5", "merged.h5", "copied.h5"))
     write = _timed(lambda: way.write(whole, [rows]))
@@ -85,7 +85,7 @@ def _measure(folder: Path, rows: Rows, way: Way) -> dict[str, float]:
         at_random = _timed(lambda: _read_at_random(arrays[0]))
     parts = [folder / f"part-{number}.h5" for number in range(_PARTS)]
     for part, numbers in zip(parts, np.array_split(np.arange(len(rows.labels)), _PARTS), strict=True):
-        way.write_part(part, [Rows(*(np.asarray(array[numbers[0] : numbers[-1] + 1]) for array in rows))])
+        way.write_part(part, [RowBlock(*(np.asarray(array[numbers[0] : numbers[-1] + 1]) for array in rows))])
     merge = _timed(lambda: way.write(merged, (block for part in parts for block in _blocks(part, way))))
     copy = _timed(lambda: [shutil.copyfile(part, copied) for part in parts])
     for path in (whole, merged, copied, *parts):
@@ -104,11 +104,11 @@ def _timed(work: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - start[0], time.process_time() - start[1]
 
 
-def _blocks(path: Path, way: Way) -> Iterator[Rows]:
+def _blocks(path: Path, way: Way) -> Iterator[RowBlock]:
     with way.opened(path) as arrays:
         for start in range(0, len(arrays[0]), _BLOCK_ROWS):
             tokens, *others = (array[start : start + _BLOCK_ROWS] for array in arrays)
-            yield Rows(tokens, *others)
+            yield RowBlock(tokens, *others)
 
 
 def _read_at_random(array: h5py.Dataset | StoredArray) -> None:
@@ -164,11 +164,11 @@ def _write(path: Path, blocks: Blocks, *, packed: bool) -> None:
         writer.finish(vocabulary=["a"], stopwords=frozenset(), counts={})
 
 
-def _rows(random: np.random.Generator) -> Rows:
+def _rows(random: np.random.Generator) -> RowBlock:
     lengths, tokens = _real_rows() if REVIEWS else _drawn_rows(random)
     drawn = random.integers(0, len(lengths), _ROWS)
     ratings = random.choice(np.arange(1, 6, dtype=np.uint8), _ROWS, p=(0.08, 0.05, 0.09, 0.19, 0.59))
-    return Rows(tokens[drawn], lengths[drawn], (ratings > 3).astype(np.uint8), ratings)
+    return RowBlock(tokens[drawn], lengths[drawn], (ratings > 3).astype(np.uint8), ratings)
 
 
 def _real_rows() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
@@ -183,7 +183,7 @@ def _real_rows() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
                 continue
     counts = Counter(word for text in texts for word in text if word not in stopwords)
     ids = word_ids([word for word, _ in most_frequent(counts.items(), 10_000)])
-    rows = [row for text in sorted(texts) if (row := encode(text, ids, stopwords, 100))]
+    rows = [row for text in sorted(texts) if (row := encode_words(text, ids, stopwords, 100))]
     tokens = np.zeros((len(rows), 100), np.uint16)
     for place, row in zip(tokens, rows, strict=True):
         place[: len(row)] = row

@@ -26,7 +26,7 @@ from benchmarks.record import Log
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import find_texts, read_given
-from corpus.reading.sources import Wanted
+from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
 from corpus.settings import Settings
@@ -110,7 +110,9 @@ def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
 
 
 def _texts(files: Sequence[str]) -> list[str]:
-    return [text for batch in read_given(find_texts(files, Wanted(), Settings()), Tally()) for text in batch.texts]
+    return [
+        text for batch in read_given(find_texts(files, ReadingOptions(), Settings()), Tally()) for text in batch.texts
+    ]
 
 
 @contextmanager

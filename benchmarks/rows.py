@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.demo.reviews import write_reviews
-from corpus.dataset import ARRAYS, Dataset, Rows, Split, write_dataset
+from corpus.dataset import ARRAYS, Dataset, RowBlock, Split, write_dataset
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from jobs.pipeline import preprocess
+from jobs.pipeline import preprocess_locally
 from trainer.classification.data import VALIDATION_SHARE
 
 _BLOCK = 1_000_000
@@ -36,29 +36,29 @@ def write_rows(path: Path, training: int) -> None:
 def learnable_dataset(folder: Path) -> Path:
     """Of 20,000 generated reviews."""
     write_reviews(folder / "reviews.json", texts=20_000)
-    return Path(preprocess(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
+    return Path(preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
 
 
-def columns_of(splits: Sequence[Split]) -> Rows:
+def columns_of(splits: Sequence[Split]) -> RowBlock:
     """All rows of these splits, one split after the other."""
-    return Rows._make(np.concatenate([getattr(split, name)[:] for split in splits]) for name in ARRAYS)
+    return RowBlock._make(np.concatenate([getattr(split, name)[:] for split in splits]) for name in ARRAYS)
 
 
 def write_parts(
-    path: Path, like: Dataset, columns: Rows, *, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
+    path: Path, like: Dataset, columns: RowBlock, *, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
 ) -> None:
     """A dataset like another of these rows of `columns`, by their numbers: some to learn from, and some to test."""
     write_dataset(
         path,
-        train=Rows._make(column[train] for column in columns),
-        test=Rows._make(column[test] for column in columns),
+        train=RowBlock._make(column[train] for column in columns),
+        test=RowBlock._make(column[test] for column in columns),
         vocabulary=like.vocabulary,
         settings=like.settings,
         stopwords=like.stopwords,
     )
 
 
-def _rows(count: int) -> Rows:
+def _rows(count: int) -> RowBlock:
     generator = np.random.default_rng(0)
     lengths = row_lengths(generator, count)
     tokens = np.zeros((count, ROW_LENGTH), dtype=np.uint16)
@@ -67,4 +67,4 @@ def _rows(count: int) -> Rows:
         words = generator.zipf(1.3, part.shape) % VOCABULARY + 2
         part[:] = np.where(np.arange(ROW_LENGTH) < lengths[start : start + _BLOCK, None], words, 0)
     labels = generator.integers(0, 2, count).astype(np.uint8)
-    return Rows(tokens, lengths, labels, 4 * labels + 1)
+    return RowBlock(tokens, lengths, labels, 4 * labels + 1)

@@ -25,31 +25,31 @@ from benchmarks.peers import bare
 _BYTES = 200_000_000
 _STAGES = {
     "read and parse lines": ["jobs.deduplicate:read_batches"],
-    "join texts, entities, not ASCII": ["corpus.tokenise:_joined"],
-    "find words": ["corpus.tokenise:bounds"],
-    "look up words": ["corpus.tokenise:look_up"],
+    "join texts, entities, not ASCII": ["corpus.tokenise:_join_as_ascii"],
+    "find words": ["corpus.tokenise:find_runs"],
+    "look up words": ["corpus.tokenise:look_up_words"],
     "rest of the tokeniser": ["corpus.tokenise:Tokeniser.__call__", "corpus.tokenise:Tokeniser.add"],
     "digest": ["jobs.collector:Collector.add"],
     "deduplicate and cut to blocks": ["jobs.collector:Collector.blocks"],
-    "gather ids": ["jobs.collector:gather", "jobs.part:gather"],
-    "renumber ids": ["jobs.collector:renumber", "jobs.part:renumber"],
-    "letters of words": ["corpus.tokenise:Tokeniser.letters_of"],
-    "pack": ["jobs.collector:pack", "jobs.deduplicate:pack", "jobs.part:unpack"],
-    "base64": ["jobs.collector:b64encode", "jobs.deduplicate:b64encode", "jobs.part:b64decode"],
-    "take blocks": ["jobs.part:Part.add"],
-    "unite a part": ["jobs.part:Part.unite"],
-    "modal ratings": ["jobs.part:Part._modes"],
-    "rows of a part": ["jobs.part:Part._rows"],
-    "word counts of a part": ["jobs.part:Part._frequencies", "jobs.deduplicate:_word_counts"],
+    "gather ids": ["jobs.collector:gather", "jobs.part_reducer:gather"],
+    "renumber ids": ["jobs.collector:renumber", "jobs.part_reducer:renumber"],
+    "letters of words": ["corpus.tokenise:Tokeniser.join_words"],
+    "pack": ["jobs.collector:pack_arrays", "jobs.deduplicate:pack_arrays", "jobs.part_reducer:unpack_arrays"],
+    "base64": ["jobs.collector:b64encode", "jobs.deduplicate:b64encode", "jobs.part_reducer:b64decode"],
+    "take blocks": ["jobs.part_reducer:PartReducer.add"],
+    "unite a part": ["jobs.part_reducer:PartReducer.unite"],
+    "modal ratings": ["jobs.part_reducer:modal_ratings"],
+    "rows of a part": ["jobs.part_reducer:PartReducer._rows"],
+    "word counts of a part": ["jobs.part_reducer:PartReducer._frequencies", "jobs.deduplicate:_word_counts"],
     "count words": ["jobs.vocabulary:CountWords.reducer"],
     "choose vocabulary": ["jobs.choose:run"],
     "encode": ["jobs.encode:Encode.mapper"],
     "merge": ["jobs.merge:run"],
-    "detect the format": ["benchmarks.peers.bare:understand"],
+    "detect the format": ["benchmarks.peers.bare:understand_inputs"],
 }
 
 
-_BOUNDS = corpus.tokenise.bounds
+_BOUNDS = corpus.tokenise.find_runs
 
 
 class _Clock:

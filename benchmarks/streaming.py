@@ -22,8 +22,8 @@ from corpus.reading.storage import exists, join, write_text
 from corpus.settings import Settings
 from embedded.faults.kinds import Unruly
 from embedded.hadoop.streaming import unruly_environment
-from jobs.merge import Merged, read_merged
-from jobs.preparation import prepare
+from jobs.merge import MergeResult, read_merge_result
+from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
 
 WHAT = "1 GB of generated reviews to a dataset by the steps of a cluster, each on Hadoop Streaming as it is played here"
@@ -96,7 +96,7 @@ class StreamingNode:
             write_text(address, content.decode())
         costs = {}
         for step in plan.steps():
-            if exists(step.made):
+            if exists(step.done_file):
                 continue
             before, start = _cpu(), time.monotonic()
             if self.start(self.command(step, reducers=reducers, properties=properties)).wait():
@@ -107,13 +107,13 @@ class StreamingNode:
 
 def planned(inputs: Inputs, folder: str, *, settings: Settings | None = None, tasks: int = 4) -> Plan:
     """The work on some input in `folder`, a path or s3://..., its results in `folder`/data."""
-    prepared = prepare(inputs, settings or Settings(), max_malformed=0.2)
+    prepared = prepare_work(inputs, settings or Settings(), max_malformed=0.2)
     return prepared.plan(work=join(folder, prepared.name), output=join(folder, "data"), tasks=tasks)
 
 
-def made(plan: Plan) -> Merged:
+def made(plan: Plan) -> MergeResult:
     """What came of a plan."""
-    return read_merged(plan.summary)
+    return read_merge_result(plan.summary)
 
 
 def measure(run: int) -> dict[str, dict[str, float]]:

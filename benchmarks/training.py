@@ -22,7 +22,7 @@ from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_here
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
 

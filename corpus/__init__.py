@@ -1,6 +1,6 @@
-"""What a review, a word and a row are: pure functions and the file format, light to import.
+"""Reviews, words and rows: pure functions and the file format of a dataset, light to import.
 
-The contract is written out in docs/dataset.md. Preprocessing and training both build on this package
-and on nothing else of each other. The fast core (`tokenise`, `stretches`, `compiled`) needs numba, which a
-machine that trains does not have: nothing else here imports it at its top.
+docs/dataset.md has the contract. Preprocessing and training share this package and nothing else. `tokenise`, `segments`
+and `compiled` need numba, which a machine that trains does not have. Do not import them at the top of another module
+here.
 """

@@ -1,8 +1,7 @@
-"""Functions that numba compiles, and keeps compiled for the next process.
+"""A decorator for functions that numba compiles and caches for the next process.
 
-It keeps them beside Python's own bytecode or, where that folder is not ours to write to, in the user's own cache: who
-could change them there could change what Python runs anyway. The easy mistake is to need such a folder: where there is
-none, numba refuses.
+The cache is beside Python's bytecode or, where that folder cannot be written to, in the user's own cache. Who could
+change it there could change what Python runs anyway.
 """
 
 from collections.abc import Callable
@@ -12,8 +11,8 @@ from numba import njit
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, compiled when it is called with arrays of new types. It lets other threads run meanwhile."""
+    """The function, compiled at its first call with each combination of array types. It releases the GIL."""
     try:
         return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder: each process compiles for itself
+    except RuntimeError:  # numba found no folder for its cache: each process compiles for itself
         return njit(nogil=True)(function)

@@ -1,8 +1,7 @@
-"""What preprocessing counts, and how counts of many tasks become those of the whole (docs/dataset.md, "Counts").
+"""The counts of a dataset, made from the sums of all tasks' counts and checked (docs/dataset.md, "Counts").
 
-Counts travel as records of the jobs' output, never as the runner's counters, which a retried task doubles.
-While they travel they are flat (`malformed_by_reason.not_json: 3`), so that adding them up is all there is to do.
-The easy mistake is to publish what was not checked: records that were lost or doubled show only in sums.
+Between the jobs, counts are records of the output. Do not take them from the runner's counters, because a retried task
+counts twice there. Their names are flat (`malformed_by_reason.not_json: 3`), so that they can simply be added up.
 """
 
 from collections import Counter
@@ -15,20 +14,20 @@ from corpus.reading.formats import MALFORMED_REASONS
 from corpus.settings import Settings
 
 LENGTH_BINS = tuple(1 << power for power in range(14))
-"""The smallest numbers of kept words of the bins of `lengths`; the last has no upper end."""
+"""The bins of `lengths`, each by its smallest number of kept words; the last bin has no upper end."""
 FREQUENT_WORDS = 20
 
 _MAX_CODE = 255
 
 
-def published(
+def final_counts(
     flat: Mapping[str, int], *, settings: Settings, positive_from: int, frequent_words: Sequence[tuple[str, int]]
 ) -> dict[str, Any]:
-    """The counts in the order and shape in which they are published; what never occurred counts 0.
+    """The counts of a dataset in their final order and form; what never occurred counts 0.
 
     `flat` has every task's counts, added up; in it ratings and labels are codes. `positive_from` is the smallest code
     of a positive text, `frequent_words` the vocabulary with its counts, most frequent first. Raises DataError when
-    counts contradict each other: then records were lost or doubled on the way.
+    counts contradict each other, because then records were lost or doubled between the jobs.
     """
     count = Counter(flat)
     codes = {when: [count[f"codes.{when}.{code}"] for code in range(_MAX_CODE + 1)] for when in ("before", "after")}

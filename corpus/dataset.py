@@ -1,6 +1,6 @@
-"""An encoded dataset, one HDF5 file: open it and read (here), write it (writing.py), what is in it (layout.py).
+"""Opens and reads an encoded dataset, one HDF5 file. `writing` writes it; `layout` has its arrays and types.
 
-h5py files must be opened inside a worker process, never before a fork.
+Open the file inside a worker process: an h5py file must not be open during a fork.
 """
 
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, Self
 
 import h5py
 
-from corpus import claims
+from corpus import file_checks
 from corpus.errors import DataError
-from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, Rows, columns
+from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, RowBlock, columns
 from corpus.packing import StoredArray
 from corpus.settings import Settings
 from corpus.writing import DatasetWriter, write_dataset
@@ -23,7 +23,7 @@ __all__ = [
     "SPLITS",
     "Dataset",
     "DatasetWriter",
-    "Rows",
+    "RowBlock",
     "Split",
     "open_dataset",
     "write_dataset",
@@ -46,16 +46,16 @@ class Split:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[RowBlock]:
         """The rows in order, in blocks of about 8 MiB, of whole chunks where chunks are no larger."""
         chunk_bytes = self.tokens.dtype.itemsize * self.tokens.shape[1] * self.tokens.chunk_rows
         step = self.tokens.chunk_rows * max(1, _BLOCK_BYTES // chunk_bytes)
         for start in range(0, len(self), step):
             yield self.rows(start, start + step)
 
-    def rows(self, start: int, end: int) -> Rows:
+    def rows(self, start: int, end: int) -> RowBlock:
         """The rows from `start` to before `end`."""
-        return Rows(*(array[start:end] for array in (self.tokens, self.lengths, self.labels, self.ratings)))
+        return RowBlock(*(array[start:end] for array in (self.tokens, self.lengths, self.labels, self.ratings)))
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Dataset:
         self._file.close()
 
     def computed_digest(self) -> str:
-        """The digest of the arrays as they are on disk now; differs from `digest` when the file was changed.
+        """The digest of the arrays as they are on disk now; it differs from `digest` when the file was changed.
 
         Raises DataError when they cannot be read any more.
         """
@@ -91,7 +91,7 @@ class Dataset:
         return digest.hexdigest(self.vocabulary)
 
     def require_digest(self, found: str) -> None:
-        """Raise DataError where the digest that its arrays turned out to have is not the recorded one."""
+        """Raise DataError where `found`, the computed digest, is not the recorded one."""
         if found != self.digest:
             raise DataError(
                 f"{self.path} was changed since it was made: the digest of its arrays is {found}, but {self.digest} is "
@@ -100,11 +100,10 @@ class Dataset:
 
 
 def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
-    """Open a dataset for reading, checking all that it claims (claims.py).
+    """Open a dataset for reading, and check all of its metadata (`file_checks`).
 
-    `content` is what to read where `path` is only a name, such as an address of S3: a file that can be sought in.
-    Raises DataError when the file is missing, is no Shoal dataset, has another layout version, or claims what it cannot
-    hold.
+    `content` is a seekable file to read from where `path` is only a name, such as an address of S3. Raises DataError
+    when the file is missing, is not a Shoal dataset, has another layout version, or declares what it does not hold.
     """
     try:
         file = h5py.File(path if content is None else content, "r")
@@ -113,8 +112,8 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
     except OSError as error:
         if Path(path).is_dir():
             raise DataError(f"{path} is a folder; name the dataset in it, such as {path}/dataset.h5") from error
-        said = " ".join((error.strerror or str(error)).split())
-        raise DataError(f"{path} is no HDF5 file, or a damaged one: {said}") from error
+        reason = " ".join((error.strerror or str(error)).split())
+        raise DataError(f"{path} is not an HDF5 file, or is damaged: {reason}; {_MAKE_AGAIN}") from error
     try:
         if content is not None:
             return _read(path, file, content)
@@ -126,9 +125,9 @@ def open_dataset(path: Path | str, content: BinaryIO | None = None) -> Dataset:
 
 
 def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
-    """What a damaged file makes HDF5 raise is any of these; its own messages say where."""
+    # A damaged file makes HDF5 raise any of these errors; their messages name the place.
     try:
-        version = claims.layout_version(file)
+        version = file_checks.read_layout_version(file)
         if version == LAYOUT_VERSION:
             return _opened(path, file, content)
     except (
@@ -144,20 +143,20 @@ def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
     ) as error:
         raise DataError(f"{path} is damaged: {' '.join(str(error).split())}; {_MAKE_AGAIN}") from error
     if version is None:
-        raise DataError(f"{path} is an HDF5 file, but no Shoal dataset; `shoal preprocess` makes one")
+        raise DataError(f"{path} is an HDF5 file, but not a Shoal dataset; `shoal preprocess` makes one")
     raise DataError(f"{path} has layout version {version}, and this Shoal reads {LAYOUT_VERSION}; {_MAKE_AGAIN}")
 
 
 def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
-    settings = claims.settings(file)
+    settings = file_checks.read_settings(file)
     train, test = (
-        Split(name, *(StoredArray(claims.array(file, name, column), path) for column in columns(settings)))
+        Split(name, *(StoredArray(file_checks.read_array(file, name, column), path) for column in columns(settings)))
         for name in SPLITS
     )
     for split in (train, test):
         if len({len(getattr(split, name)) for name in ARRAYS}) > 1:
             raise DataError(f"the arrays of /{split.name} differ in length")
-    vocabulary = claims.words(file, "vocabulary", content)
+    vocabulary = file_checks.read_words(file, "vocabulary", content)
     if len(vocabulary) > settings.vocabulary_size:
         raise DataError(f"it has {len(vocabulary):,} words, but its vocabulary size is {settings.vocabulary_size:,}")
     return Dataset(
@@ -165,9 +164,9 @@ def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
         train=train,
         test=test,
         vocabulary=vocabulary,
-        stopwords=frozenset(claims.words(file, "stopwords", content)),
+        stopwords=frozenset(file_checks.read_words(file, "stopwords", content)),
         settings=settings,
-        counts=claims.counts(file),
-        digest=claims.digest(file),
+        counts=file_checks.read_counts(file),
+        digest=file_checks.read_digest(file),
         _file=file,
     )

@@ -1,8 +1,7 @@
-"""New texts to rows of ids, by a vocabulary that stands: rules 1 to 8 of docs/dataset.md, plainly and fast.
+"""New texts to rows of ids by an existing vocabulary: rules 1 to 8 of docs/dataset.md, for prediction.
 
-The two say the same. `FastEncoder` does a text in a tenth of the time, but takes a third of a second to be there, and
-100 MB. The easy mistake is to let its dictionary grow with the input: every word that it has not seen before
-stays in there, until it is told to forget.
+Both encoders give the same rows. `FastEncoder` takes a tenth of the time for a text, but a third of a second and 100 MB
+to start. Its dictionary keeps each new word; keep its limit, because memory would grow with the input otherwise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from corpus.text import UNKNOWN, encode, is_word, words
+from corpus.text import UNKNOWN, encode_words, is_word, words
 
-_TEXTS_AT_ONCE = 256  # so that they, and all that is made of them, fit a core's cache
+_TEXTS_AT_ONCE = 256  # so that they and their arrays fit a core's cache
 _MOST_WORDS = 1 << 18
-"""Words beside the vocabulary's that are remembered, before all of them are forgotten."""
+"""Words outside the vocabulary that the dictionary keeps before it is cleared."""
 
 
-class Encoded(NamedTuple):
+class EncodedRows(NamedTuple):
     """The rows of N texts, not padded: text i has `ids[starts[i] : starts[i] + lengths[i]]`; both are (N,)."""
 
     ids: npt.NDArray[np.int32]
@@ -28,41 +27,41 @@ class Encoded(NamedTuple):
 
 
 class PlainEncoder:
-    """Encodes a word at a time: what `FastEncoder` has to equal."""
+    """Encodes a word at a time. `FastEncoder` must give the same rows."""
 
     def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
 
-    def __call__(self, texts: Sequence[str]) -> Encoded:
+    def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """The rows of some texts, of `row_length` ids at most."""
-        rows = [encode(words(text), self._ids, self._stopwords, self._row_length) for text in texts]
+        rows = [encode_words(words(text), self._ids, self._stopwords, self._row_length) for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
         ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
-        return Encoded(ids, np.cumsum(lengths) - lengths, lengths)
+        return EncodedRows(ids, np.cumsum(lengths) - lengths, lengths)
 
 
 class FastEncoder:
     """Encodes a block of texts at a time."""
 
     def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
-        from corpus.tokenise import Tokeniser  # with numba, which takes its time
+        from corpus.tokenise import Tokeniser  # here, because numba takes long to load
 
-        # What is no word, as a cleaned text has them, is never found.
+        # Only a cleaned word can be found in a text.
         known = [word for word in ids if word not in stopwords and is_word(word)]
         self._known = " ".join(known).encode("ascii")
         self._row_length = row_length
         self._tokeniser = Tokeniser(sorted(filter(is_word, stopwords)))
-        numbers = self._tokeniser.add(self._known)  # of the tokeniser's own
+        numbers = self._tokeniser.add(self._known)  # the tokeniser's own ids
         self._most = len(self._tokeniser) + _MOST_WORDS
-        self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one stands for all words after it
+        self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one is for all later words
         self._ids[numbers] = [ids[word] for word in known]
 
-    def __call__(self, texts: Sequence[str]) -> Encoded:
+    def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """The rows of some texts, of `row_length` ids at most."""
         blocks = [self._block(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE)]
         ids = np.concatenate([np.empty(0, np.int32), *(block for block, _ in blocks)])
         counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in blocks)])
-        return Encoded(ids, np.cumsum(counts) - counts, np.minimum(counts, self._row_length))
+        return EncodedRows(ids, np.cumsum(counts) - counts, np.minimum(counts, self._row_length))
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The ids of all kept words of some texts, and how many each has."""

@@ -1,4 +1,4 @@
-"""The error of this package: data that cannot be used as it is, and a disk that cannot take more of them."""
+"""The error of this package, and the message for a full disk."""
 
 import errno
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from pathlib import Path
 
 
 class DataError(Exception):
-    """Input or a dataset that cannot be used; its text is one sentence for the user, with the file and a way out."""
+    """Input or a dataset that cannot be used. Its message is one sentence that names the file and what to do."""
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether an error says that the disk is full; HDF5 says so in its text alone."""
+    """Whether an error means that the disk is full; HDF5 has the number only in its message."""
     return getattr(error, "errno", None) == errno.ENOSPC or f"errno = {errno.ENOSPC}," in str(error)
 
 
 @contextmanager
-def full_disk_said(path: Path, option: str = "--output") -> Iterator[None]:
-    """Turn "no space left" while `path` is written, however it is worded, into a sentence that names the option."""
+def explain_full_disk(path: Path, option: str = "--output") -> Iterator[None]:
+    """Turn any "no space left" error while `path` is written into a DataError that names the option."""
     try:
         yield
     except (OSError, RuntimeError) as error:

@@ -1,7 +1,7 @@
-"""What a dataset file is made of: its arrays, their types, their cut into chunks, and the digest of all of them.
+"""The layout of a dataset file: its arrays, their types and chunks, and their digest (docs/dataset.md, "The file").
 
-The easy mistake is one row a chunk: writing and reading get slower by an order of magnitude. Chunks here hold about
-1 MiB of whole rows. docs/dataset.md, "The file", has the layout in words.
+Chunks hold about 1 MiB of whole rows. Do not make them small: with one row a chunk, reading and writing take ten times
+as long.
 """
 
 import re
@@ -16,18 +16,18 @@ from corpus.settings import Settings
 
 LAYOUT_VERSION = 2
 DATASET_NAME, COUNTS_NAME = "dataset.h5", "counts.json"
-"""What a dataset's file is called, and that of its counts beside it."""
+"""The names of a dataset's file and of the file with its counts beside it."""
 SPLITS = ("train", "test")
 LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
-"""Rows of a split that training cannot do without; of those to learn from one is held out for validation."""
+"""The fewest rows of a split for training; one of the training rows is held out for validation."""
 ARRAYS = ("tokens", "lengths", "labels", "ratings")
 
 _CHUNK_BYTES = 1 << 20
-DIGEST = re.compile(r"[0-9a-f]{32}")
-"""What `ArraysDigest.hexdigest` gives."""
+DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
+"""The form of `ArraysDigest.hexdigest`."""
 
 
-class Rows(NamedTuple):
+class RowBlock(NamedTuple):
     """N rows of one split. `tokens` (N, L) ids padded with 0; `lengths`, `labels`, `ratings` (N,)."""
 
     tokens: npt.NDArray[Any]
@@ -48,8 +48,8 @@ class Column(NamedTuple):
 def columns(settings: Settings) -> tuple[Column, ...]:
     """The arrays of a split, in the order of ARRAYS.
 
-    Every chunk holds a multiple of the rows of a chunk of tokens, so that rows that come in blocks of any size fill
-    the chunks in one and the same order.
+    The rows of every chunk are a multiple of the rows of a chunk of tokens. So the chunks are filled in the same order,
+    whatever the size of the blocks in which rows are added.
     """
     row_bytes = settings.token_dtype.itemsize * settings.row_length
     step = max(1, _CHUNK_BYTES // row_bytes)
@@ -65,10 +65,10 @@ def columns(settings: Settings) -> tuple[Column, ...]:
 
 
 class ArraysDigest:
-    """The digest of all arrays and the vocabulary, of rows that come in order, in blocks of any size.
+    """The digest of all arrays and the vocabulary, of rows that are added in order, in blocks of any size.
 
-    Each array has a BLAKE2b of its own over its bytes; the digest is that of those digests, in the layout's order, and
-    of the words. How a file is packed or cut into chunks is not in it.
+    Each array has a BLAKE2b over its bytes. The digest is the BLAKE2b of those digests, in the layout's order, and of
+    the words. Compression and chunks do not change it.
     """
 
     def __init__(self) -> None:
@@ -88,5 +88,5 @@ class ArraysDigest:
 
 
 def is_digest(text: str) -> bool:
-    """Whether a text is what `ArraysDigest.hexdigest` gives; anything else must not become a name of a folder."""
-    return DIGEST.fullmatch(text) is not None
+    """Whether a text has the form of a digest. Do not use any other text as the name of a folder."""
+    return DIGEST_PATTERN.fullmatch(text) is not None

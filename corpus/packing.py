@@ -1,9 +1,8 @@
-"""How the chunks of a dataset are packed: as HDF5's own shuffle and deflate filters do it, but by threads, and better.
+"""Compresses and decompresses the chunks of a dataset by threads, in the format of HDF5's shuffle and deflate filters.
 
-Any HDF5 library unpacks them. HDF5 itself packs and unpacks one chunk at a time under one lock, and with zlib's default
-strategy, which looks for repeated strings: there are none among the ids of words, and the search costs more than all
-the rest. Here only runs are looked for (the padding of short rows), so that packing is faster and the file smaller
-(docs/benchmarks.md, "HDF5"). The easy mistake is to shuffle across chunks: HDF5 unpacks each of them on its own.
+Any HDF5 library can read them. HDF5 itself handles one chunk at a time under one lock, and uses zlib's default
+strategy, which looks for repeated strings. Ids of words have none, and the search takes most of the time. Here zlib
+looks for runs only (the padding of short rows), which is faster and makes a smaller file (docs/benchmarks.md, "HDF5").
 """
 
 import os
@@ -23,15 +22,15 @@ from corpus.errors import DataError
 FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": 1}
 
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-# Eight pack, and unpack, as fast as one core takes the digest and a shared folder reads: more would only take memory.
+# Eight threads are as fast as one core's digest and the reads of a shared folder: more would only take memory.
 _THREADS = min(8, _CORES)
 _AHEAD = 2 * _THREADS
 
 Array = npt.NDArray[Any]
 
 
-def pack(chunk: Array) -> bytes:
-    """A contiguous chunk as the filters of FILTERS store it: all first bytes, all second bytes, ..., deflated."""
+def pack_chunk(chunk: Array) -> bytes:
+    """A contiguous chunk as the filters of FILTERS store it: all first bytes, then all second bytes, ..., deflated."""
     flat = chunk.reshape(-1)
     planes = np.empty((chunk.dtype.itemsize, flat.size), np.uint8)
     for number, plane in enumerate(planes):
@@ -40,31 +39,31 @@ def pack(chunk: Array) -> bytes:
     return deflate.compress(planes.data) + deflate.flush()
 
 
-def unpack(stored: bytes, out: Array, whole: int) -> None:
-    """The inverse of `pack`, for the first rows of a chunk: as many as `out`, which is contiguous, has.
+def unpack_chunk(stored: bytes, out: Array, whole: int) -> None:
+    """The inverse of `pack_chunk`, for the first rows of a chunk: as many as `out`, which is contiguous, has.
 
-    `whole`: the bytes of the chunk, unpacked. Raises OSError, as HDF5 does, for a damaged chunk
-    and for one of another size.
+    `whole`: the bytes of the chunk, decompressed. Raises OSError, as HDF5 does, for a damaged chunk and for one of
+    another size.
     """
     flat, inflate = out.reshape(-1), zlib.decompressobj()
     try:
         plain = inflate.decompress(stored, whole + 1)
         if len(plain) != whole or not inflate.eof:
-            raise OSError(f"a chunk is no {whole} bytes when it is unpacked")
+            raise OSError(f"a chunk does not have {whole} bytes after decompression")
         planes = np.frombuffer(plain, np.uint8).reshape(out.dtype.itemsize, -1)[:, : flat.size]
         flat[:] = planes[-1]
         for plane in planes[-2::-1]:
             flat <<= 8
             flat |= plane
     except (zlib.error, ValueError) as error:
-        raise OSError(f"a chunk cannot be unpacked: {error}") from error
+        raise OSError(f"a chunk cannot be decompressed: {error}") from error
 
 
 class ChunkWriter:
-    """Puts whole chunks into HDF5 datasets, past HDF5's filters and chunk cache, in the order in which they come.
+    """Writes whole chunks to HDF5 datasets in the given order, without HDF5's own filters and chunk cache.
 
-    With `packed` the datasets must have been created with FILTERS, and threads pack ahead: two chunks of each at most
-    are in memory. Without, the datasets have no filters.
+    With `packed` the datasets must have been created with FILTERS, and threads compress ahead: at most two chunks a
+    thread are in memory. Without `packed` the datasets have no filters.
     """
 
     def __init__(self, *, packed: bool) -> None:
@@ -72,11 +71,11 @@ class ChunkWriter:
         self._packing: deque[tuple[h5py.Dataset, int, Future[bytes]]] = deque()
 
     def put(self, array: h5py.Dataset, first: int, chunk: Array) -> None:
-        """Write `chunk` to the chunk of `array` that begins at row `first`, now or soon; nobody may change it then."""
+        """Write `chunk` as the chunk of `array` that begins at row `first`, now or later; do not change it then."""
         if self._threads is None:
             _write(array, first, chunk)
             return
-        self._packing.append((array, first, self._threads.submit(pack, chunk)))
+        self._packing.append((array, first, self._threads.submit(pack_chunk, chunk)))
         if len(self._packing) > _AHEAD:
             self._write_oldest()
 
@@ -86,7 +85,7 @@ class ChunkWriter:
             self._write_oldest()
 
     def close(self) -> None:
-        """End the threads; chunks that are not written by now never will be."""
+        """End the threads; chunks that are not written yet are dropped."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
@@ -96,9 +95,9 @@ class ChunkWriter:
 
 
 class StoredArray:
-    """An array in a file, read from disk as it is sliced by rows; packed chunks are unpacked by threads.
+    """An array in a file, read from disk as it is sliced by rows; threads decompress its chunks.
 
-    A slice raises DataError where the file, which is called `file` then, is damaged.
+    A slice of a damaged file raises DataError, which names it `file`.
     """
 
     def __init__(self, array: h5py.Dataset, file: Path | str) -> None:
@@ -108,7 +107,7 @@ class StoredArray:
         self.dtype: np.dtype[Any] = array.dtype
         self.chunk_rows: int = array.chunks[0]
         self.packing = " and ".join(name for name in (array.shuffle and "shuffle", array.compression) if name) or "none"
-        """The filters that its chunks went through."""
+        """The filters of its chunks."""
         self.stored_bytes: int = array.id.get_storage_size()
         self._packed = self.packing == "shuffle and gzip"
         self._chunk_bytes = prod(array.chunks) * array.dtype.itemsize
@@ -120,7 +119,7 @@ class StoredArray:
     def __getitem__(self, rows: slice) -> Array:
         start, end, step = rows.indices(len(self))
         if step != 1:
-            raise ValueError("rows are read one after the other, without steps")
+            raise ValueError("a slice of rows cannot have a step")
         try:
             return self._unpacked(start, max(start, end)) if self._packed else np.asarray(self._array[start:end])
         except (OSError, RuntimeError) as error:
@@ -137,7 +136,7 @@ class StoredArray:
                 after = min(first + self.chunk_rows, len(self))
                 if start <= first and after <= end:
                     place = out[first - start : after - start]
-                    unpacking.append(threads.submit(unpack, self._stored(first), place, self._chunk_bytes))
+                    unpacking.append(threads.submit(unpack_chunk, self._stored(first), place, self._chunk_bytes))
                 else:
                     chunk, begin, stop = self._chunk(first, after), max(first, start), min(after, end)
                     out[begin - start : stop - start] = chunk[begin - first : stop - first]
@@ -148,10 +147,10 @@ class StoredArray:
         return out
 
     def _chunk(self, first: int, after: int) -> Array:
-        """The chunk of the rows from `first` to before `after`; kept, as the next slice often begins within it."""
+        """The chunk of the rows from `first` to before `after`; cached, as the next slice often begins in it."""
         if self._kept is None or self._kept[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
-            unpack(self._stored(first), chunk, self._chunk_bytes)
+            unpack_chunk(self._stored(first), chunk, self._chunk_bytes)
             self._kept = first, chunk
         return self._kept[1]
 

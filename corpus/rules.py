@@ -1,7 +1,7 @@
-"""Rules 3, 4 and 6 of docs/dataset.md, each twice: plainly, for one text or word, and its fast twin, for all at once.
+"""Rules 3, 4 and 6 of docs/dataset.md, each as a plain function for one text or word and a fast one for many.
 
-The jobs take the fast ones, and whoever has a single text the plain ones; the two say the same. The easy mistake is to
-compute with the test share in floating point where digests are integers: 64 bits do not fit a double.
+The jobs use the fast ones. Both give the same results. Do not compare digests with the test share in floating point,
+because 64 bits do not fit a double.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,8 +26,8 @@ def modal_ratings(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     """The `modal_rating` of each of N texts, and whether it had several ratings; both are (N,).
 
-    Text `texts[i]`, from 0 to N - 1, had `ratings[i]`, up to 255, so many `times[i]`; all are (M,), in any order, and
-    the same text and rating may come again. Each text occurs.
+    Text `texts[i]`, from 0 to N - 1, had the rating `ratings[i]`, up to 255, `times[i]` times. All three are (M,), in
+    any order; a pair of text and rating may occur several times, and each text occurs at least once.
     """
     keys, which = np.unique(texts * _CODES + ratings, return_inverse=True)
     counts = np.zeros(len(keys), np.int64)
@@ -51,23 +51,23 @@ def in_test_sets(high: npt.NDArray[np.uint64], test_share: float) -> npt.NDArray
 
 
 def most_frequent(counts: Iterable[tuple[Word, int]], size: int) -> list[tuple[Word, int]]:
-    """The `size` most frequent words with their counts, in order of frequency; ties in alphabetical order."""
+    """The `size` most frequent words with their counts, most frequent first; ties in alphabetical order."""
     return sorted(counts, key=lambda item: (-item[1], item[0]))[:size]
 
 
 def most_frequent_ids(
-    counts: Integers, letters_of: Callable[[Integers], bytes], size: int, least: int = 0
+    counts: Integers, join_words: Callable[[Integers], bytes], size: int, least: int = 0
 ) -> list[tuple[bytes, int]]:
-    """The same words and counts as of `most_frequent`, in any order; `least` leaves out what is less frequent.
+    """The same words and counts as `most_frequent`, in any order, without words that occur less than `least` times.
 
-    `counts[id]` is that of the word of this id, (N,), and `letters_of` gives the words of some ids, with a space
-    between. A sort of all words would take longer than to count them; only those with the last count are sorted.
+    `counts[id]`, (N,), is the count of the word with this id. `join_words` returns the words of some ids, with a space
+    between. Only the words with the smallest count are sorted: a sort of all would take longer than counting them.
     """
     if len(counts) > size:
         least = max(least, int(np.partition(counts, -size)[-size]))
     more, same = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
-    ties = sorted(letters_of(same).split())
+    ties = sorted(join_words(same).split())
     return [
-        *zip(letters_of(more).split(), counts[more].tolist(), strict=True),
+        *zip(join_words(more).split(), counts[more].tolist(), strict=True),
         *((word, least) for word in ties[: size - len(more)]),
     ]

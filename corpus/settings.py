@@ -1,7 +1,4 @@
-"""Every choice that a dataset depends on besides its input.
-
-The easy mistake is to leave one out: two datasets that differ must differ in their settings or in their input.
-"""
+"""The settings of a dataset: everything besides the input that changes what is in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,21 +8,20 @@ from typing import Any, Self
 import numpy as np
 
 from corpus.errors import DataError
-from corpus.plain import require_fields
+from corpus.json_values import require_fields
 from corpus.text import FIRST_WORD
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Choices and their defaults. Raises DataError for those that make no sense."""
+    """The settings and their defaults. Raises DataError for values that contradict each other."""
 
     row_length: int = 100
-    """Words of a row at most; longer texts are cut at the end."""
+    """The most words of a row; longer texts are cut at the end."""
     vocabulary_size: int = 10_000
-    """Words with an id of their own at most; all others are unknown."""
+    """The most words with an id of their own; all others are unknown."""
     rating_steps: int = 1
-    """How many steps a star has: 1, or 2 where there are half stars. A rating is kept as its number of steps, and range
-    and threshold are such numbers, too."""
+    """Steps of a star: 1, or 2 with half stars. Ratings, their range and the threshold are numbers of steps."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, both included."""
     rating_fraction: bool = False
@@ -33,15 +29,15 @@ class Settings:
     positive_from: int = 4
     """The smallest rating that makes a text positive."""
     labelled: bool = False
-    """Whether the input says classes instead of ratings; range and threshold of ratings mean nothing then."""
+    """Whether the input has classes instead of ratings; range and threshold of ratings have no effect then."""
     positive_label: str | None = None
-    """The label of the positive class, all others being negative; None where a known pair of labels says it."""
+    """The label of the positive class, all others being negative; None where the labels are a known pair."""
     test_share: float = 0.10
     """The share of texts in the test set, from 0 to 1."""
     test_input: bool = False
-    """Whether the test set is the texts of files of its own; the share means nothing then."""
+    """Whether the test set comes from files of its own; the share has no effect then."""
     stopwords: str = "nltk"
-    """Which words are left out: nltk, keep-negations, none, or the file they came from. The dataset has the words."""
+    """Which words are left out: nltk, keep-negations, none, or the file with them. The dataset contains the words."""
 
     def __post_init__(self) -> None:
         low, high = self.rating_range
@@ -62,7 +58,7 @@ class Settings:
             (0 <= self.test_share < 1, f"the test share is {self.test_share}, but must be at least 0 and below 1"),
             (
                 self.labelled or self.positive_label is None,
-                "a positive label is given, but the input says ratings; leave it out, or name the field of the labels",
+                "a positive label is given, but the input has ratings; leave it out, or name the field of the labels",
             ),
         )
         for holds, sentence in rules:
@@ -70,12 +66,12 @@ class Settings:
                 raise DataError(sentence)
 
     def in_units(self, rating: int) -> str:
-        """A rating as a person writes it."""
+        """A rating in stars, as a person writes it."""
         return f"{rating / self.rating_steps:g}"
 
     @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Self:
-        """From what JSON made of `asdict`. Raises DataError for values that are none of settings."""
+    def from_json(cls, written: Mapping[str, Any]) -> Self:
+        """From `asdict` after JSON. Raises DataError for values that are not settings."""
         require_fields(cls, written)
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in written.items()
@@ -89,10 +85,10 @@ class Settings:
 
 
 def in_steps(rating: float, steps: int) -> int:
-    """A rating in stars as a number of steps, of which a star has so many. Raises DataError where it is none."""
+    """A rating in stars as a number of steps; `steps` is the steps of a star. Raises DataError for any other number."""
     if not isfinite(rating) or rating * steps % 1:
         further = (
             "give --half-stars, too" if steps == 1 and rating * 2 % 1 == 0 else "ratings are whole stars or halves"
         )
-        raise DataError(f"{rating:g} is no rating of a dataset: {further}")
+        raise DataError(f"{rating:g} cannot be a rating of a dataset: {further}")
     return int(rating * steps)

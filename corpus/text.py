@@ -1,7 +1,7 @@
-"""From a text to words, and from words to ids: rules 1, 2, 5 and 7 of docs/dataset.md, plainly, a text at a time.
+"""A text to words and words to ids, one text at a time: rules 1, 2, 5 and 7 of docs/dataset.md.
 
-The easy mistake: cleaning comes before everything else. Digest, emptiness, stopwords and vocabulary all
-speak of the *cleaned* words, so "Don't!" and "don't" are one text and one word.
+Cleaning comes first. Digest, emptiness, stopwords and vocabulary are those of the *cleaned* words, so "Don't!" and
+"don't" are the same text and the same word.
 """
 
 import html
@@ -22,24 +22,24 @@ EXTRA_STOPWORDS = ("product", "would", "get")
 
 _CANDIDATE = re.compile(r"[a-z']+")
 _WORD = re.compile(r"[a-z]([a-z']*[a-z])?")
-# Python refuses to read a number of more digits, and all of them are beyond the last letter.
+# Python refuses to read a number of more digits, and no code point has so many.
 _LONG = 4300
 _LONG_NUMBER = re.compile(r"&#[0-9]{4301,};?")
 
 
 def words(text: str) -> list[str]:
-    """The cleaned words of a text: HTML entities undone once, lower case, runs of a-z and inner apostrophes."""
+    """The cleaned words of a text: HTML entities decoded once, lower case, runs of a-z and inner apostrophes."""
     lowered = unescape(text).replace("\u2019", "'").lower()
     return [word for run in _CANDIDATE.findall(lowered) if (word := run.strip("'"))]
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is one cleaned word, as it stands."""
+    """Whether a text is one cleaned word."""
     return _WORD.fullmatch(text) is not None
 
 
 def unescape(text: str) -> str:
-    """A text with its HTML entities undone; a number of more than 4,300 digits is no letter (U+FFFD)."""
+    """A text with its HTML entities decoded; a number of more than 4,300 digits becomes U+FFFD."""
     return html.unescape(_LONG_NUMBER.sub("\ufffd", text) if len(text) > _LONG else text)
 
 
@@ -49,7 +49,7 @@ def digest(cleaned: Sequence[str]) -> bytes:
 
 
 def digests(cleaned: "memoryview[int]", bounds: Iterable[tuple[int, int]]) -> bytes:
-    """The same of many texts, one after the other: of those that lie within `bounds`, start and end, of `cleaned`."""
+    """The digests of many texts, joined; `bounds` has the start and end of each text in `cleaned`."""
     return b"".join([blake2b(cleaned[start:end], digest_size=DIGEST_BYTES).digest() for start, end in bounds])
 
 
@@ -58,7 +58,9 @@ def word_ids(vocabulary: Sequence[str]) -> dict[str, int]:
     return {word: rank + FIRST_WORD for rank, word in enumerate(vocabulary)}
 
 
-def encode(cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> list[int]:
+def encode_words(
+    cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int
+) -> list[int]:
     """The ids of the first `row_length` kept words: a list of 0 to `row_length` ids, not padded.
 
     An empty list means that the text keeps no word, and so makes no row.
@@ -73,18 +75,18 @@ def encode(cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[
 
 
 STOPWORD_LISTS = ("nltk", "keep-negations", "none")
-"""The choices of stopwords that have a name."""
+"""The names of the stopword lists."""
 
 
 def load_stopwords(choice: str = "nltk") -> frozenset[str]:
     """The words to leave out.
 
     `nltk`: NLTK's English list of 179 words (the package's of 2017 to 2023, SHA-256 019f104b...) and
-    `product`, `would`, `get`, which say nothing in a review. `keep-negations`: these but `no`, `nor`, `not`, what ends
-    in `n't`, and the same cut before `'t`. `none`: no word. Anything else is the name of a UTF-8 file with one word a
-    line.
+    `product`, `would`, `get`, which mean little in a review. `keep-negations`: the same without `no`, `nor`, `not`, the
+    words that end in `n't`, and these words cut before `'t`. `none`: no word. Anything else is the name of a UTF-8 file
+    with one word a line.
 
-    Raises DataError for a file that cannot be read, or that holds words no cleaned text can contain.
+    Raises DataError for a file that cannot be read, or that has words that no cleaned text can contain.
     """
     if choice == "none":
         return frozenset()
@@ -95,7 +97,7 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
     try:
         listed = Path(choice).read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise DataError(
             f"cannot read the stopword file {choice}: {reason}; give {', '.join(STOPWORD_LISTS)}, or a text file with "
             "one word a line"
@@ -104,8 +106,8 @@ def load_stopwords(choice: str = "nltk") -> frozenset[str]:
     for word in chosen:
         if not is_word(word):
             raise DataError(
-                f"{choice}: {word!r} is no cleaned word (a to z and inner apostrophes, lower case); "
-                "it would never match, so correct it or take it out"
+                f"{choice}: {word!r} is not a cleaned word (lower case, a to z, inner apostrophes); "
+                "it would never match, so correct or remove it"
             )
     return frozenset(chosen)
 

@@ -1,12 +1,12 @@
 """Texts to the ids of their words, a block of texts at a time: rule 1 of docs/dataset.md, fast.
 
-More than half of preprocessing would be turning words into numbers, so this is the one place where Python's objects
-are avoided. A bit a byte says what belongs to words, and `bounds` finds words in 64 of these bits at once. `look_up`
-takes the letters of a word, eight at once, as an integer; that integer is the word's key in a hash table, so that a
-word is neither copied nor compared. numba compiles both; `corpus.text.words` is what they have to equal.
+Turning words into numbers would be more than half of preprocessing, so this module avoids Python objects. A mask has a
+bit for each byte, set where the byte belongs to a word, and `find_runs` finds words in 64 of these bits at once.
+`look_up_words` reads eight letters of a word as one integer. That integer is the word's key in a hash table, so that a
+word is neither copied nor compared. numba compiles both. The result must equal that of `corpus.text.words`.
 
-The easy mistake is to trust a hash: words of more than 16 letters do not fit their key, and are compared letter by
-letter.
+Words of more than 16 letters do not fit their key. Compare them letter by letter, because two of them may have the same
+key.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from corpus.compiled import compiled
-from corpus.stretches import gather
+from corpus.segments import gather
 from corpus.text import unescape
 
 Ids = npt.NDArray[np.uint32]
@@ -28,28 +28,28 @@ _SEPARATOR = "\x7f"
 _END = ord(_SEPARATOR)
 _APOSTROPHE = ord("'")
 _A, _LETTERS = ord("a"), 26
-_LOWER = 0x20  # the bit that tells small letters from capital ones; an apostrophe has it, too
+_LOWER = 0x20  # the bit that lower-case letters have and capital letters lack; an apostrophe has it, too
 
 _SPACE = ord(" ")
 # The letters of a word that are in its first and in its second integer, by the word's length.
 _FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
 _SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
 _TOP_BIT = np.uint64(1 << 63)  # letters are ASCII, so no letter sets it
-# Odd numbers without pattern, as multiplicative hashing needs them (Knuth, volume 3, 6.4), and those of FNV-1a.
+# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4), and below those of FNV-1a.
 _SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-# What most entities are; a `"` is in no other one's name.
+# The most frequent entities; no other entity contains their text.
 _QUOTES = ("&quot;", "&#34;")
 # The letters outside ASCII that are in ASCII, in lower case, and the apostrophe.
 _NEARLY_ASCII = (("\u2019", "'"), ("\u0130", "i?"), ("\u212a", "k"))
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 _FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
-# Behind the texts, so that they are a whole number of integers of bits, and eight bytes can be read from any place.
+# Padding behind the texts, so that the mask is whole 64-bit integers, and eight bytes can be read at any position.
 _SLACK = 64
 _FIRST_BITS = 15
 
 
-class Words(NamedTuple):
+class TokenisedTexts(NamedTuple):
     """The words of N texts.
 
     `ids` of the kept words of all texts, one text after the other; `ends` (N,) where each text ends in them.
@@ -75,29 +75,29 @@ class Tokeniser:
         self.clear()
 
     def __len__(self) -> int:
-        """How many words are known, stopwords included."""
+        """The number of known words, stopwords included."""
         return self._known
 
     def clear(self) -> None:
         """Forget all words but the stopwords."""
         self._bits = _FIRST_BITS
-        # Of open addressing with linear probing: (key, second key, id) a slot. A key of 0 is a free slot.
+        # Open addressing with linear probing: (key, second key, id) a slot. A slot with the key 0 is free.
         self._table = np.zeros((1 << self._bits, 3), np.uint64)
         self._letters = np.zeros(1 << 16, np.uint8)
-        self._word_ends = np.zeros(1 << 12, np.int64)  # of word i at i + 1
+        self._word_ends = np.zeros(1 << 12, np.int64)  # the end of word i is at i + 1
         self._known = self._first_kept = 0
         self.add(self._stopwords)
         self._first_kept = self._known
 
-    def __call__(self, texts: Sequence[str]) -> Words:
+    def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
         """The words of some texts; those never seen before get ids."""
-        return self._scan(_joined(texts))
+        return self._scan(_join_as_ascii(texts))
 
     def add(self, words: bytes) -> Ids:
         """The ids of some words, cleaned ones with a space between, in order; new words get ids."""
         return self._scan(words + _SEPARATOR.encode()).ids if words else np.empty(0, np.uint32)
 
-    def letters_of(self, ids: npt.NDArray[Any]) -> bytes:
+    def join_words(self, ids: npt.NDArray[Any]) -> bytes:
         """The words of some ids in order, with a space between."""
         ids = np.asarray(ids, np.int64)
         starts, lengths = self._word_ends[ids], self._word_ends[ids + 1] - self._word_ends[ids]
@@ -106,39 +106,39 @@ class Tokeniser:
         gather(self._letters, starts, lengths, ends - lengths - 1, out)
         return out[:-1].tobytes()
 
-    def hashes_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """A number for each of some words, which its letters alone decide."""
+    def word_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """A hash for each word, which depends on its letters only."""
         hashes = np.empty(len(ids), np.uint64)
         hash_words(self._letters, self._word_ends, ids, hashes)
         return hashes
 
-    def _scan(self, texts: bytes) -> Words:
-        """The words of texts in ASCII, each followed by an end."""
+    def _scan(self, texts: bytes) -> TokenisedTexts:
+        """The words of texts in ASCII, each text followed by the separator."""
         source = np.frombuffer(texts + bytes(_SLACK + -len(texts) % 64), np.uint8)
         lower = source | _LOWER
         bits = np.packbits((lower - _A < _LETTERS) | (source == _APOSTROPHE), bitorder="little")
         text_ends = np.flatnonzero(source == _END)
         most = len(texts) // 2 + 2
         starts, stops = np.empty(most, np.uint32), np.empty(most, np.uint32)
-        words = bounds(bits.view("<u8"), starts, stops)
+        words = find_runs(bits.view("<u8"), starts, stops)
         if len(self._cleaned) < 2 * len(source):
             self._cleaned = np.zeros(4 * len(source), np.uint8)
         ids = np.empty(words, np.uint32)
         ends, cleaned_ends = np.empty(len(text_ends), np.int64), np.empty(len(text_ends), np.int64)
         at, word, out, text = 0, 0, 0, 0
         while True:
-            at, word, out, text, self._known = look_up(
+            at, word, out, text, self._known = look_up_words(
                 *(lower, _integers(lower.data), starts, stops, text_ends),
                 *(at, word, out, text),
                 *(self._cleaned, _integers(self._cleaned.data), ids, ends, cleaned_ends, self._first_kept),
                 *(self._table, np.uint64(64 - self._bits), self._letters, self._word_ends, self._known),
             )
             if text == len(text_ends):
-                return Words(ids[:word], ends, self._cleaned[:out], cleaned_ends)
+                return TokenisedTexts(ids[:word], ends, self._cleaned[:out], cleaned_ends)
             self._grow(len(source))
 
     def _grow(self, letters: int) -> None:
-        """Room for twice the words, and for so many letters: whatever stopped `look_up`."""
+        """Enlarge the arrays that stopped `look_up_words`: for twice the words, or for `letters` more letters."""
         if self._word_ends[self._known] + letters > len(self._letters):
             self._letters = np.concatenate((self._letters, np.zeros(len(self._letters) + letters, np.uint8)))
         if self._known + 1 == len(self._word_ends):
@@ -148,17 +148,17 @@ class Tokeniser:
             self._table = _doubled(self._table, np.uint64(64 - self._bits))
 
 
-def _joined(texts: Sequence[str]) -> bytes:
-    """The texts in ASCII, with the same words, each followed by its end."""
-    plain = [text if text.isascii() and "&" not in text else _plain(text) for text in texts]
+def _join_as_ascii(texts: Sequence[str]) -> bytes:
+    """The texts in ASCII, with the same words, each followed by the separator."""
+    plain = [text if text.isascii() and "&" not in text else _as_ascii(text) for text in texts]
     joined = _SEPARATOR.join([*plain, ""])
     if joined.count(_SEPARATOR) != len(texts):
         joined = _SEPARATOR.join([*(text.replace(_SEPARATOR, " ") for text in plain), ""])
     return joined.encode("ascii")
 
 
-def _plain(text: str) -> str:
-    """A text in ASCII that has the same words: what is not ASCII becomes a `?`, which parts words like it."""
+def _as_ascii(text: str) -> str:
+    """A text in ASCII with the same words: other letters become `?`, which also separates words."""
     if "&" in text:
         for quote in _QUOTES:
             text = text.replace(quote, '"')
@@ -172,15 +172,15 @@ def _plain(text: str) -> str:
 
 
 def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
-    """The 8 bytes from each place of a buffer as an integer, little end first: overlapping, and not aligned."""
+    """The 8 bytes at each position of a buffer as a little-endian integer; overlapping and not aligned."""
     return np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
 
 
 @compiled
-def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
-    """Write where runs of set bits start, and where they stop, each in order; returns how many there are.
+def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
+    """Write the starts and stops of all runs of set bits, in order; returns the number of runs.
 
-    `bits` are integers, the lowest bit first, and the last of them is 0.
+    `bits` are 64-bit integers, the lowest bit first; the last one is 0.
     """
     started = stopped = 0
     carry = uint64(0)
@@ -202,16 +202,16 @@ def bounds(bits, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def look_up(  # type: ignore[no-untyped-def]
+def look_up_words(  # type: ignore[no-untyped-def]
     lower, lower8, starts, stops, text_ends, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
     first_kept, table, to_slot, letters, word_ends, known,
 ):  # fmt: skip
     """Write the words of texts to `cleaned`, each followed by a space, and the ids of those to keep to `ids`.
 
-    `lower` holds the texts in lower case, and the names with an 8 are the same bytes as overlapping integers. Words
-    are from `starts` to `stops`, but for apostrophes at their ends; texts end at `text_ends`. `ends` and
-    `cleaned_ends` say where each text ends, in kept words and in bytes. Stops before a new word for which there is no
-    room. Returns how far it came: the values of `at` to `text`, and of `known`, to go on with.
+    `lower` holds the texts in lower case; the names with an 8 are the same bytes as overlapping integers. Words go from
+    `starts` to `stops`, without the apostrophes at their ends; texts end at `text_ends`. `ends` and `cleaned_ends` get
+    the end of each text, in kept words and in bytes. The function stops before a new word for which there is no room.
+    It returns the values of `at` to `text`, and of `known`, with which the next call continues.
     """
     mask = uint64(len(table) - 1)
     while text < len(text_ends):
@@ -236,7 +236,7 @@ def look_up(  # type: ignore[no-untyped-def]
             while table[slot, 0] != 0 and not (
                 table[slot, 0] == key
                 and table[slot, 1] == second
-                and (length <= 16 or _is(table[slot, 2], cleaned, out, length, letters, word_ends))
+                and (length <= 16 or _equals_known(table[slot, 2], cleaned, out, length, letters, word_ends))
             ):
                 slot = (slot + _ONE) & mask
             if table[slot, 0] == 0:
@@ -273,7 +273,7 @@ def _stripped(lower, start, length):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _lowest(bits):  # type: ignore[no-untyped-def]
-    """The number of the lowest bit that is set."""
+    """The position of the lowest set bit."""
     return int64(trailing_zeros(bits))  # type: ignore[call-arg]
 
 
@@ -287,7 +287,7 @@ def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
 
 @compiled
 def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
-    """The FNV-1a hash of a word, and a bit that no letter sets: the second key of words too long for their letters."""
+    """The FNV-1a hash of a word, with a bit that no letter sets: the second key of words of more than 16 letters."""
     key = _FNV_START
     for place in range(start, start + length):
         key = (key ^ uint64(cleaned[place])) * _FNV_FACTOR
@@ -295,8 +295,8 @@ def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
-    """Whether a known word is the one of so many letters at `start`."""
+def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
+    """Whether a known word equals the word of `length` letters at `start`."""
     begin, place = word_ends[known_as], uint64(0)
     if word_ends[known_as + 1] - begin != length:
         return False

@@ -1,7 +1,7 @@
 """Writes a dataset file block by block, in bounded memory.
 
-The easy mistake is to write under the final name: a task can die at any moment, and a twin of it may be writing the
-same file. Each writer has a partial file of its own, which takes the name when it is whole.
+Do not write under the final name: a task can die at any moment, and another attempt of it may write the same file. Each
+writer has its own partial file, which is renamed when it is complete.
 """
 
 import json
@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from corpus.errors import DataError, full_disk_said
-from corpus.layout import LAYOUT_VERSION, SPLITS, ArraysDigest, Column, Rows, columns
+from corpus.errors import DataError, explain_full_disk
+from corpus.layout import LAYOUT_VERSION, SPLITS, ArraysDigest, Column, RowBlock, columns
 from corpus.packing import FILTERS, ChunkWriter
 from corpus.settings import Settings
 
@@ -25,11 +25,11 @@ _STRING = h5py.string_dtype("utf-8")
 
 
 class DatasetWriter:
-    """Writes a dataset; under its final name it appears whole or not at all.
+    """Writes a dataset; it appears under its final name complete or not at all.
 
-    Use as a context manager: `append` rows in their final order, then `finish` once. Without `finish` (an error,
-    Ctrl-C) nothing is left behind. The same rows in other blocks make the same bytes. Files that are read once and
-    thrown away need not be `packed`.
+    Use it as a context manager: `append` rows in their final order, then `finish` once. Without `finish` (an error,
+    Ctrl-C) no file remains. The same rows in other blocks make the same bytes. Files that are read once and then
+    deleted need not be `packed`.
     """
 
     def __init__(self, path: Path, settings: Settings, *, packed: bool = True) -> None:
@@ -44,7 +44,7 @@ class DatasetWriter:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with full_disk_said(self.path):
+            with explain_full_disk(self.path):
                 self._file = h5py.File(self._partial, "w")
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from error
@@ -56,16 +56,16 @@ class DatasetWriter:
         }
         return self
 
-    def append(self, split: str, rows: Rows) -> None:
+    def append(self, split: str, rows: RowBlock) -> None:
         """Add rows to the end of a split. Raises DataError when the disk is full."""
         blocks = [
             np.ascontiguousarray(values, dtype=column.dtype) for column, values in zip(self._columns, rows, strict=True)
         ]
         count, step = len(rows.labels), self._columns[0].chunk_rows
         done = 0
-        with full_disk_said(self.path):
+        with explain_full_disk(self.path):
             while done < count:
-                # To the end of a chunk of tokens: so the order of all chunks is that of their last rows.
+                # Up to the end of a chunk of tokens, so that chunks are written in the order of their last rows.
                 end = min(count, done + step - self.rows[split] % step)
                 for column, block in zip(self._columns, blocks, strict=True):
                     self._digest.update(split, column.name, block[done:end])
@@ -74,9 +74,9 @@ class DatasetWriter:
                 done = end
 
     def finish(self, *, vocabulary: Sequence[str], stopwords: frozenset[str], counts: Mapping[str, Any]) -> str:
-        """Add what describes the rows, put the file under its name, and return the digest of its arrays."""
+        """Add the metadata, rename the file to its final name, and return the digest of its arrays."""
         digest = self._digest.hexdigest(vocabulary)
-        with full_disk_said(self.path):
+        with explain_full_disk(self.path):
             for array in self._arrays.values():
                 array.finish()
             self._chunks.finish()
@@ -104,9 +104,9 @@ class DatasetWriter:
 
 
 class _Array:
-    """One array of the file: gathers rows to whole chunks.
+    """One array of the file: collects rows until a chunk is full.
 
-    Created with its first chunk: an array that never fills one gets a chunk of its own size instead.
+    It is created with its first chunk. An array that never fills one has a single chunk of its own size.
     """
 
     def __init__(self, file: h5py.File, path: str, column: Column, chunks: ChunkWriter, packed: bool) -> None:
@@ -121,14 +121,14 @@ class _Array:
         self._filled = 0
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        """Add rows that do not reach beyond the chunk that is being filled."""
+        """Add rows that fit the current chunk."""
         self._chunk[self._filled : self._filled + len(values)] = values
         self._filled += len(values)
         if self._filled == len(self._chunk):
             self._put()
 
     def finish(self) -> None:
-        """Write the rows that fill no whole chunk."""
+        """Write the rows of the last, incomplete chunk."""
         if self._array is None:
             self._chunk = self._chunk[: self._filled].copy()
             self._create(max(1, self._filled))
@@ -162,8 +162,8 @@ class _Array:
 def write_dataset(
     path: Path,
     *,
-    train: Rows,
-    test: Rows,
+    train: RowBlock,
+    test: RowBlock,
     vocabulary: Sequence[str],
     settings: Settings,
     stopwords: frozenset[str] = frozenset(),

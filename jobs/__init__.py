@@ -1,6 +1,6 @@
-"""Raw reviews to one encoded dataset: the same MapReduce scripts on one machine and on a cluster.
+"""Makes one encoded dataset of raw reviews, by the same MapReduce scripts on one machine and on a cluster.
 
-The jobs never know where they run: what differs between runners stays in `pipeline` and in the launcher.
+The jobs do not depend on where they run: `pipeline` and the launcher have what differs between runners.
 
 For programs: `from jobs import preprocess` (`interface.py`).
 """
@@ -8,9 +8,9 @@ For programs: `from jobs import preprocess` (`interface.py`).
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.interface import Merged, Settings, preprocess
+    from jobs.interface import MergeResult, Settings, preprocess
 
-__all__ = ["Merged", "Settings", "preprocess"]
+__all__ = ["MergeResult", "Settings", "preprocess"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""Arrays as bytes: what the jobs send through the shuffle, and what they leave for each other beside it.
+"""Converts arrays to bytes and back, for the shuffle and for the files between the jobs.
 
-NumPy's own format spends more time on its headers than on arrays as small as those of the shuffle.
+NumPy's own format takes more time for its headers than for the small arrays of the shuffle.
 """
 
 import struct
@@ -14,10 +14,10 @@ Arrays = dict[str, npt.NDArray[Any]]
 _ENTRY = struct.Struct("<8s2sxxxxxxQ")
 
 
-def pack(arrays: Arrays) -> list[bytes | memoryview]:
+def pack_arrays(arrays: Arrays) -> list[bytes | memoryview]:
     """One-dimensional arrays, by names of up to 8 letters, as bytes; the same arrays always make the same bytes.
 
-    They come in pieces, so that nothing is copied.
+    The result is in pieces, so that no array is copied.
     """
     header = b"".join(
         _ENTRY.pack(name.encode(), array.dtype.str[1:].encode(), len(array)) for name, array in arrays.items()
@@ -26,8 +26,8 @@ def pack(arrays: Arrays) -> list[bytes | memoryview]:
     return [struct.pack("<Q", len(arrays)) + header, *pieces]
 
 
-def unpack(packed: bytes) -> Arrays:
-    """The inverse of `pack`; the arrays are views of the bytes and cannot be written to."""
+def unpack_arrays(packed: bytes) -> Arrays:
+    """The inverse of `pack_arrays`; the arrays are views of the bytes and cannot be written to."""
     (count,) = struct.unpack_from("<Q", packed)
     at = struct.calcsize("<Q") + count * _ENTRY.size
     arrays: Arrays = {}

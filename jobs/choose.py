@@ -1,10 +1,9 @@
-"""The vocabulary, chosen from the reducers' candidates; and the point where bad input ends the work.
+"""Chooses the vocabulary from the reducers' candidates, and refuses bad input.
 
     python -m jobs.choose --words FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
 
-It is the first moment at which all lines have been counted, and everything dear comes after it: an input that is
-mostly not reviews is refused here, with its counts by reason, and so is one with damaged files, of which nobody knows
-what is lost.
+All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
+files is refused here, with the counts by reason.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
@@ -14,53 +13,53 @@ from itertools import chain
 
 import orjson
 
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.errors import DataError
 from corpus.reading.formats import LABEL_PAIRS, LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
-from corpus.reading.tally import Tally, is_tally
+from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
 from corpus.settings import Settings
+from jobs.entry_points import run_as_command
 from jobs.errors import FinalError
 from jobs.records import read_records
 from jobs.settings import add_input_settings, add_settings, read_job_settings
-from jobs.task import run_as_command
 
 DEFAULT_MAX_MALFORMED = 0.05
 _PLACES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
-    """What the whole input decides: the most frequent words in order, with their counts, and the smallest code of a
-    positive text."""
+class VocabularyChoice:
+    """The most frequent words in order, with their counts, and the smallest code of a positive text."""
 
     positive_from: int
     vocabulary: list[tuple[str, int]]
 
 
-def read_choice(address: str) -> Choice:
-    """What `choose` wrote."""
-    return Choice(**orjson.loads(b"".join(open_lines(address))))
+def read_vocabulary_choice(address: str) -> VocabularyChoice:
+    """Read what `choose_vocabulary` wrote."""
+    return VocabularyChoice(**orjson.loads(b"".join(open_lines(address))))
 
 
-def choose(words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False) -> Choice:
-    """Write what the records in the folder `words` decide to `output`.
+def choose_vocabulary(
+    words: str, output: str, settings: Settings, max_malformed: float, *, allow_damaged: bool = False
+) -> VocabularyChoice:
+    """Choose the vocabulary from the records in the folder `words`, and write it to `output`.
 
     Raises DataError when a larger share of the lines is malformed than `max_malformed`, or a file is damaged and that
-    is not allowed; FinalError when there are no lines, no texts, or labels that nobody explained; nothing is written
-    then.
+    is not allowed; FinalError when there are no lines, no texts, or unknown labels. Nothing is written then.
     """
     tally = Tally()
     best: list[tuple[bytes, int]] = []
-    for part in list_files(words):  # so that no more than one of them, and the best so far, are in memory
+    for part in list_files(words):  # so that only one file and the best words so far are in memory
         best = most_frequent(chain(best, _candidates(part, tally)), settings.vocabulary_size)
     check_input(tally, max_malformed, allow_damaged=allow_damaged)
     if not tally.counts["texts"]:
         lines = plural(tally.counts["lines"], "line")
         raise FinalError(f"none of the {lines} holds a text with a word; there is nothing to learn from")
     by_code = {code: tally.counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
-    positive_from = first_positive(by_code, settings)
+    positive_from = first_positive_code(by_code, settings)
     if not best:
         texts = tally.counts["texts"]
         held = f"{plural(texts, 'text')} {'holds' if texts == 1 else 'hold'}"
@@ -68,26 +67,23 @@ def choose(words: str, output: str, settings: Settings, max_malformed: float, *,
             f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )
-    choice = Choice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
+    choice = VocabularyChoice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
     write_text(output, orjson.dumps(asdict(choice)).decode())
     return choice
 
 
 def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
-    """The words of a file of records and their counts; the other records go into the tally."""
+    """The words in a file of records and their counts; its other records are added to the tally."""
     for key, value in read_records(open_lines(part)):
-        if is_tally(key):
-            tally.absorb(key, [value])
+        if is_tally_key(key):
+            tally.add_records(key, [value])
         else:
             yield key, int(value)
 
 
 def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
-    """Refuse input that is damaged, or malformed beyond what is allowed.
-
-    Raises DataError, and FinalError where there are no lines.
-    """
-    if not allow_damaged and (damages := tally.damages()):
+    """Raise DataError for damaged input and for too many malformed lines, FinalError for input without lines."""
+    if not allow_damaged and (damages := tally.damaged_files()):
         which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
         listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
         raise DataError(
@@ -98,7 +94,7 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
     lines, malformed = counts["lines"], counts["malformed"]
     if not lines:
         raise FinalError("the input has no lines; give files of reviews")
-    if malformed / lines > max_malformed:  # a product would not be exact: 0.29 * 100 is below 29
+    if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
         reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
         listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
         raise DataError(
@@ -108,14 +104,14 @@ def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> N
 
 
 def _places(tally: Tally) -> str:
-    """The first malformed line of each reason, as far as a sentence has room."""
-    firsts = {place.reason: place for place in reversed(tally.places())}
+    """The first malformed lines of some reasons, for a message."""
+    firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
     shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
     return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
 
 
-def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
-    """The smallest code of a positive text, of input in which so many texts have each code.
+def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
+    """The smallest code of a positive text; `by_code` has the number of texts of each code.
 
     Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
     """
@@ -128,19 +124,19 @@ def first_positive(by_code: Mapping[int, int], settings: Settings) -> int:
     if len(pairs) == 1:
         return pairs[0][1]
     seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
-    raise FinalError(f"the labels are {seen}, which is no known pair; say by --positive-label which is positive")
+    raise FinalError(f"the labels are {seen}, which is not a known pair; name the positive one by --positive-label")
 
 
-def run(arguments: Sequence[str]) -> Choice:
-    """Choose as the arguments of a step say."""
+def run(arguments: Sequence[str]) -> VocabularyChoice:
+    """Choose the vocabulary by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from what jobs.vocabulary left.")
     parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
-    add_limits(parser)
+    add_limit_options(parser)
     add_settings(parser.add_argument)
     add_input_settings(parser.add_argument)
     options = parser.parse_args(arguments)
-    return choose(
+    return choose_vocabulary(
         options.words,
         options.output,
         read_job_settings(options),
@@ -155,12 +151,12 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise ArgumentTypeError(f"{text} is no share from 0 to 1, such as 0.05")
+        raise ArgumentTypeError(f"{text} is not a share from 0 to 1, such as 0.05")
     return share
 
 
-def add_limits(parser: ArgumentParser) -> None:
-    """Declare the options that say how much bad input is too much."""
+def add_limit_options(parser: ArgumentParser) -> None:
+    """Declare the options for how much bad input is allowed."""
     parser.add_argument(
         "--max-malformed",
         type=_share,

@@ -1,8 +1,8 @@
-"""What a mapper keeps of the texts that it has read, in bounded memory, and the blocks in which it passes them on.
+"""Collects the texts of a mapper in bounded memory, and emits them as a block for each part.
 
-Texts become ids of the task's own dictionary at once. When enough has come together, duplicates are united, ratings
-are counted, and each part (a prefix of the digest) gets one block that explains itself: ids, and the words they stand
-for. So a text repeated ten million times costs the shuffle a few bytes a block.
+Texts become ids of the task's own dictionary at once. When enough texts are there, duplicates are combined, ratings are
+counted, and each part (a prefix of the digest) gets one block with the ids and their words. So a text that occurs ten
+million times costs the shuffle a few bytes a block.
 """
 
 from collections import Counter
@@ -12,24 +12,24 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64encode
 
-from corpus.stretches import gather, renumber
+from corpus.segments import gather, renumber
 from corpus.text import digests
 from corpus.tokenise import Tokeniser
-from jobs.arrays import Arrays, pack
+from jobs.arrays import Arrays, pack_arrays
 from jobs.records import part_name
 
 # About 100 MB of raw reviews; 4 bytes each. The last batch has room above that.
 _MOST_IDS = 7 << 20
 _ROOM_IDS = 1 << 20
 _MOST_TEXTS = 1 << 18
-# A dictionary beyond this is mostly of words that never come again.
+# Most words of a larger dictionary never occur again.
 _MOST_WORDS = 1 << 18
 
 Halves = npt.NDArray[np.uint64]
 
 
 class Collector:
-    """Collects texts until it is `full`; `blocks` empties it."""
+    """Collects texts until it is `full`; `blocks` emits and removes them."""
 
     def __init__(self, stopwords: Sequence[str], part_bits: int) -> None:
         self.counts: Counter[str] = Counter()
@@ -47,11 +47,11 @@ class Collector:
 
     @property
     def full(self) -> bool:
-        """Whether it is time to empty it."""
+        """Whether it is time to call `blocks`."""
         return len(self._codes) > _MOST_TEXTS or len(self._tokeniser) > _MOST_WORDS or self._filled > _MOST_IDS
 
     def add(self, texts: Sequence[str], codes: Sequence[int], test: bool) -> None:
-        """Take some texts with their ratings (or classes); `test` says that they are of the test set's own files."""
+        """Add some texts with their ratings (or classes); `test` marks those of the test set's own files."""
         words = self._tokeniser(texts)
         ends = words.cleaned_ends
         starts = np.concatenate(([0], ends[:-1]))
@@ -68,7 +68,7 @@ class Collector:
         self._filled += len(words.ids)
 
     def blocks(self) -> Iterator[tuple[bytes, bytes]]:
-        """A record for each part that has texts: its name, and the block in base64. Nothing is left afterwards.
+        """A record for each part that has texts: its name, and the block in base64. The collector is empty afterwards.
 
         A block holds n texts in the order of their digests: `hi`, `lo` (n,) the digests' halves; `lengths` (n,) in
         kept words; `test` (n,); `ids` of all kept words, text after text, which count the block's `words` (letters,
@@ -112,9 +112,9 @@ class Collector:
                 "code": (text_and_code[tally] % 256).astype(np.uint8),
                 "times": times[tally].astype(np.uint32),
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
-                "words": np.frombuffer(self._tokeniser.letters_of(words[:known]), np.uint8),
+                "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
             }
-            yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack(block)))
+            yield part_name(int(parts[begin])).encode(), b64encode(b"".join(pack_arrays(block)))
             begin = end
         self._start()
         if len(self._tokeniser) > _MOST_WORDS:

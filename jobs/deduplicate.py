@@ -1,11 +1,11 @@
-"""Raw reviews to distinct texts: rules 1 to 8 of docs/dataset.md, but for the vocabulary.
+"""The job that makes distinct texts of raw reviews: rules 1 to 8 of docs/dataset.md without the vocabulary.
 
-In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads the bytes that they name. Out: a side file for
-each part of the digests, written to `--distinct` (a folder or s3://...) under a name that its part alone decides; and
-as records the counts of words, in blocks by the words' hash, and tallies.
+In: tasks (`corpus.reading.ranges`), a line each; the mapper itself reads their bytes. Out: a side file for each part of
+the digests, in `--distinct` (a folder or s3://...); and as records the counts of words, in blocks by the words' hash,
+and tallies.
 
-The easy mistake is to let a reducer of the runner's choice name the file: a retry, or a twin of the task, has to
-write the same bytes to the same place.
+The name of a side file must depend on its part only, not on the task, because another attempt must write the same
+bytes to the same place.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,20 +19,20 @@ from pybase64 import b64encode
 from corpus.reading.formats import Codes
 from corpus.reading.ranges import read_batches, read_task
 from corpus.reading.storage import writable
-from corpus.reading.tally import Tally, is_tally
-from jobs.arrays import Arrays, pack
+from corpus.reading.tally import Tally, is_tally_key
+from jobs.arrays import Arrays, pack_arrays
 from jobs.collector import Collector
-from jobs.job import Job
-from jobs.part import Distinct, Part
+from jobs.entry_points import run_as_script
+from jobs.job import PreprocessingJob
+from jobs.part_reducer import DistinctTexts, PartReducer
 from jobs.records import Record, side_url
 from jobs.settings import read_stopwords
-from jobs.task import run_as_script
 
 # Every part has a record for every bucket of words.
 _MAX_BUCKET_BITS = 8
 
 
-class Deduplicate(Job):
+class Deduplicate(PreprocessingJob):
     """Map: read, clean, digest, combine. Reduce: a part's distinct texts and the counts of their words."""
 
     INPUT_PROTOCOL = BytesValueProtocol
@@ -50,20 +50,20 @@ class Deduplicate(Job):
         for part in read_task(task):
             for batch in read_batches(part, codes, tally):
                 collector.add(batch.texts, batch.codes, part.test)
-                self.report(batch.raw_bytes)
+                self.report_bytes(batch.raw_bytes)
                 if collector.full:
                     yield from collector.blocks()
         yield from collector.blocks()
-        self.report(0, at_once=True)
+        self.report_bytes(0, at_once=True)
         tally.counts.update(collector.counts)
         yield from tally.records()
 
     def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
         tally = Tally()
-        if is_tally(key):
-            tally.absorb(key, values)
+        if is_tally_key(key):
+            tally.add_records(key, values)
         else:
-            part = Part(self.settings())
+            part = PartReducer(self.settings())
             for value in values:
                 part.add(value)
             distinct = part.unite()
@@ -76,27 +76,27 @@ class Deduplicate(Job):
 
 def _write(path: Path, arrays: Arrays) -> None:
     with path.open("wb") as file:
-        file.writelines(pack(arrays))
+        file.writelines(pack_arrays(arrays))
 
 
-def _word_counts(distinct: Distinct, buckets: int) -> Iterator[Record]:
+def _word_counts(distinct: DistinctTexts, buckets: int) -> Iterator[Record]:
     """The counts of words as blocks: `words` (letters, with a space between) and `counts`.
 
     All counts of a word meet in the bucket that its letters name.
     """
-    bucket_of = distinct.dictionary.hashes_of(distinct.words) % np.uint64(buckets)
+    bucket_of = distinct.dictionary.word_hashes(distinct.words) % np.uint64(buckets)
     order = np.argsort(bucket_of, kind="stable")
     bounds = np.searchsorted(bucket_of[order], np.arange(buckets + 1, dtype=np.uint64)).tolist()
     for bucket, (begin, end) in enumerate(pairwise(bounds)):
         if begin == end:
             continue
         chosen = order[begin:end]
-        letters = distinct.dictionary.letters_of(distinct.words[chosen])
+        letters = distinct.dictionary.join_words(distinct.words[chosen])
         block: Arrays = {
             "words": np.frombuffer(letters, np.uint8),
             "counts": distinct.frequencies[chosen].astype(np.uint32),
         }
-        yield b"w%04x" % bucket, b64encode(b"".join(pack(block)))
+        yield b"w%04x" % bucket, b64encode(b"".join(pack_arrays(block)))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Distinct texts to rows: one part file in the dataset's layout for each part.
+"""The job that encodes distinct texts as rows: one part file in the dataset's layout for each part.
 
 In: tasks, each a line with the names of some parts; the mapper itself reads their side files from `--distinct`. Out:
-part files under `--parts`, and as records the counts of what is in them. There is nothing to reduce.
+part files under `--parts`, and their counts as records. There is no reducer.
 
-A part is written whole, under a name that its prefix alone decides, with bytes that its rows alone decide.
+The name of a part file depends on its digest prefix only, and its bytes on its rows only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,25 +12,25 @@ import numpy as np
 from mrjob.protocol import BytesValueProtocol
 from orjson import loads
 
-from corpus.dataset import SPLITS, DatasetWriter, Rows
+from corpus.dataset import SPLITS, DatasetWriter, RowBlock
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import list_files, readable, writable
 from corpus.reading.tally import Tally
+from corpus.segments import fill_rows
 from corpus.settings import Settings
-from corpus.stretches import fill_rows
 from corpus.text import UNKNOWN, word_ids
-from jobs.arrays import Arrays, unpack
-from jobs.choose import read_choice
-from jobs.job import Job
+from jobs.arrays import Arrays, unpack_arrays
+from jobs.choose import read_vocabulary_choice
+from jobs.entry_points import run_as_script
+from jobs.job import PreprocessingJob
 from jobs.records import Record, part_url, side_url
 from jobs.settings import read_stopwords
-from jobs.task import run_as_script
 
 _BLOCK_ROWS = 1 << 15
 
 
-class Encode(Job):
-    """Map: the ids of a part to those of the vocabulary, and the rows to a file."""
+class Encode(PreprocessingJob):
+    """Map: replace the ids of a part by those of the vocabulary, and write its rows to a file."""
 
     INPUT_PROTOCOL = BytesValueProtocol
 
@@ -42,7 +42,7 @@ class Encode(Job):
 
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()
-        choice = read_choice(self.options.choice)
+        choice = read_vocabulary_choice(self.options.choice)
         vocabulary = [word for word, _ in choice.vocabulary]
         ids = {word.encode(): number for word, number in word_ids(vocabulary).items()}
         stopwords = read_stopwords(settings.stopwords)
@@ -54,10 +54,10 @@ class Encode(Job):
                 continue
             with readable(side_file) as path:
                 packed = path.read_bytes()
-            encoded = EncodedPart(unpack(packed), ids, choice.positive_from, settings)
+            encoded = EncodedPart(unpack_arrays(packed), ids, choice.positive_from, settings)
             with (
                 writable(part_url(self.options.parts, part)) as path,
-                # A disk is faster than packing, a network is not.
+                # Compression is slower than a disk and faster than a network.
                 DatasetWriter(path, settings, packed=is_s3(self.options.parts)) as writer,
             ):
                 for split in SPLITS:
@@ -65,7 +65,7 @@ class Encode(Job):
                         writer.append(split, rows)
                         tally.counts.update(_counts(split, rows))
                 writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts={})
-            self.report(len(packed), at_once=True)
+            self.report_bytes(len(packed), at_once=True)
         yield from tally.records()
 
 
@@ -81,7 +81,7 @@ class EncodedPart:
         self._positive_from = positive_from
         self._settings = settings
 
-    def blocks(self, split: str) -> Iterator[Rows]:
+    def blocks(self, split: str) -> Iterator[RowBlock]:
         """The rows of a split in order, in blocks of bounded size."""
         chosen = np.flatnonzero(self._side["test"] == SPLITS.index(split))
         for start in range(0, len(chosen), _BLOCK_ROWS):
@@ -91,10 +91,10 @@ class EncodedPart:
             codes = self._side["codes"][block]
             labels = (codes >= self._positive_from).astype(np.uint8)
             ratings = np.zeros_like(codes) if self._settings.labelled else codes
-            yield Rows(tokens, self._side["lengths"][block], labels, ratings)
+            yield RowBlock(tokens, self._side["lengths"][block], labels, ratings)
 
 
-def _counts(split: str, rows: Rows) -> dict[str, int]:
+def _counts(split: str, rows: RowBlock) -> dict[str, int]:
     return {
         f"positive_{split}": int(rows.labels.sum()),
         "tokens": int(rows.lengths.sum(dtype=np.int64)),

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings as Settings
-from jobs.merge import Merged as Merged
-from jobs.pipeline import Progress
-from jobs.pipeline import preprocess as run_jobs
+from jobs.merge import MergeResult as MergeResult
+from jobs.pipeline import Progress, preprocess_locally
 
 Files = str | Path | Sequence[str | Path]
 """Paths of files or folders, patterns, or s3:// addresses; or one of them."""
@@ -24,22 +23,22 @@ def preprocess(
     settings: Settings | None = None,
     progress: Progress | None = None,
     **reading: Any,
-) -> Merged:
+) -> MergeResult:
     """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine; returns what was made and counted.
 
-    `settings` are those of the dataset. `reading` has fields of `corpus.reading.sources.Wanted`, such as
+    `settings` are those of the dataset. `reading` has fields of `corpus.reading.sources.ReadingOptions`, such as
     `label="sentiment"`, for files that are not understood by themselves. Raises DataError for input that cannot be
     used, JobError for a job that failed.
     """
     settings = settings or Settings()
-    wanted = Wanted(
+    options = ReadingOptions(
         rating_range=settings.rating_range,
         rating_steps=settings.rating_steps,
         rating_fraction=settings.rating_fraction,
         **reading,
     )
-    inputs = Inputs(files=_addresses(files), test=_addresses(test_files), exclude=tuple(exclude), wanted=wanted)
-    return run_jobs(inputs, os.fspath(output), settings=settings, progress=progress)
+    inputs = Inputs(files=_addresses(files), test=_addresses(test_files), exclude=tuple(exclude), options=options)
+    return preprocess_locally(inputs, os.fspath(output), settings=settings, progress=progress)
 
 
 def _addresses(files: Files) -> tuple[str, ...]:

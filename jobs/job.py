@@ -1,6 +1,6 @@
-"""What the three jobs have in common: records of bytes, the settings as options, and saying how far a task is.
+"""The base class of the three jobs: records of bytes, the settings as options, and a progress counter.
 
-Only a progress bar reads the counter. Results never come from it: a retried task counts twice.
+The counter is for progress bars only. Do not use it for results, because a retried task counts twice.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ COUNTER = ("shoal", "bytes")
 _REPORT_BYTES = 1 << 20
 
 
-class Job(MRJob):
+class PreprocessingJob(MRJob):
     """A MapReduce job of this package."""
 
     INPUT_PROTOCOL = BytesProtocol
@@ -33,16 +33,16 @@ class Job(MRJob):
     def _runner_class(self) -> Any:
         if self.options.runner != "local":
             return super()._runner_class()
-        from jobs.local import LocalRunner  # here: tasks, which import this module, run no job
+        from jobs.local import LocalRunner  # here, because tasks import this module and do not run jobs
 
         return LocalRunner
 
     def settings(self) -> Settings:
-        """The settings that the options say."""
+        """The settings from the options."""
         return read_job_settings(self.options)
 
-    def report(self, read: int, at_once: bool = False) -> None:
-        """Say, in Hadoop's own words on standard error, that `read` more bytes of input are done."""
+    def report_bytes(self, read: int, at_once: bool = False) -> None:
+        """Report `read` more bytes of input as done, by a Hadoop counter on standard error."""
         self._unreported += read
         if self._unreported > _REPORT_BYTES or (at_once and self._unreported):
             self.increment_counter(*COUNTER, self._unreported)

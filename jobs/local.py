@@ -1,8 +1,7 @@
-"""mrjob's local runner, whose tasks are processes of this one: a thread waits for each, and all can be ended at once.
+"""mrjob's local runner with child processes as tasks: a thread waits for each, and all can be ended at once.
 
-mrjob itself has them started by workers of a `multiprocessing.Pool`. The easy mistake is to keep it: an idle worker
-waits for work with the pool's lock in its hand, and when Ctrl-C, which the whole terminal gets, ends that worker, the
-lock is gone with it, and the pool waits for it for ever.
+mrjob starts tasks by a `multiprocessing.Pool`. Do not use it: an idle worker holds the pool's lock, and when Ctrl-C
+ends that worker, the pool waits for the lock for ever.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ class LocalRunner(LocalMRJobRunner):
         return partial(self._run_task, self._substep_args(step_num, task_type), f"{task_type} {task_num}")
 
     def _run_multiple(self, funcs: Iterable[Callable[[], None]], num_processes: int | None = None) -> None:  # noqa: ARG002
-        with ThreadPoolExecutor(self._opts["num_cores"], "task") as threads, closing(_Tasks()) as self._tasks:
+        with ThreadPoolExecutor(self._opts["num_cores"], "task") as threads, closing(_TaskProcesses()) as self._tasks:
             for ended in as_completed([threads.submit(run) for run in funcs]):
                 ended.result()
 
@@ -45,8 +44,8 @@ class LocalRunner(LocalMRJobRunner):
             raise StepFailedException(step_desc=name, reason=f"it ended with status {status}")
 
 
-class _Tasks:
-    """Processes that run at once; after `close` there are none, and none begins any more."""
+class _TaskProcesses:
+    """The running processes of tasks; `close` ends them, and no other starts after it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -67,7 +66,7 @@ class _Tasks:
                 self._running.remove(process)
 
     def close(self) -> None:
-        """Kill what runs."""
+        """Kill all running processes."""
         with self._lock:
             self._ended = True
             for process in self._running:

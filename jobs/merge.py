@@ -1,10 +1,10 @@
-"""The part files to one dataset, at the speed of the disk and in bounded memory.
+"""Concatenates the part files to one dataset, at the speed of the disk and in bounded memory.
 
     python -m jobs.merge --parts FOLDER --records FOLDER... --choice FILE --output FOLDER --summary FILE
 
-Parts are named by the prefix of their rows' digests and sorted inside, so merging only concatenates: blocks of whole
-chunks are read, and packed by threads. The easy mistake is to leave half of it behind:
-a merge that is killed at any moment has put nothing under a final name, and the next one removes what it left.
+Parts are named by the prefix of their rows' digests and their rows are sorted, so merging only concatenates blocks of
+whole chunks, which threads compress. A merge may be killed at any moment: it must leave nothing under a final name, and
+the next merge removes its temporary folder.
 """
 
 import os
@@ -19,25 +19,25 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-from corpus.counted import plural
-from corpus.counts import published
+from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
-from corpus.errors import full_disk_said
+from corpus.display import plural
+from corpus.errors import explain_full_disk
 from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
-from corpus.reading.tally import Tally, is_tally
-from jobs.choose import Choice, read_choice
+from corpus.reading.tally import Tally, is_tally_key
+from jobs.choose import VocabularyChoice, read_vocabulary_choice
+from jobs.entry_points import run_as_command
 from jobs.errors import FinalError
 from jobs.records import read_records
-from jobs.task import run_as_command
 
 _MERGING = "shoal-merging-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Merged:
-    """What a merge made: the address of the dataset, what was counted, the digest of the arrays."""
+class MergeResult:
+    """The result of a merge: the address of the dataset, its counts, and the digest of its arrays."""
 
     dataset: str
     counts: dict[str, Any]
@@ -45,44 +45,44 @@ class Merged:
     malformed: list[dict[str, Any]]
     """The first malformed lines of each reason: reason, file, line (from 1), and how it begins."""
     damaged: list[dict[str, Any]] = field(default_factory=list)
-    """The damaged files: file, and the lines and bytes, unpacked, that were read of it."""
+    """The damaged files: file, and the lines and decompressed bytes that were read of it."""
     warnings: list[str] = field(default_factory=list)
-    """What a person should know of the input; whoever looked at it before adds it."""
+    """Warnings about the input; the caller adds them."""
 
 
-def merge(*, parts: str, records: Sequence[str], choice: Choice, output: str) -> Merged:
+def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice, output: str) -> MergeResult:
     """Concatenate the part files of the folder `parts` to `output`/dataset.h5, with counts.json beside it.
 
-    On S3 both go into a folder of `output` named by the dataset's digest: there no dataset ever replaces another with
-    other rows. `records` are the folders with the tallies of all jobs. The dataset comes last: where it is, its counts
-    are. Raises DataError when parts are missing, contradict each other or the counts, or nothing is left to train on.
+    On S3 both go into a folder of `output` named by the dataset's digest, so that no dataset replaces another one with
+    other rows. `records` are the folders with the tallies of all jobs. The dataset is written last, after its counts.
+    Raises DataError when parts are missing or contradict each other or the counts, or no rows are left to train on.
     """
     addresses = list_files(parts)
     if not addresses:
         raise FinalError(f"no part files in {parts}; every text was empty or held only stopwords")
     tally = _read_tally(records)
-    # Beside the parts, so that a merge which is killed leaves nothing in the folder of the results.
+    # Beside the parts, so that a killed merge leaves nothing in the folder of the results.
     beside = Path(gettempdir()) if is_s3(parts) else Path(parts).parent
-    with full_disk_said(beside), _folder_of_its_own(beside) as folder:
+    with explain_full_disk(beside), _temporary_folder(beside) as folder:
         merged = folder / DATASET_NAME
-        # A disk is faster than packing, a network is not.
+        # Compression is slower than a disk and faster than a network.
         counts, digest = _concatenate(addresses, tally, choice, merged, packed=is_s3(output))
         home = join(output, digest) if is_s3(output) else output
         write_text(join(home, COUNTS_NAME), dumps(counts, indent=2) + "\n")
         with writable(join(home, DATASET_NAME)) as path:
             shutil.move(merged, path)
-    return Merged(
+    return MergeResult(
         dataset=join(home, DATASET_NAME),
         counts=counts,
         digest=digest,
-        malformed=[asdict(place) for place in tally.places()],
-        damaged=[asdict(damage) for damage in tally.damages()],
+        malformed=[asdict(place) for place in tally.malformed_lines()],
+        damaged=[asdict(damage) for damage in tally.damaged_files()],
     )
 
 
-def read_merged(address: str) -> Merged:
-    """What a merge said of itself under its `--summary`."""
-    return Merged(**loads(b"".join(open_lines(address))))
+def read_merge_result(address: str) -> MergeResult:
+    """Read the file that a merge wrote to its `--summary`."""
+    return MergeResult(**loads(b"".join(open_lines(address))))
 
 
 def _read_tally(folders: Sequence[str]) -> Tally:
@@ -90,24 +90,24 @@ def _read_tally(folders: Sequence[str]) -> Tally:
     for folder in folders:
         for part in list_files(folder):
             for key, value in read_records(open_lines(part)):
-                if is_tally(key):
-                    tally.absorb(key, [value])
+                if is_tally_key(key):
+                    tally.add_records(key, [value])
     return tally
 
 
 def _concatenate(
-    addresses: Sequence[str], tally: Tally, choice: Choice, merged: Path, *, packed: bool
+    addresses: Sequence[str], tally: Tally, choice: VocabularyChoice, merged: Path, *, packed: bool
 ) -> tuple[dict[str, Any], str]:
     """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
         settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
-    counts = published(
-        {**tally.counts, "damaged_files": len(tally.damages())},
+    counts = final_counts(
+        {**tally.counts, "damaged_files": len(tally.damaged_files())},
         settings=settings,
         positive_from=choice.positive_from,
         frequent_words=choice.vocabulary,
     )
-    with closing(_fetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
+    with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):
             with open_dataset(path) as part:
                 if (part.settings, part.vocabulary, part.stopwords) != (settings, vocabulary, stopwords):
@@ -136,8 +136,8 @@ def _check_rows(rows: Mapping[str, int], counts: Mapping[str, Any]) -> None:
         )
 
 
-def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
-    """Local files of the addresses, in order, each until the next is asked for, which is fetched in the meantime."""
+def _prefetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
+    """Local files of the addresses, in order, each until the next is requested, which is fetched in advance."""
     fetched = [ExitStack() for _ in addresses]
 
     def fetch(number: int) -> Path:
@@ -159,15 +159,15 @@ def _fetched(addresses: Sequence[str]) -> Generator[Path, None, None]:
 
 
 @contextmanager
-def _folder_of_its_own(home: Path) -> Iterator[Path]:
-    """A folder in `home` for this merge, gone afterwards; those that killed merges left there are removed first.
+def _temporary_folder(home: Path) -> Iterator[Path]:
+    """A temporary folder in `home` for this merge; the folders of killed merges are removed first.
 
-    `home` may be where all users write: what another one's merge left stays.
+    All users may write to `home`: the folders of other users remain.
     """
     for left in home.glob(f"{_MERGING}*"):
         process = left.name.removeprefix(_MERGING).partition("-")[0]
         with suppress(FileNotFoundError):  # another merge has removed it, or has ended
-            if process.isdecimal() and left.lstat().st_uid == os.geteuid() and not _runs(int(process)):
+            if process.isdecimal() and left.lstat().st_uid == os.geteuid() and not _is_running(int(process)):
                 shutil.rmtree(left, ignore_errors=True)
     folder = Path(mkdtemp(prefix=f"{_MERGING}{os.getpid()}-", dir=home))
     try:
@@ -176,29 +176,35 @@ def _folder_of_its_own(home: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):  # another's, or no number of a process: not ours to judge
+    except (
+        PermissionError,
+        OverflowError,
+    ):  # another user's process, or not a process id: not known, so it counts as running
         pass
     return True
 
 
-def run(arguments: Sequence[str]) -> Merged:
-    """Merge as the arguments of a step say."""
+def run(arguments: Sequence[str]) -> MergeResult:
+    """Merge the parts by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.merge", description="Concatenate part files to one dataset.")
     parser.add_argument("--parts", required=True, metavar="FOLDER", help="the part files of jobs.encode")
     parser.add_argument(
-        "--records", required=True, nargs="+", metavar="FOLDER", help="what has the tallies of all jobs"
+        "--records", required=True, nargs="+", metavar="FOLDER", help="folders with the tallies of all jobs"
     )
     parser.add_argument("--choice", required=True, metavar="FILE", help="what jobs.choose chose")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where the dataset goes")
-    parser.add_argument("--summary", required=True, metavar="FILE", help="where to say what was made")
+    parser.add_argument("--summary", required=True, metavar="FILE", help="where the result is described, as JSON")
     options = parser.parse_args(arguments)
-    merged = merge(
-        parts=options.parts, records=options.records, choice=read_choice(options.choice), output=options.output
+    merged = merge_parts(
+        parts=options.parts,
+        records=options.records,
+        choice=read_vocabulary_choice(options.choice),
+        output=options.output,
     )
     write_text(options.summary, dumps(asdict(merged)))
     return merged

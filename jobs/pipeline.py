@@ -1,8 +1,8 @@
 """The jobs in order on this machine: raw files to `dataset.h5` and `counts.json`, by mrjob's runners.
 
-Everything but the two results lives in one folder, which is gone afterwards; a run that was killed, or whose disk was
-full, leaves what it had finished there, and the same command goes on from it. The easy mistake is to take work for
-finished that is not: a step's work counts when the step has said so, and only for this very input and settings.
+Everything but the two results is in one folder, which is removed afterwards. A run that was killed, or whose disk was
+full, leaves its finished steps there, and the same command continues after them. A step is finished only when its
+`done_file` exists, in a folder named by this input, these settings and this code.
 """
 
 import glob
@@ -27,13 +27,13 @@ from corpus.reading.sources import Inputs
 from corpus.reading.storage import check_writable, exists, write_text
 from corpus.settings import Settings
 from jobs.choose import DEFAULT_MAX_MALFORMED
+from jobs.entry_points import FAILURE_PREFIX
 from jobs.errors import JobError
 from jobs.job import COUNTER
-from jobs.merge import Merged, read_merged
-from jobs.preparation import WORK_PER_INPUT, prepare
+from jobs.merge import MergeResult, read_merge_result
+from jobs.preparation import WORK_PER_INPUT, prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
-from jobs.task import FAILURE_PREFIX
-from jobs.workplace import work_folder
+from jobs.work_folder import work_folder
 
 RUNNERS = ("auto", "local", "inline")
 
@@ -42,14 +42,14 @@ _SMALL_BYTES = 64 << 20
 # Tasks of less than this are not worth a core of their own.
 _CORE_BYTES = 32 << 20
 
-# What mrjob has to say about a failure becomes the text of a JobError.
+# The message of a failure becomes a JobError instead of mrjob's log.
 logging.getLogger("mrjob").setLevel(logging.CRITICAL)
 _COUNTER_LINE = f"reporter:counter:{','.join(COUNTER)},"
 _SORT = "sort --stable --key=1,1 --buffer-size=64M"
 
 
 class Progress(Protocol):
-    """What shows how far the work is."""
+    """Shows the progress of the work."""
 
     def stage(self, name: str, total: int) -> None:
         """A new stage begins, with `total` units of work."""
@@ -58,7 +58,7 @@ class Progress(Protocol):
         """So many units of the stage are done."""
 
 
-class Silent:
+class NoProgress:
     """Shows nothing."""
 
     def stage(self, name: str, total: int) -> None:
@@ -68,7 +68,7 @@ class Silent:
         """Ignored."""
 
 
-def preprocess(
+def preprocess_locally(
     inputs: Inputs,
     output: str,
     *,
@@ -77,7 +77,7 @@ def preprocess(
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     allow_damaged: bool = False,
     progress: Progress | None = None,
-) -> Merged:
+) -> MergeResult:
     """Raw files to `output`/dataset.h5 and `output`/counts.json; `output` is a folder or s3://...
 
     `runner` is mrjob's: `local` (a process a task, as many at once as there are cores, or work for cores) or `inline`
@@ -85,22 +85,22 @@ def preprocess(
     What was in `output` under these names stays until the new dataset is whole. Raises DataError for input that cannot
     be used or a full disk, and JobError when a job fails otherwise.
     """
-    output = output if is_s3(output) else str(Path(output).resolve())  # tasks run in folders of their own
-    progress = progress or Silent()
+    output = output if is_s3(output) else str(Path(output).resolve())  # because each task runs in its own folder
+    progress = progress or NoProgress()
     check_writable(output)
-    prepared = prepare(
+    prepared = prepare_work(
         inputs, settings or Settings(), max_malformed=max_malformed, allow_damaged=allow_damaged, leave_out=output
     )
     with (
         work_folder(
-            _home(output),
+            _work_parent(output),
             prepared.name,
             lambda folder: bool(list(folder.glob("*/_SUCCESS"))),
             private=is_s3(output),
         ) as folder,
         _name_without_patterns(folder) as work,
     ):
-        _end_tasks(work / "tasks")  # of a run that was killed
+        _kill_leftover_tasks(work / "tasks")  # of a run that was killed
         _check_space(folder, prepared.plain_bytes)
         plan = prepared.plan(work=str(work), output=output, tasks=_cores(prepared.plain_bytes, runner))
         for made in plan.side_folders:
@@ -120,30 +120,30 @@ def preprocess(
             else:
                 progress.stage(step.name, 0)
                 import_module(step.module).run(step.arguments)
-        return replace(read_merged(plan.summary), warnings=list(prepared.understanding.warnings))
+        return replace(read_merge_result(plan.summary), warnings=list(prepared.understanding.warnings))
 
 
 def _cores(read: int, runner: str) -> int:
-    """How many cores a job with so many bytes to read is worth."""
+    """The number of cores for a job that reads so many bytes."""
     return 1 if runner == "inline" else max(1, min(len(os.sched_getaffinity(0)), read // _CORE_BYTES))
 
 
-def _home(output: str) -> Path:
-    """Where the folder of the work is: in that of the results or, for those on S3, in one of their own."""
+def _work_parent(output: str) -> Path:
+    """The parent of the work folder: the folder of the results, or a temporary one for results on S3."""
     if not is_s3(output):
         return Path(output)
     return Path(tempfile.gettempdir()) / f"shoal-{os.geteuid()}-{blake2b(output.encode(), digest_size=6).hexdigest()}"
 
 
 def _is_done(step: JobStep | CommandStep, plan: Plan) -> bool:
-    """Whether an earlier run has done a step, and what came of it is still there."""
-    if step.made == plan.summary:
-        return exists(plan.summary) and exists(read_merged(plan.summary).dataset)
-    return exists(step.made)
+    """Whether an earlier run has finished a step, and its result still exists."""
+    if step.done_file == plan.summary:
+        return exists(plan.summary) and exists(read_merge_result(plan.summary).dataset)
+    return exists(step.done_file)
 
 
 def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Progress) -> None:
-    """One MRJob on this machine; what its tasks say on standard error is the progress."""
+    """Run one MRJob on this machine; its tasks report their progress on standard error."""
     job_class = getattr(import_module(step.module), step.job)
     shutil.rmtree(step.output, ignore_errors=True)
     shutil.rmtree(tasks, ignore_errors=True)
@@ -154,7 +154,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
             f"--output-dir={step.output}",
             f"--local-tmp-dir={tasks}",
             "--no-conf",
-            # Its set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
+            # mrjob's set-up script leaves a lock file in /tmp, and fails in folders with a space in their name.
             "--no-bootstrap-mrjob",
             *([f"--sort-bin={_SORT}", f"--num-cores={cores}"] if runner == "local" else []),
             *step.arguments,
@@ -163,7 +163,7 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
         ]
     )
     done = Event()
-    watcher = Thread(target=_watch, args=(step.name, tasks, done, progress), daemon=True)
+    watcher = Thread(target=_watch_progress, args=(step.name, tasks, done, progress), daemon=True)
     watcher.start()
     try:
         with job.make_runner() as running:
@@ -172,15 +172,15 @@ def _run_job(step: JobStep, runner: str, cores: int, tasks: Path, progress: Prog
             except DataError:
                 raise
             except Exception as error:
-                raise _explained(step, error, tasks) from error
+                raise _task_error(step, error, tasks) from error
     finally:
         done.set()
         watcher.join()
-    Path(step.made).touch()
+    Path(step.done_file).touch()
 
 
-def _end_tasks(tasks: Path) -> None:
-    """End what still runs in the tasks' folders."""
+def _kill_leftover_tasks(tasks: Path) -> None:
+    """Kill the processes that still run in the tasks' folders."""
     folder = tasks.resolve()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -193,19 +193,19 @@ def _size_of(folder: str) -> int:
     return sum(path.stat().st_size for path in Path(folder).iterdir())
 
 
-def _watch(name: str, tasks: Path, done: Event, progress: Progress) -> None:
+def _watch_progress(name: str, tasks: Path, done: Event, progress: Progress) -> None:
     reducing = False
     while not done.wait(0.3):
-        # mrjob removes folders meanwhile, which `walk` does not mind.
+        # mrjob may remove folders meanwhile; `walk` ignores that.
         folders = [(Path(folder), names) for folder, _, names in os.walk(tasks)]
         if not reducing and any(folder.name == "reducer" for folder, _ in folders):
             reducing = True
             progress.stage(f"{name}: sort and reduce", 0)
         if not reducing:
-            progress.at(sum(_reported(folder / "stderr") for folder, names in folders if "stderr" in names))
+            progress.at(sum(_reported_bytes(folder / "stderr") for folder, names in folders if "stderr" in names))
 
 
-def _reported(stderr: Path) -> int:
+def _reported_bytes(stderr: Path) -> int:
     try:
         lines = stderr.read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -213,8 +213,8 @@ def _reported(stderr: Path) -> int:
     return sum(int(line.rpartition(",")[2]) for line in lines if line.startswith(_COUNTER_LINE))
 
 
-def _explained(step: JobStep, error: Exception, tasks: Path) -> Exception:
-    """What a task left on its standard error as the reason, or else the last thing that it said."""
+def _task_error(step: JobStep, error: Exception, tasks: Path) -> Exception:
+    """The error for a failed step: a task's message on standard error, or the last line of its traceback."""
     last = str(error)
     for stderr in sorted(tasks.rglob("stderr")):
         lines = [line for line in stderr.read_text("utf-8", "replace").splitlines() if line.strip()]
@@ -230,7 +230,7 @@ def _explained(step: JobStep, error: Exception, tasks: Path) -> Exception:
 
 @contextmanager
 def _name_without_patterns(folder: Path) -> Iterator[Path]:
-    """A name for the folder without `*`, `?` and `[`, in which mrjob would see a pattern."""
+    """A path to the folder without `*`, `?` and `[`, which mrjob would read as a pattern."""
     if glob.escape(str(folder)) == str(folder):
         yield folder
         return

@@ -1,7 +1,7 @@
-"""What stands before the first job, for every launcher: the input understood and checked, the work named and planned.
+"""Prepares the work for every launcher, before the first job: inspects and checks the input, names and plans the work.
 
-The easy mistake is a launcher that does some of it its own way: the same work would then go by two names, or one name
-stand for two kinds of work.
+A launcher must not do any of this itself, because the same work could then have two names, or one name stand for two
+kinds of work.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ import orjson
 
 import corpus
 import jobs
-from corpus.reading.inputs.understanding import Understanding, understand
-from corpus.reading.ranges import cut, task_line
+from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
@@ -27,7 +27,7 @@ from jobs.steps import Plan
 RATE = 60.0
 """MB of plain input a second and core, besides the start. 1 GB on two cores: 16 s; 9 to 15 by docs/benchmarks.md."""
 START_SECONDS = 8.0
-"""What the jobs take however little there is to do."""
+"""Seconds that the jobs take for the smallest input."""
 PROCESS_BYTES = 300 << 20
 """Memory of a task, whatever the size of the input."""
 WORK_PER_INPUT = 1.7
@@ -38,30 +38,30 @@ Of generated reviews it was 0.97, of short texts of few words 1.64: what a text 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """Work that can be planned as soon as it is known where it is done."""
+class PreparedWork:
+    """Work that is ready to be planned for a folder."""
 
     understanding: Understanding
     sources: tuple[Source, ...]
     """The files, where the jobs read them."""
     settings: Settings
-    """With what the input says; a file of stopwords is named by its whole path."""
+    """With the values that depend on the input; a file of stopwords has its absolute path."""
     stopwords: frozenset[str]
     max_malformed: float
     allow_damaged: bool
 
     @property
     def name(self) -> str:
-        """What the work is called: see `fingerprint`."""
+        """The name of the work; see `fingerprint`."""
         return fingerprint(self.sources, self.settings, self.stopwords)
 
     @property
     def plain_bytes(self) -> int:
-        """About the size of the input, unpacked."""
+        """The approximate size of the input, decompressed."""
         return self.understanding.plain_bytes
 
-    def with_stopwords_at(self, folder: str) -> "tuple[Prepared, dict[str, bytes]]":
-        """The same with a file of stopwords of one's own in a folder; and what is to be written there, by address."""
+    def with_stopwords_at(self, folder: str) -> "tuple[PreparedWork, dict[str, bytes]]":
+        """The same work with the user's stopwords in a file of a folder; and the content to write there, by address."""
         if self.settings.stopwords in STOPWORD_LISTS:
             return self, {}
         address = f"{folder}stopwords.txt"
@@ -69,9 +69,9 @@ class Prepared:
         return moved, {address: "\n".join(sorted(self.stopwords)).encode()}
 
     def plan(self, *, work: str, output: str, tasks: int) -> Plan:
-        """The plan of the work in the folder `work`, dealt to so many tasks or, of much input, more."""
+        """The plan of the work in the folder `work`, with `tasks` tasks, or more for much input."""
         return Plan(
-            tasks=[task_line(ranges) for ranges in cut(self.sources, tasks)],
+            tasks=[task_line(ranges) for ranges in cut_into_tasks(self.sources, tasks)],
             work=work,
             output=output,
             settings=self.settings,
@@ -81,28 +81,28 @@ class Prepared:
         )
 
 
-def prepare(
+def prepare_work(
     inputs: Inputs,
     settings: Settings,
     *,
     max_malformed: float = DEFAULT_MAX_MALFORMED,
     allow_damaged: bool = False,
     leave_out: str | None = None,
-    bring: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
-) -> Prepared:
-    """Understand the input, refuse what cannot be used, and let `bring` take the files to where the jobs read them.
+    transfer: Callable[[tuple[Source, ...]], tuple[Source, ...]] = lambda sources: sources,
+) -> PreparedWork:
+    """Inspect the input, refuse what cannot be used, and call `transfer`, which copies files to where jobs read them.
 
-    Nothing below `leave_out`, the folder of the results, is taken from a folder. Raises DataError for input, settings
+    Files below `leave_out`, the folder of the results, are skipped. Raises DataError for input, settings
     or stopwords that cannot be used.
     """
-    understanding = understand(inputs, leave_out=leave_out)
+    understanding = understand_inputs(inputs, leave_out=leave_out)
     settings = understanding.settings(settings)
     understanding.check_ratings(settings, max_malformed)
-    sources = bring(understanding.sources)
+    sources = transfer(understanding.sources)
     stopwords = read_stopwords(settings.stopwords)
     if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
-    return Prepared(
+    return PreparedWork(
         understanding=understanding,
         sources=sources,
         settings=settings,
@@ -115,32 +115,31 @@ def prepare(
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:
     """A name, 12 hexadecimal digits, for the work on these files, as they are now, with these settings and this code.
 
-    How much malformed or damaged input is allowed is not part of it: that decides whether the work goes on, never what
-    it is.
+    The limits for malformed and damaged input are not part of it: they decide only whether the work continues.
     """
     read = [[each.address, each.size, each.identity, each.test, each.code, each.format.to_json()] for each in sources]
-    said = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
-    return blake2b(said + _code(), digest_size=6).hexdigest()
+    content = orjson.dumps([read, {**asdict(settings), "stopwords": sorted(stopwords)}])
+    return blake2b(content + _code(), digest_size=6).hexdigest()
 
 
 @cache
 def _code() -> bytes:
-    """What the code of the jobs is: work that another version left is not gone on with."""
+    """The digest of the code of the jobs: work of another version is not continued."""
     files = [path for package in (corpus, jobs) for folder in package.__path__ for path in Path(folder).rglob("*.py")]
     return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What the work will take, about."""
+    """The approximate time, memory and disk space of the work."""
 
     seconds: float
     memory_bytes: int
     disk_bytes: int
 
 
-def estimate(understanding: Understanding, cores: int) -> Estimate:
-    """What the work takes on so many cores, of this machine or of a cluster's workers together."""
+def estimate_work(understanding: Understanding, cores: int) -> Estimate:
+    """The estimate for so many cores, of this machine or of all workers of a cluster."""
     seconds = START_SECONDS + understanding.plain_bytes / (RATE * 1e6 * cores)
     return Estimate(
         seconds=seconds,

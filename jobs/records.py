@@ -1,6 +1,6 @@
-"""What passes between the jobs: records, which are lines of a key, a tab and a value, and beside them files by part.
+"""The records between the jobs (lines of a key, a tab and a value), and the names of the files of each part.
 
-The easy mistake is to split a record at every tab: a value may hold some.
+Split a record at its first tab only, because a value may hold tabs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,5 +32,5 @@ def part_url(folder: str, part: str) -> str:
 
 
 def side_url(folder: str, part: str) -> str:
-    """The address of a side file: what `jobs.deduplicate` leaves of a part for `jobs.encode`."""
+    """The address of a side file, which `jobs.deduplicate` writes for a part and `jobs.encode` reads."""
     return join(folder, f"{PART_PREFIX}{part}.bin")

@@ -1,7 +1,6 @@
-"""The settings of a dataset as command-line options: of a job, of the launcher, and back again.
+"""Converts the settings of a dataset to command-line options, of a job and of the launcher, and back.
 
-One list serves mrjob's option parser and argparse's, so a job on a cluster cannot understand an option
-differently from the command that the user typed.
+mrjob's parser and argparse share one list of options, so a job on a cluster reads an option as the user's command does.
 """
 
 import json
@@ -32,10 +31,10 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
     )
     add_rating_scale(
         add_argument,
-        range_default=[low, high],
-        range_said=f"{low} {high}",
-        positive_default=_DEFAULT.positive_from,
-        positive_said="%(default)s",
+        default_range=[low, high],
+        range_text=f"{low} {high}",
+        default_positive=_DEFAULT.positive_from,
+        positive_text="%(default)s",
     )
     add_argument(
         "--test-share",
@@ -56,16 +55,16 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
 
 
 def add_rating_scale(
-    add_argument: Callable[..., Any], *, range_default: Any, range_said: str, positive_default: Any, positive_said: str
+    add_argument: Callable[..., Any], *, default_range: Any, range_text: str, default_positive: Any, positive_text: str
 ) -> None:
-    """Declare what ratings there are, and which of them are positive."""
+    """Declare the options for the scale of ratings, and which of them are positive."""
     add_argument(
         "--rating-range",
         type=_rating,
         nargs=2,
-        default=range_default,
+        default=default_range,
         metavar=("LOW", "HIGH"),
-        help=f"smallest and largest rating ({range_said})",
+        help=f"smallest and largest rating ({range_text})",
     )
     add_argument(
         "--half-stars",
@@ -80,21 +79,21 @@ def add_rating_scale(
     add_argument(
         "--positive-from",
         type=_rating,
-        default=positive_default,
+        default=default_positive,
         metavar="RATING",
-        help=f"the smallest rating that makes a text positive ({positive_said})",
+        help=f"the smallest rating that makes a text positive ({positive_text})",
     )
 
 
 def add_input_settings(add_argument: Callable[..., Any]) -> None:
-    """Declare what a job has to know of its input besides; the launcher finds it out and says it."""
-    add_argument("--labelled", action="store_true", help="the input says classes instead of ratings")
+    """Declare the settings that the launcher finds in the input and passes to a job."""
+    add_argument("--labelled", action="store_true", help="the input has classes instead of ratings")
     add_argument("--positive-label", metavar="JSON", help="the label of the positive class, all others being negative")
-    add_argument("--test-input", action="store_true", help="the test set is what the tasks' ranges say")
+    add_argument("--test-input", action="store_true", help="the tasks' ranges mark the test set")
 
 
 def read_settings(options: Namespace) -> Settings:
-    """The settings that parsed options say. Raises corpus.errors.DataError for values that make no sense."""
+    """The settings from parsed options. Raises corpus.errors.DataError for values that contradict each other."""
     steps = 2 if options.half_stars else 1
     return Settings(
         row_length=options.row_length,
@@ -109,7 +108,7 @@ def read_settings(options: Namespace) -> Settings:
 
 
 def read_job_settings(options: Namespace) -> Settings:
-    """The settings of a job, what `add_input_settings` declared included."""
+    """The settings of a job, with those of `add_input_settings`."""
     return replace(
         read_settings(options),
         labelled=options.labelled,
@@ -119,7 +118,7 @@ def read_job_settings(options: Namespace) -> Settings:
 
 
 def settings_arguments(settings: Settings) -> list[str]:
-    """The options that say these settings to a job, but for the stopwords, which may be a file that has to travel."""
+    """The options for a job with these settings, without the stopwords, which may be a file to copy."""
     return [
         f"--row-length={settings.row_length}",
         f"--vocabulary-size={settings.vocabulary_size}",
@@ -130,13 +129,13 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--positive-from={settings.in_units(settings.positive_from)}",
         f"--test-share={settings.test_share}",
         *(["--labelled"] if settings.labelled else []),
-        *([f"--positive-label={_plain(settings.positive_label)}"] if settings.positive_label is not None else []),
+        *([f"--positive-label={_ascii_json(settings.positive_label)}"] if settings.positive_label is not None else []),
         *(["--test-input"] if settings.test_input else []),
     ]
 
 
 def read_stopwords(choice: str) -> frozenset[str]:
-    """The words to leave out, of a file at any address too; see `corpus.text.load_stopwords`."""
+    """The words to leave out, also from a file at any address; see `corpus.text.load_stopwords`."""
     if choice in STOPWORD_LISTS:
         return load_stopwords(choice)
     with readable(choice) as path:
@@ -147,9 +146,9 @@ def _rating(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text} is no rating, such as 4") from None
+        raise ArgumentTypeError(f"{text} is not a rating such as 4") from None
 
 
-def _plain(label: str) -> str:
-    """A label as JSON in ASCII without apostrophes: it travels within quotes, to where no other encoding may be set."""
+def _ascii_json(label: str) -> str:
+    """A label as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
     return json.dumps(label).replace("'", "\\u0027")

@@ -1,7 +1,7 @@
-"""The jobs in order, as data: what to run, on what, to where. `pipeline` runs them here, the launcher on a cluster.
+"""The jobs in order, as data: module, input, output, arguments. `pipeline` runs them here, the launcher on a cluster.
 
-The easy mistake is to let each runner assemble its own arguments; then runners drift apart. Here they are
-said once, and a runner only decides how input, output and files reach a task. `jobs.preparation` makes the plan.
+A runner must not assemble arguments of its own. It only decides how input, output and files reach a task.
+`jobs.preparation` makes the plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,78 +32,76 @@ class JobStep:
     inputs: tuple[str, ...]
     """Folders of files, each a task or records."""
     reads: str | None
-    """The folder of what its tasks work on; None for the raw input."""
+    """The folder that its tasks read; None for the raw input."""
     output: str
     arguments: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """Options whose value is a file that every task needs beside it."""
+    """Options whose value is a file that every task needs."""
     reduces: bool = True
-    """Whether there is anything to reduce."""
+    """Whether it has a reducer."""
 
     @property
-    def made(self) -> str:
+    def done_file(self) -> str:
         """The address of the file that is there when the step is done."""
         return join(self.output, "_SUCCESS")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStep:
-    """A program of one process, on the machine that leads: the primary node, or this one."""
+    """A program of one process, on the primary node or on this machine."""
 
     name: str
     module: str
     arguments: tuple[str, ...]
-    made: str
+    done_file: str
     """The address of the file that is there when the step is done."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What one preprocessing is made of."""
+    """The tasks, folders, settings and steps of one preprocessing."""
 
     tasks: Sequence[bytes]
-    """What the first job's tasks read, as `corpus.reading.ranges.task_line` says it: a task a line."""
+    """The tasks of the first job, lines of `corpus.reading.ranges.task_line`."""
     work: str
-    """The folder of everything that passes between the jobs; worthless afterwards."""
+    """The folder of all files between the jobs; not needed afterwards."""
     output: str
     """The folder of the dataset."""
     settings: Settings = field(default_factory=Settings)
     max_malformed: float = DEFAULT_MAX_MALFORMED
     allow_damaged: bool = False
-    """Whether damaged files are read as far as they go."""
+    """Whether damaged files are read up to the damage."""
     input_bytes: int
-    """Size of the raw input, unpacked; it decides how many parts there are."""
+    """Bytes of the raw input, decompressed; the number of parts depends on it."""
 
     @property
     def part_bits(self) -> int:
-        """The parts are 2 to the power of this: so many that the memory of a reducer does not grow with the input."""
+        """There are 2 to the power of this parts, so that the memory of a reducer does not grow with the input."""
         return min(_MAX_PART_BITS, max(_MIN_PART_BITS, ceil(log2(max(1, self.input_bytes / _PART_BYTES)))))
 
     @property
     def summary(self) -> str:
-        """Where the last step says what was made; `merge.read_merged` reads it."""
+        """The file of the last step's result; `merge.read_merge_result` reads it."""
         return join(self.work, "merged.json")
 
     @property
     def side_folders(self) -> tuple[str, str]:
-        """The folders of what tasks write beside their records."""
+        """The folders of the files that tasks write beside their records."""
         return join(self.work, "distinct"), join(self.work, "parts")
 
     @property
     def task_folders(self) -> tuple[str, str]:
-        """The folders of the task files; nothing else may be in them."""
+        """The folders of the task files; no other file may be in them."""
         return self._to_read, self._to_encode
 
     def task_files(self) -> dict[str, bytes]:
-        """What has to be written before the first step: a file a task, by address.
+        """The files to write before the first step, one for each task, by address.
 
         Any runner makes one map task of a small file, so that no input format of our own is needed.
         """
         parts = [part_name(number) for number in range(1 << self.part_bits)]
-        wanted = min(len(parts), len(self.tasks))
-        groups = [
-            parts[number * len(parts) // wanted : (number + 1) * len(parts) // wanted] for number in range(wanted)
-        ]
+        tasks = min(len(parts), len(self.tasks))
+        groups = [parts[number * len(parts) // tasks : (number + 1) * len(parts) // tasks] for number in range(tasks)]
         return {
             **self._files(self._to_read, self.tasks),
             **self._files(self._to_encode, [orjson.dumps(group) for group in groups]),
@@ -146,7 +144,7 @@ class Plan:
                     *(["--allow-damaged"] if self.allow_damaged else []),
                     *arguments,
                 ),
-                made=choice,
+                done_file=choice,
             ),
             JobStep(
                 name="encode",
@@ -169,7 +167,7 @@ class Plan:
                     f"--output={self.output}",
                     f"--summary={self.summary}",
                 ),
-                made=self.summary,
+                done_file=self.summary,
             ),
         ]
 
@@ -186,7 +184,7 @@ class Plan:
         return {join(folder, f"{number:05d}"): task + b"\n" for number, task in enumerate(tasks)}
 
     def _stopwords(self) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The choice of stopwords as an argument, or as a file that travels."""
+        """The choice of stopwords as an argument, or as a file for every task."""
         if self.settings.stopwords in STOPWORD_LISTS:
             return (f"--stopwords={self.settings.stopwords}",), {}
         return (), {"--stopwords": self.settings.stopwords}

@@ -1,7 +1,7 @@
-"""Counts of words from all parts to the candidates for the vocabulary.
+"""The job that adds up the counts of words of all parts, and keeps the candidates for the vocabulary.
 
 In: the records of `deduplicate`. Out: the most frequent words of each reducer, `word<TAB>count`, and the tallies.
-As a reducer sees all of a word's counts, the overall choice (`choose`) needs no more than these.
+A reducer sees all counts of a word, so `choose` needs only these.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,38 +10,38 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
-from corpus.reading.tally import Tally, is_tally
+from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent, most_frequent_ids
 from corpus.tokenise import Tokeniser
-from jobs.arrays import unpack
-from jobs.job import Job
+from jobs.arrays import unpack_arrays
+from jobs.entry_points import run_as_script
+from jobs.job import PreprocessingJob
 from jobs.records import Record
-from jobs.task import run_as_script
 
 
-class CountWords(Job):
-    """Map: pass on. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
+class CountWords(PreprocessingJob):
+    """Map: emit unchanged. Reduce: add up a bucket of words, keep the most frequent of all buckets."""
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Record]:
-        self.report(len(value))
+        self.report_bytes(len(value))
         yield key, value
 
     def mapper_final(self) -> None:
-        self.report(0, at_once=True)
+        self.report_bytes(0, at_once=True)
 
     def reducer_init(self) -> None:
         self.size = self.settings().vocabulary_size
         self.best: list[tuple[bytes, int]] = []
 
     def reducer(self, key: bytes, values: Iterable[bytes]) -> Iterator[Record]:
-        if is_tally(key):
+        if is_tally_key(key):
             tally = Tally()
-            tally.absorb(key, values)
+            tally.add_records(key, values)
             yield from tally.records()
             return
         words, counts = _sums(values)
         least = self.best[-1][1] if len(self.best) == self.size else 0
-        self.best += most_frequent_ids(counts, words.letters_of, self.size, least)
+        self.best += most_frequent_ids(counts, words.join_words, self.size, least)
         self.best = most_frequent(self.best, self.size)
 
     def reducer_final(self) -> Iterator[Record]:
@@ -54,7 +54,7 @@ def _sums(values: Iterable[bytes]) -> tuple[Tokeniser, npt.NDArray[np.int64]]:
     words = Tokeniser()
     counts = np.zeros(0, np.int64)
     for value in values:
-        block = unpack(b64decode(value, validate=True))
+        block = unpack_arrays(b64decode(value, validate=True))
         ids = words.add(block["words"].tobytes())
         if len(counts) < len(words):
             counts = np.concatenate((counts, np.zeros(2 * len(words) - len(counts), np.int64)))

@@ -8,7 +8,7 @@ rate depend on the global batch, which a run keeps.
 from dataclasses import replace
 from typing import Any
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.computing.optimiser import learning_rate
 from trainer.config import OF_THE_RUN, TrainConfig
 from trainer.errors import TrainingError

@@ -5,7 +5,7 @@ All ranks must handle a report at the same point. Otherwise they would split the
 
 import numpy as np
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.distributed.exchange import StepReport
 from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
 from trainer.output.checkpoint import RunProgress

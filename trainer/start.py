@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer import resume
 from trainer.config import TrainConfig
 from trainer.distributed import failures, memory

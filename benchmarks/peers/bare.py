@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from jobs.preparation import prepare
+from jobs.preparation import prepare_work
 from jobs.steps import JobStep
 
 _SIZE = Struct("<Q")
@@ -25,7 +25,7 @@ Record = tuple[bytes, bytes]
 
 def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
     """A raw file to `output`, by as many map tasks at least."""
-    prepared = prepare(Inputs(files=(str(source),)), Settings())
+    prepared = prepare_work(Inputs(files=(str(source),)), Settings())
     with TemporaryDirectory(dir=output) as work:
         plan = prepared.plan(work=work, output=str(output), tasks=tasks)
         for address, content in plan.task_files().items():
@@ -50,7 +50,7 @@ def run_job(step: JobStep, shuffle: Path) -> None:
     with (Path(step.output) / "part-00000").open("wb") as out:
         for key, value in _reduced(job, mapped, shuffle) if step.reduces else mapped:
             out.write(write(key, value) + b"\n")
-    Path(step.made).touch()
+    Path(step.done_file).touch()
 
 
 def _reduced(job: Any, mapped: Iterable[Record], shuffle: Path) -> Iterator[Record]:

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from bootstrap.prediction.texts import find_texts, read_given
-from corpus.reading.sources import Wanted
+from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
-from corpus.text import PADDING, encode, words
+from corpus.text import PADDING, encode_words, words
 from trainer.classification.model_file import Model, load_model
 
 _SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> None:
     """Print a line a text."""
     path, *files = arguments
     model = load_model(Path(path))
-    for batch in read_given(find_texts(files, Wanted(), Settings()), Tally()):
+    for batch in read_given(find_texts(files, ReadingOptions(), Settings()), Tally()):
         for text, probability in zip(batch.texts, probabilities(model, batch.texts), strict=True):
             label = "positive" if probability > 0.5 else "negative" if probability >= 0 else "unknown"
             sys.stdout.write(f"{label}\t{abs(probability):.4f}\t{text.translate(_SPACES)}\n")
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def probabilities(model: Model, texts: Sequence[str]) -> list[float]:
     """That of label 1 for each text; -0.5 for one without words."""
-    rows = [encode(words(text), model.ids, model.stopwords, model.row_length) for text in texts]
+    rows = [encode_words(words(text), model.ids, model.stopwords, model.row_length) for text in texts]
     numbers = sorted((number for number, row in enumerate(rows) if row), key=lambda number: -len(rows[number]))
     found = [-0.5] * len(texts)
     if not numbers:

@@ -3,8 +3,8 @@
 import sys
 
 from corpus.reading.sources import Inputs
-from jobs.pipeline import preprocess
+from jobs.pipeline import preprocess_locally
 
 if __name__ == "__main__":
     runner, source, output = sys.argv[1:]
-    preprocess(Inputs(files=(source,)), output, runner=runner)
+    preprocess_locally(Inputs(files=(source,)), output, runner=runner)

@@ -9,8 +9,8 @@ import re
 from ipaddress import AddressValueError, IPv4Address
 
 from bootstrap.errors import ShoalError
-from corpus.layout import DATASET_NAME, DIGEST
-from corpus.shown import printable
+from corpus.display import printable
+from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import parts, topology
 from trainer.output.files import CHECKPOINTS, MODEL, RECORD, SUMMARY
 
@@ -21,7 +21,7 @@ _RESULT = re.compile(
     rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, MODEL)))}|node-[0-9]{{1,6}}\.log"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
 )
-_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST.pattern}/{re.escape(DATASET_NAME)}")
+_DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
 _WORK = re.compile(r"[0-9a-f]{12}")
 
 

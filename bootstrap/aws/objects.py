@@ -19,7 +19,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from corpus.reading import s3
 from corpus.reading.s3 import Place as Place
-from corpus.reading.s3 import listed as listed
+from corpus.reading.s3 import list_objects as list_objects
 from corpus.reading.s3 import put_new as put_new
 from corpus.reading.s3 import read_from as read_from
 from corpus.reading.s3 import read_text as read_text
@@ -48,7 +48,7 @@ def parse(address: str) -> Place:
 
 def sizes(client: "S3Client", place: Place) -> dict[str, int]:
     """The keys that start with a place's, and the bytes of each."""
-    return {found["Key"]: found["Size"] for found in listed(client, place)}
+    return {found["Key"]: found["Size"] for found in list_objects(client, place)}
 
 
 def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> list[str]:

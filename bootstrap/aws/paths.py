@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from bootstrap.errors import ShoalError
-from corpus.shown import printable
+from corpus.display import printable
 
 # Files have a longer name while they are copied, and a system's limits are 255 and 4,096.
 _LONGEST_PART, _LONGEST_PATH = 200, 4000

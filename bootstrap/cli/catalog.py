@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import json_option, say, show, summary, table
 from bootstrap.errors import UsageError
-from corpus.counted import plural
+from corpus.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.catalog_refresh import Refreshed

@@ -19,8 +19,7 @@ from bootstrap.cli.figures import size
 from bootstrap.cli.output import json_option, percent, show, table
 from bootstrap.cli.reading import require_s3
 from bootstrap.terminal import columns
-from corpus.counted import plural
-from corpus.shown import printable
+from corpus.display import plural, printable
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split

@@ -9,8 +9,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.output import percent, say, table
-from corpus.counted import plural
-from corpus.shown import printable
+from corpus.display import plural, printable
 
 if TYPE_CHECKING:
     from bootstrap.demo.life import Result

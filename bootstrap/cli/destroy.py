@@ -13,7 +13,7 @@ from bootstrap.cli.named import Target, dollars, spent, target_options
 from bootstrap.cli.output import agreed, json_option, say, show, table
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
-from corpus.counted import plural
+from corpus.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account

@@ -10,7 +10,7 @@ from bootstrap.cli.named import Target, target_options
 from bootstrap.cli.output import json_option, say_error, summary
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
-from corpus.counted import plural
+from corpus.display import plural
 
 
 @command(

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import histogram
 from bootstrap.cli.output import percent, table
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS
 from corpus.settings import Settings
 
 if TYPE_CHECKING:
-    from jobs.merge import Merged
+    from jobs.merge import MergeResult
 
 _WORDS_SHOWN = 20
 
 
-def warnings(made: "Merged", settings: Settings) -> list[str]:
+def warnings(made: "MergeResult", settings: Settings) -> list[str]:
     """What a person should know of a dataset that was made by these settings: of the input first."""
     counts = made.counts
     noticed = [*made.warnings, *(threshold(settings) if counts["ratings"]["before"] else ())]
@@ -67,7 +67,7 @@ def threshold(settings: Settings) -> list[str]:
     ]
 
 
-def result(made: "Merged") -> str:
+def result(made: "MergeResult") -> str:
     """All that a person looks at after a run."""
     return f"{_totals(made)}\n\n{figures(made.counts)}"
 
@@ -97,7 +97,7 @@ def figures(counts: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _totals(made: "Merged") -> str:
+def _totals(made: "MergeResult") -> str:
     counts = made.counts
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
     rows = [

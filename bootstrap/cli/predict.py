@@ -31,7 +31,7 @@ from corpus.settings import in_steps
 from jobs.settings import add_rating_scale
 
 if TYPE_CHECKING:
-    from corpus.reading.sources import Wanted
+    from corpus.reading.sources import ReadingOptions
     from corpus.settings import Settings
     from trainer.classification.labelling import Prediction
     from trainer.classification.model_file import Model
@@ -107,10 +107,10 @@ counted there.
 @declared(
     lambda parser: add_rating_scale(
         parser.add_argument_group("Ratings of the files").add_argument,
-        range_default=None,
-        range_said=_AS_TRAINED,
-        positive_default=None,
-        positive_said=_AS_TRAINED,
+        default_range=None,
+        range_text=_AS_TRAINED,
+        default_positive=None,
+        positive_text=_AS_TRAINED,
     )
 )
 @option(
@@ -181,7 +181,7 @@ def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, thr
     from bootstrap.prediction.answers import Answers
     from bootstrap.prediction.texts import find_texts, read_given
     from corpus.reading.tally import Tally
-    from corpus.reading.texts import in_blocks
+    from corpus.reading.texts import join_batches
     from jobs.choose import DEFAULT_MAX_MALFORMED
     from trainer.classification.labelling import Labeller
     from trainer.computing.threads import cores
@@ -198,7 +198,7 @@ def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, thr
         if not sys.stdout.isatty():  # else the answers are the progress
             bars.stage("predict", given.understanding.plain_bytes)
         done = 0
-        for texts, codes, size in in_blocks(read_given(given, tally)):
+        for texts, codes, size in join_batches(read_given(given, tally)):
             said = label(texts)
             _print(texts, said, as_json=as_json)
             answers.add(codes, said)
@@ -209,7 +209,7 @@ def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, thr
     report(tally, answers, given, threshold=threshold, as_json=as_json)
 
 
-def _how(reading: dict[str, Any], model: "Model") -> tuple["Settings", "Wanted"]:
+def _how(reading: dict[str, Any], model: "Model") -> tuple["Settings", "ReadingOptions"]:
     """What ratings mean, as far as that was not said as it was in training; and how files are to be read.
 
     The scale of a model is in steps of its own: halves, where it learnt half stars. A model that does not say its

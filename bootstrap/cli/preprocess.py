@@ -15,14 +15,14 @@ from bootstrap.cli.reading import NOTES, input_options, read_inputs, reading_opt
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 from corpus.errors import DataError
-from jobs.choose import add_limits
+from jobs.choose import add_limit_options
 from jobs.settings import add_settings, read_settings
 
 if TYPE_CHECKING:
     from bootstrap.cli.preview import Preview
     from corpus.reading.sources import Inputs
     from corpus.settings import Settings
-    from jobs.merge import Merged
+    from jobs.merge import MergeResult
 
 _RUNNERS = {"local": ("auto", "local", "inline"), "deployment": ("streaming", "spark")}
 # The defaults are the first ones.
@@ -98,7 +98,7 @@ class _Order:
     "input); with --deployment: streaming (the default) or spark",
 )
 @option("--dry-run", is_flag=True, help="show what is understood and estimated; write nothing")
-@declared(add_limits)
+@declared(add_limit_options)
 @declared(lambda parser: add_settings(parser.add_argument_group("Settings of the dataset").add_argument))
 @json_option
 @click.pass_obj
@@ -157,12 +157,12 @@ def _runner(target: Target | None, output: str | None, runner: str | None, *, dr
     return runner or _RUNNERS[where][0]
 
 
-def _here(order: _Order) -> "Merged":
-    from jobs.pipeline import preprocess
+def _here(order: _Order) -> "MergeResult":
+    from jobs.pipeline import preprocess_locally
 
     assert order.output is not None
     with Bars() as bars:
-        return preprocess(
+        return preprocess_locally(
             order.inputs,
             order.output,
             settings=order.settings,
@@ -173,7 +173,7 @@ def _here(order: _Order) -> "Merged":
         )
 
 
-def _there(order: _Order, target: Target) -> "Merged":
+def _there(order: _Order, target: Target) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.preprocessing.preprocess import preprocess
 
@@ -193,10 +193,10 @@ def _there(order: _Order, target: Target) -> "Merged":
 def _preview(order: _Order, *, as_json: bool) -> None:
     """Show what would be done."""
     from bootstrap.cli.preview import Preview, content, text
-    from corpus.reading.inputs.understanding import understand
+    from corpus.reading.inputs.understanding import understand_inputs
     from corpus.reading.s3 import is_s3
     from corpus.reading.storage import join
-    from jobs.preparation import estimate
+    from jobs.preparation import estimate_work
     from jobs.settings import read_stopwords
 
     inputs, settings, output = order.inputs, order.settings, order.output
@@ -218,11 +218,11 @@ def _preview(order: _Order, *, as_json: bool) -> None:
         cores = EmrCluster(deployment).workers().vcpus
         home = f"s3://{deployment.output(topology.OUTPUT_DATA_BUCKET)}/{topology.DATASETS_PREFIX}DIGEST"
         uploads_to = f"s3://{deployment.output(topology.OUTPUT_RAW_BUCKET)}/{RAW_PREFIX}"
-    understanding = understand(inputs, leave_out=output)
+    understanding = understand_inputs(inputs, leave_out=output)
     preview = Preview(
         understanding=understanding,
         settings=understanding.settings(settings),
-        estimated=estimate(understanding, cores),
+        estimated=estimate_work(understanding, cores),
         cores=cores,
         output=tuple(join(home, name) for name in ("dataset.h5", "counts.json")) if home else (),
         uploads_to=uploads_to,

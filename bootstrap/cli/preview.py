@@ -10,7 +10,7 @@ from typing import Any
 from bootstrap.cli.figures import duration, histogram, size
 from bootstrap.cli.made import threshold, too_few
 from bootstrap.cli.output import percent, table
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding
 from corpus.reading.s3 import is_s3
@@ -42,7 +42,7 @@ class Preview:
         """What a person should know."""
         return [
             *self.understanding.warnings,
-            *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damages()),
+            *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damaged_files()),
             *([] if self.settings.labelled else threshold(self.settings)),
             *([] if self.settings.test_input else self._too_few()),
         ]
@@ -84,7 +84,7 @@ def content(preview: Preview) -> dict[str, Any]:
             "lines": sample.lines,
             "malformed": sample.malformed,
             "malformed_by_reason": sample.malformed_by_reason,
-            "malformed_lines": [asdict(place) for place in sample.places],
+            "malformed_lines": [asdict(place) for place in sample.malformed_lines],
             "line_bytes": sample.line_bytes if sample.lines else None,
             "words": sample.words,
             "values": dict(sorted(sample.values.items())),
@@ -112,7 +112,10 @@ def text(preview: Preview) -> str:
                 "malformed",
                 f"{sample.malformed:,} ({percent(sample.malformed / sample.lines)})" + f": {reasons}" * bool(reasons),
             ),
-            *(("", f"{place.reason}: {place.file}, line {place.line}: {place.begins}") for place in sample.places[:3]),
+            *(
+                ("", f"{place.reason}: {place.file}, line {place.line}: {place.begins}")
+                for place in sample.malformed_lines[:3]
+            ),
         ]
         if sample.values:
             seen.append(("a text as read", f"{sample.example_value}: {sample.example} ..."))

@@ -14,7 +14,7 @@ import click
 from bootstrap.cli.command import Callback, option
 from bootstrap.errors import UsageError
 from corpus.errors import DataError
-from corpus.reading.sources import KINDS, Inputs, Wanted
+from corpus.reading.sources import FORMAT_CHOICES, Inputs, ReadingOptions
 
 INPUT, READING = "Input", "How it is read"
 NOTES = {
@@ -48,7 +48,7 @@ def reading_options(function: Callback) -> Callback:
             help="what to leave out of folders and patterns: names ('*.png'), or ends of paths ('old/*.json'), of "
             "files or folders; in quotes",
         ),
-        option("--format", group=READING, type=click.Choice(KINDS), help="what all files are"),
+        option("--format", group=READING, type=click.Choice(FORMAT_CHOICES), help="what all files are"),
         option(
             "--separator",
             group=READING,
@@ -88,20 +88,20 @@ def read_inputs(
         positive=given["positive_input"],
         negative=given["negative_input"],
         exclude=given["exclude"],
-        wanted=read_wanted(given, rating_range, rating_steps, rating_fraction=rating_fraction),
+        options=read_wanted(given, rating_range, rating_steps, rating_fraction=rating_fraction),
     )
 
 
 def read_wanted(
     given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
-) -> Wanted:
+) -> ReadingOptions:
     """How files are to be read, as far as that was said.
 
     Raises DataError for what contradicts itself, UsageError for options of which one excludes the other.
     """
     if given["rating_field"] is not None and given["label_field"] is not None:
         raise UsageError("--rating-field and --label-field contradict each other; give one of them")
-    return Wanted(
+    return ReadingOptions(
         kind=given["format"],
         separator="\t" if given["separator"] == r"\t" else given["separator"],
         text=given["text_field"],

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import percent, say, table
-from corpus.counted import plural
+from corpus.display import plural
 from jobs.errors import FinalError
 from trainer.classification import metrics
 from trainer.classification.metrics import Confusion
@@ -38,7 +38,7 @@ def report(
 
 def malformed(tally: "Tally") -> str:
     """How many records are malformed, and where the first of each reason are."""
-    places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.places()]
+    places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
 
@@ -57,7 +57,7 @@ def _content(tally: "Tally", answers: "Answers", confusion: Confusion | None, wh
     return {
         "records": tally.counts["lines"],
         "malformed": tally.counts["malformed"],
-        "malformed_lines": [vars(place) for place in tally.places()],
+        "malformed_lines": [vars(place) for place in tally.malformed_lines()],
         "unknown": answers.unknown,
         "scores": {**metrics.measures(confusion), "confusion": vars(confusion)} if confusion else None,
         "not_scored": why,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.cli.command import command
 from bootstrap.cli.named import Target, dollars, spent, target_options, time
 from bootstrap.cli.output import json_option, summary
-from corpus.counted import plural
+from corpus.display import plural
 
 if TYPE_CHECKING:
     from bootstrap.lifecycle.status import GroupStatus, Status

@@ -26,14 +26,14 @@ from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.training.remote import train_on
-from corpus.counted import plural
-from corpus.reading.inputs.finding import find as find_files
+from corpus.display import plural
+from corpus.reading.inputs.finding import find_files as find_files
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import cost, topology
 from jobs.choose import DEFAULT_MAX_MALFORMED
-from jobs.merge import Merged
+from jobs.merge import MergeResult
 from trainer.config import Slowdown, TrainConfig
 
 TOPOLOGY = "demo"
@@ -89,7 +89,7 @@ def run(
     """
     result = Result()
     given = Inputs(files=tuple(map(str, inputs))) if inputs else None
-    files = [Path(each.address) for each in find_files(given).found] if given else []
+    files = [Path(each.address) for each in find_files(given).files] if given else []
     log = output / "cdk.log"
     _require_own(output / _MODEL)
     output.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
         boto3.DEFAULT_SESSION = None
 
 
-def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: Merged) -> None:
+def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeResult) -> None:
     """The raw bucket holds the reviews, all of their bytes, and the data bucket the dataset."""
     s3 = deployment.session.client("s3")
     raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)

@@ -17,7 +17,7 @@ from bootstrap.aws.objects import Place
 from bootstrap.aws.paths import path_below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from corpus.shown import printable
+from corpus.display import printable
 from infra import topology
 from trainer.output.files import MODEL
 
@@ -63,7 +63,7 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
 
 def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
     try:
-        yield from objects.listed(s3, Place(bucket, topology.RUNS_PREFIX))
+        yield from objects.list_objects(s3, Place(bucket, topology.RUNS_PREFIX))
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise

@@ -16,7 +16,7 @@ from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle.status import Status
 from bootstrap.nodes import boot_report
-from corpus.shown import printable
+from corpus.display import printable
 from infra import topology
 
 _DAY_MS = 86_400_000

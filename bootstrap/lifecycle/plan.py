@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import boto3
 
 from bootstrap.lifecycle import preflight as online
-from corpus.counted import plural
+from corpus.display import plural
 from infra import caller, catalog, cost, preflight
 from infra.rules import Finding
 from infra.topology import Topology, instance_types

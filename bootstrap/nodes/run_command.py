@@ -12,7 +12,7 @@ import boto3
 
 from bootstrap.aws.retry import retrying
 from bootstrap.errors import ShoalError
-from corpus.shown import printable
+from corpus.display import printable
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm.client import SSMClient

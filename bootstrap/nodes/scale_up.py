@@ -21,7 +21,7 @@ from bootstrap.nodes.capacity import Asked
 from bootstrap.nodes.fleet import Node
 from bootstrap.nodes.scaling_group import ScalingGroup
 from bootstrap.progress import Bars
-from corpus.shown import printable
+from corpus.display import printable
 from infra import catalog, topology
 from infra.errors import TopologyError
 

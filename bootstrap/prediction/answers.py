@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from corpus.settings import Settings
-from jobs.choose import first_positive
+from jobs.choose import first_positive_code
 from trainer.classification.labelling import Prediction
 from trainer.classification.metrics import Confusion
 
@@ -32,7 +32,7 @@ class Answers:
         by_code = Counter[int]()
         for (code, _), number in self.counts.items():
             by_code[code] += number
-        first = first_positive(by_code, settings)
+        first = first_positive_code(by_code, settings)
         found = Counter[tuple[bool, int]]()
         for (code, label), number in self.counts.items():
             found[code >= first, label] += number

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corpus.errors import DataError
-from corpus.reading.batches import Batch
+from corpus.reading.batches import TextBatch
 from corpus.reading.formats import Codes
-from corpus.reading.inputs.understanding import Understanding, understand
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.reading.texts import read_texts
 from corpus.rules import in_test_set
@@ -31,26 +31,28 @@ class Given:
     """Why answers cannot be compared with what the files say; None where they can."""
 
 
-def find_texts(files: Sequence[str], wanted: Wanted, settings: Settings, *, exclude: Sequence[str] = ()) -> Given:
+def find_texts(
+    files: Sequence[str], wanted: ReadingOptions, settings: Settings, *, exclude: Sequence[str] = ()
+) -> Given:
     """Find the files, and how they are read: with the ratings or labels that they say, or without any.
 
     `settings` say what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
     DataError for files that cannot be read, or where it is not clear how.
     """
     try:
-        known = understand(Inputs(files=tuple(files), exclude=tuple(exclude), wanted=wanted))
+        known = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=wanted))
         return Given(understanding=known, settings=known.settings(settings))
     except DataError as error:
         if wanted.rating or wanted.label or wanted.positive_label:
             raise
         try:
-            known = understand(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), wanted=wanted))
+            known = understand_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=wanted))
         except DataError:
             raise error from None
         return Given(understanding=known, settings=known.settings(settings), not_compared=str(error))
 
 
-def read_given(given: Given, tally: Tally) -> Iterator[Batch]:
+def read_given(given: Given, tally: Tally) -> Iterator[TextBatch]:
     """The texts of the files, in their order; see `read_texts`."""
     return read_texts(given.understanding.sources, Codes(given.settings), tally)
 
@@ -58,7 +60,7 @@ def read_given(given: Given, tally: Tally) -> Iterator[Batch]:
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
     """The different texts of the files' test rows, as they are written there: no model has learnt from them."""
     stopwords, seen = read_stopwords(settings.stopwords), set[bytes]()
-    for batch in read_given(find_texts(files, Wanted(), settings), Tally()):
+    for batch in read_given(find_texts(files, ReadingOptions(), settings), Tally()):
         for text in batch.texts:
             cleaned = words(text)
             identity = digest(cleaned)

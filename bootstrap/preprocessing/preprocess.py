@@ -26,8 +26,8 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs, Source
 from corpus.settings import Settings
 from infra import topology
-from jobs.merge import Merged, read_merged
-from jobs.preparation import prepare
+from jobs.merge import MergeResult, read_merge_result
+from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def preprocess(
     bars: Bars,
     say: Callable[[str], None] = lambda _: None,
     runner: str = "streaming",
-) -> Merged:
+) -> MergeResult:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
     Files here are uploaded to the raw bucket first; s3:// addresses are in the deployment's own buckets. Steps that
@@ -70,12 +70,12 @@ def preprocess(
             deployment.own(address)
     cluster = EmrCluster(deployment)
     having = cluster.workers()
-    prepared = prepare(
+    prepared = prepare_work(
         inputs,
         settings,
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
-        bring=lambda sources: _brought(deployment, sources, bars),
+        transfer=lambda sources: _brought(deployment, sources, bars),
     )
     run = prepared.name
     folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
@@ -103,7 +103,7 @@ def preprocess(
     try:
         with cluster.cancelling(ids.values(), run) if own else nullcontext():
             _follow(cluster, work, ids, bars)
-        made = read_merged(plan.summary)
+        made = read_merge_result(plan.summary)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
             _tidy(work.remove, say)

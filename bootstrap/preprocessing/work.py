@@ -46,7 +46,7 @@ class Work:
         steps = self.plan.steps()
         oldest = datetime.now(UTC) - _COUNTS_FOR
         for number, step in enumerate(steps):
-            finished = objects.written(self.s3, objects.parse(step.made))
+            finished = objects.written(self.s3, objects.parse(step.done_file))
             if finished is None or finished < oldest:
                 return steps[number:]
         return []
@@ -69,7 +69,7 @@ class Work:
         stale |= {step.output for step in steps if isinstance(step, JobStep)}
         for folder in sorted(stale):
             objects.remove(self.s3, objects.parse(f"{folder}/"))
-        for place in (*(objects.parse(step.made) for step in steps), self.failure, self._followed):
+        for place in (*(objects.parse(step.done_file) for step in steps), self.failure, self._followed):
             objects.remove(self.s3, place)
         objects.put(self.s3, {**files, **self.beside})
 

@@ -29,9 +29,9 @@ from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending
 from bootstrap.training.tensorboard import FOLDER, Board
 from corpus.dataset import open_dataset
+from corpus.display import printable
 from corpus.layout import DATASET_NAME
 from corpus.reading.s3 import is_s3
-from corpus.shown import printable
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -122,7 +122,7 @@ def _refuse_beside_another(deployment: Deployment) -> None:
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     runs = f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"
-    for found in objects.listed(s3, Place(bucket, runs)):
+    for found in objects.list_objects(s3, Place(bucket, runs)):
         if found["Key"].endswith(RECORD) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
             raise ShoalError(
                 f"a training uses the nodes of '{deployment.name}' (s3://{bucket}/{found['Key']} grew just now); "
@@ -150,7 +150,7 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     if dataset is None:
-        below = objects.listed(s3, Place(bucket, topology.DATASETS_PREFIX))
+        below = objects.list_objects(s3, Place(bucket, topology.DATASETS_PREFIX))
         found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
         made = [each for each in found if names.is_dataset(each["Key"])]
         if len(made) < len(found):

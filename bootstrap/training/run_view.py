@@ -12,7 +12,7 @@ from typing import Any
 
 from bootstrap.progress import Bars
 from bootstrap.training.tensorboard import Board
-from corpus.shown import printable
+from corpus.display import printable
 
 _FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
 """In this order, as a narrow screen has no room for the last ones."""

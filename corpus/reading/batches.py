@@ -1,8 +1,7 @@
-"""Reviews in batches, of the formats that have a record a line.
+"""Reads batches of reviews from the formats that have a record a line.
 
-Of JSON lines, the bulk of all reviews, a batch costs little beyond the parser itself: one short loop takes what is
-as usual, and whatever is odd goes to the exact reader of `corpus.reading.parsing`. The easy mistake there is that True
-equals 1 in Python: a bool is no rating.
+Most reviews are JSON lines, so these have a fast loop for usual lines. It passes all others to the exact parser of
+`corpus.reading.parsing`. True equals 1 in Python, but a bool is not a rating: keep the check for it.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.formats import Codes, Format, MalformedLineError
-from corpus.reading.lines import LongLine, range_blocks, split_lines, without_mark
+from corpus.reading.lines import LongLine, range_blocks, split_lines, without_byte_order_mark
 from corpus.reading.parsing import is_blank, line_parser
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks, open_range
@@ -18,22 +17,22 @@ from corpus.reading.storage import open_blocks, open_range
 BATCH_TEXTS = 256
 
 
-class Batch(NamedTuple):
-    """Some reviews: `texts` and their `codes`, and `raw_bytes`, the size of the unpacked input they were in."""
+class TextBatch(NamedTuple):
+    """Some reviews: `texts` and their `codes`, and `raw_bytes`, the bytes of their decompressed input."""
 
     texts: list[str]
     codes: list[int]
     raw_bytes: int
 
 
-Malformed = Callable[[str, int, bytes], None]
-"""Takes the reason, the record's line in its range, from 1, and how it begins."""
+MalformedCallback = Callable[[str, int, bytes], None]
+"""Called with the reason, the record's line in its range, from 1, and how the record begins."""
 
-_Read = Callable[[list[bytes], int, Malformed], tuple[list[str], list[int]]]
+_Read = Callable[[list[bytes], int, MalformedCallback], tuple[list[str], list[int]]]
 
 
-def line_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
-    """The reviews of a range, each batch with the number of lines until then; a batch may be empty, the last is.
+def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+    """The reviews of a range, each batch with the number of lines so far; a batch may be empty, and the last one is.
 
     Raises DamagedArchiveError after all whole lines before the fault.
     """
@@ -54,28 +53,28 @@ def line_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tu
             size = _even(len(lines))
             for first in range(0, len(lines), size):
                 some = lines[first : first + size]
-                texts, said = read(some, done, malformed)
+                texts, text_codes = read(some, done, malformed)
                 done += len(some)
-                yield Batch(texts, said, sum(map(len, some)) + len(some)), done
+                yield TextBatch(texts, text_codes, sum(map(len, some)) + len(some)), done
     except DamagedArchiveError:
-        yield Batch([], [], 0), done
+        yield TextBatch([], [], 0), done
         raise
-    yield Batch([], [], 0), done
+    yield TextBatch([], [], 0), done
 
 
 def _blocks(part: Range) -> Iterator[bytes]:
-    """The bytes of the lines of a range, unpacked, without a byte-order mark at the file's start."""
+    """The bytes of the lines of a range, decompressed, without a byte-order mark at the file's start."""
     if compression(part.path) or part.end < 0:
-        yield from without_mark(open_blocks(part.path))
+        yield from without_byte_order_mark(open_blocks(part.path))
         return
     start = max(part.start - 1, 0)
     with open_range(part.path, start, part.end - start) as file:
         blocks = range_blocks(file, part.start, part.end)
-        yield from blocks if part.start else without_mark(blocks)
+        yield from blocks if part.start else without_byte_order_mark(blocks)
 
 
 def _even(lines: int) -> int:
-    """The size of batches that are all about as large, and none larger than it may be."""
+    """The size of equal batches of at most BATCH_TEXTS lines."""
     batches = -(-lines // BATCH_TEXTS)
     return max(1, -(-lines // max(batches, 1)))
 
@@ -83,9 +82,9 @@ def _even(lines: int) -> int:
 def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
     parse = line_parser(form, codes, code)
 
-    def read(lines: list[bytes], done: int, malformed: Malformed) -> tuple[list[str], list[int]]:
+    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
         texts: list[str] = []
-        said: list[int] = []
+        text_codes: list[int] = []
         for number, line in enumerate(lines, done + 1):
             if is_blank(line):
                 continue
@@ -95,8 +94,8 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
                 malformed(error.reason, number, line)
                 continue
             texts.append(text)
-            said.append(found)
-        return texts, said
+            text_codes.append(found)
+        return texts, text_codes
 
     if form.kind == "json" and form.value is not None:
         return _json_reader(form.text, form.value, codes, read)
@@ -104,16 +103,16 @@ def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
 
 
 def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, exact: _Read) -> _Read:
-    """The quick loop; a line that is odd in any way goes to `exact`."""
+    """The fast loop; `exact` reads every line that is not as usual."""
     from orjson import loads  # only where there is JSON
 
-    known, of = codes.known, codes.of
+    known, of = codes.known_codes, codes.code_of
     text_field = text_fields[0]
     several = len(text_fields) > 1
 
-    def read(lines: list[bytes], done: int, malformed: Malformed) -> tuple[list[str], list[int]]:
+    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
         texts: list[str] = []
-        said: list[int] = []
+        text_codes: list[int] = []
         for number, line in enumerate(lines, done):
             try:
                 review = loads(line)
@@ -125,12 +124,12 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
                 if code is None or value.__class__ is bool:
                     code = of(value)
             except (ValueError, KeyError, TypeError):
-                some, some_said = exact([line], number, malformed)
+                some, some_codes = exact([line], number, malformed)
                 texts += some
-                said += some_said
+                text_codes += some_codes
                 continue
             texts.append(text)
-            said.append(code)
-        return texts, said
+            text_codes.append(code)
+        return texts, text_codes
 
     return read

@@ -1,7 +1,7 @@
-"""Compressed files to their content, in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst.
+"""Decompresses files in bounded memory: every member of .gz, .bz2 and .xz, every frame of .zst.
 
-The easy mistake is to trust the standard library's file objects: they hold or lose what came before a fault as
-their buffers happen to lie. Here all that could be unpacked is given out before a fault is raised.
+Do not use the standard library's file objects: before an error in the data they may lose what is in their buffers. Here
+all data before the error are returned first.
 """
 
 import bz2
@@ -17,7 +17,7 @@ BLOCK_BYTES = 128 << 10
 
 
 class DamagedArchiveError(Exception):
-    """Compressed data that end too early, or are no such data."""
+    """Compressed data that end too early or are damaged."""
 
 
 class _Decoder(Protocol):
@@ -49,7 +49,7 @@ class _Gzip:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         block = self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
-        # Output may wait inside the decoder although all input is taken, but then it filled this block.
+        # The decoder may still hold output after it took all input, but only if this block is full.
         self.needs_input = not self._decoder.unconsumed_tail and len(block) < max_length
         return block
 
@@ -74,15 +74,15 @@ def compression(address: str) -> str | None:
     return suffix if suffix in COMPRESSIONS else None
 
 
-def unpack(file: BinaryIO, suffix: str) -> Iterator[bytes]:
+def decompress(file: BinaryIO, suffix: str) -> Iterator[bytes]:
     """The content of a compressed file in blocks of at most 256 KiB.
 
-    Raises DamagedArchiveError after all that came before the fault.
+    Raises DamagedArchiveError after all data before the damage.
     """
     pending = b""
     try:
         for block in _members(file, suffix):
-            # Of many small members each is a small block.
+            # Each of many small members is a small block.
             pending = pending + block if pending else block
             if len(pending) >= BLOCK_BYTES:
                 yield pending
@@ -114,7 +114,7 @@ def _members(file: BinaryIO, suffix: str) -> Iterator[bytes]:
         begun = True
         try:
             block = decoder.decompress(data, BLOCK_BYTES)
-        except Exception as error:  # each library has its own
+        except Exception as error:  # each library has its own error
             raise DamagedArchiveError(f"the compressed data are damaged: {error}") from error
         data = b""
         if block:

@@ -1,16 +1,16 @@
-"""Reviews of CSV in batches, by Python's own reader made strict (RFC 4180).
+"""Reads batches of reviews from CSV by Python's reader in strict mode (RFC 4180).
 
-A quoted field may hold newlines, so a record is not a line. The easy mistake is an unbalanced quote: it makes a record
-of all that follows, so there is a limit to a record's size, and reading goes on with the next line after a fault.
+A quoted field may hold newlines, so a record is not a line. An unbalanced quote would make one record of the rest of
+the file. So a record has a maximum size, and reading continues at the next line after an error.
 """
 
 import csv
 from collections.abc import Iterator
 
-from corpus.reading.batches import BATCH_TEXTS, Batch, Malformed
+from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import BLOCK_BYTES, DamagedArchiveError
 from corpus.reading.formats import MAX_LINE_BYTES, Codes, MalformedLineError
-from corpus.reading.lines import LongLine, split_lines, without_mark
+from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.parsing import fields_parser, is_blank
 from corpus.reading.sources import Range
 from corpus.reading.storage import open_blocks
@@ -22,7 +22,7 @@ class _RecordTooLongError(Exception):
 
 
 class _Lines:
-    """The lines of a file for a csv.reader, and what is known of those that its present record is made of."""
+    """The lines of a file for a csv.reader, with the place, size and beginning of its current record."""
 
     def __init__(self, pieces: Iterator[list[bytes] | LongLine]) -> None:
         self._pieces = pieces
@@ -58,7 +58,7 @@ class _Lines:
         try:
             return f"{line.decode()}\n"
         except UnicodeDecodeError:
-            # The quotes of such a line still count: they say where the record ends.
+            # The quotes of such a line still count: the end of the record depends on them.
             self.is_utf8 = False
             return f"{line.decode(errors='surrogateescape')}\n"
 
@@ -71,18 +71,18 @@ class _Lines:
             self.is_blank = is_blank(line)
 
 
-def record_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
-    """The reviews of a whole file, each batch with the number of lines until then; a batch may be empty.
+def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+    """The reviews of a whole file, each batch with the number of lines so far; a batch may be empty.
 
-    Raises DamagedArchiveError after all whole records before the fault.
+    Raises DamagedArchiveError after all whole records before the damage.
     """
     parse = fields_parser(part.format, codes, part.code)
     csv.field_size_limit(MAX_LINE_BYTES + 1)
-    lines = _Lines(split_lines(without_mark(open_blocks(part.path))))
+    lines = _Lines(split_lines(without_byte_order_mark(open_blocks(part.path))))
     records = csv.reader(lines, delimiter=part.format.separator, strict=True)
     header = part.format.header
     texts: list[str] = []
-    said: list[int] = []
+    text_codes: list[int] = []
     given = 0
     while True:
         lines.begin()
@@ -95,18 +95,18 @@ def record_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[
                     raise MalformedLineError("not_utf8")
                 text, code = parse(fields)
                 texts.append(text)
-                said.append(code)
+                text_codes.append(code)
         except (MalformedLineError, csv.Error, _RecordTooLongError) as error:
             if not header and not lines.is_blank:
                 malformed(_reason(error), lines.first, lines.begins)
         except DamagedArchiveError:
-            yield Batch(texts, said, lines.bytes_read - given), lines.first - 1
+            yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.first - 1
             raise
         header = False
         if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
-            yield Batch(texts, said, lines.bytes_read - given), lines.read
-            texts, said, given = [], [], lines.bytes_read
-    yield Batch(texts, said, lines.bytes_read - given), lines.read
+            yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.read
+            texts, text_codes, given = [], [], lines.bytes_read
+    yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.read
 
 
 def _reason(error: Exception) -> str:

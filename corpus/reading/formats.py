@@ -1,7 +1,6 @@
-"""What is known of a file before it is read: where its records hold text and rating or label, and what those mean.
+"""The format of a file: which fields of its records are text and rating or label, and the codes of their values.
 
-The easy mistake is that True equals 1 in Python, and 1.0 does too: a bool is no rating, and `1`, `1.0` and `"1"` are
-one label.
+True and 1.0 equal 1 in Python. But a bool is not a rating, and `1`, `1.0` and `"1"` are the same label.
 """
 
 import re
@@ -17,7 +16,7 @@ MAX_LINE_BYTES = 4 << 20
 
 LABELS = ("0", "1", "2", "neg", "pos", "__label__1", "__label__2", "negative", "positive")
 LABEL_PAIRS = ((0, 1), (1, 2), (3, 4), (5, 6), (7, 8))
-"""The codes, which are places in LABELS, that stand for two classes: the negative first."""
+"""The pairs of codes (indices of LABELS) that stand for two classes, the negative one first."""
 
 KINDS = ("json", "csv", "separated", "parquet", "fasttext", "text")
 
@@ -36,13 +35,13 @@ MALFORMED_REASONS = (
     "no_label",
     "bad_label",
 )
-"""Why a record is malformed, in the order in which it is looked at: the first fault is the one that counts."""
+"""The reasons why a record is malformed, in the order of the checks: the first one that applies is counted."""
 
 JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 class MalformedLineError(ValueError):
-    """A record that is no review; `reason` is one of MALFORMED_REASONS."""
+    """A record that is not a review; `reason` is one of MALFORMED_REASONS."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -51,7 +50,7 @@ class MalformedLineError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How a file's records are read. Raises DataError for what contradicts itself.
+    """How a file's records are read. Raises DataError for values that contradict each other.
 
     `json`, `separated`, `fasttext` and `text` have a record a line. In `separated` nothing is quoted; in `csv`
     a quoted field may hold separators and newlines (RFC 4180). `parquet` has columns of strings.
@@ -62,17 +61,17 @@ class Format:
     text: tuple[str, ...] = ()
     """The fields whose strings, joined by a space, are the text: names, or numbers from "1" where columns have none."""
     value: str | None = None
-    """The field of the rating or label; None where the file's place or its kind says the class."""
+    """The field of the rating or label; None where all records have one class, or the kind itself has a label."""
     header: bool = False
     """Whether the first line of csv or separated names the columns."""
     separator: str = ","
-    """What is between columns: one character in csv, any string in separated."""
+    """The separator of columns: one character in csv, any string in separated."""
     columns: tuple[str, ...] = ()
-    """The names of the header, so that a range in the middle of the file knows them."""
+    """The names in the header, which a range in the middle of the file cannot read."""
 
     def __post_init__(self) -> None:
         rules = (
-            (self.kind in KINDS, f"{self.kind} is no format; choose one of {', '.join(KINDS)}"),
+            (self.kind in KINDS, f"{self.kind} is not a format; choose one of {', '.join(KINDS)}"),
             (self.text or self.kind in ("fasttext", "text"), f"no field of the text is named for {self.kind}"),
             (self.kind != "csv" or len(self.separator) == 1, "a separator of csv is one character; name the format"),
             (
@@ -93,17 +92,17 @@ class Format:
         return self.text if self.value is None else (*self.text, self.value)
 
     def position(self, name: str) -> int:
-        """The place of a column, from 0. Raises DataError where there is none of that name."""
+        """The index of a column, from 0. Raises DataError where no column has that name."""
         if not self.header:
             if name.isascii() and name.isdigit() and int(name):
                 return int(name) - 1
-            raise DataError(f"{name!r} is no column; without a header columns are numbers from 1")
+            raise DataError(f"{name!r} is not a column; without a header columns are numbers from 1")
         if name in self.columns:
             return self.columns.index(name)
         raise DataError(f"there is no column {name!r}; the header names {', '.join(self.columns)}")
 
     def to_json(self) -> dict[str, Any]:
-        """As what JSON can hold."""
+        """As values for JSON."""
         return asdict(self)
 
     @classmethod
@@ -113,37 +112,38 @@ class Format:
 
 
 class Codes:
-    """What values mean: the code, from 0 to 255, of every rating or label that the settings allow.
+    """The codes, from 0 to 255, of all ratings or labels that the settings allow.
 
-    A rating is its own code. A label is its place in LABELS, or with a positive label 1 where it is that one, else 0.
+    The code of a rating is its number of steps. The code of a label is its index in LABELS; with a positive label it is
+    1 for that label and 0 for all others.
     """
 
-    known: dict[object, int]
-    """Codes of the usual values as JSON has them, for a quick look-up. Never look up a bool: True equals 1."""
-    missing: str
+    known_codes: dict[object, int]
+    """Codes of the usual values as JSON has them, for a fast look-up. Never look up a bool: True equals 1."""
+    missing_reason: str
     """The reason for a record without such a value."""
 
     def __init__(self, settings: Settings) -> None:
-        self.missing = "no_label" if settings.labelled else "no_rating"
+        self.missing_reason = "no_label" if settings.labelled else "no_rating"
         if not settings.labelled:
             low, high = settings.rating_range
-            self.of: Callable[[object], int] = self._rating
+            self.code_of: Callable[[object], int] = self._rating
             self._range = (low, high)
             self._steps = settings.rating_steps
             self._out_of = high / self._steps if settings.rating_fraction else None
             # In Python 3 and 3.0 are one key.
-            self.known = {n / self._steps: n for n in range(low, high + 1)}
-            self.known.update({form: n for n in range(low, high + 1) for form in _written(n / self._steps)})
+            self.known_codes = {n / self._steps: n for n in range(low, high + 1)}
+            self.known_codes.update({form: n for n in range(low, high + 1) for form in _spellings(n / self._steps)})
         elif settings.positive_label is None:
-            self.of = self._label
-            self.known = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
+            self.code_of = self._label
+            self.known_codes = {**{label: code for code, label in enumerate(LABELS)}, 0: 0, 1: 1, 2: 2}
         else:
-            self.of = self._is_positive
+            self.code_of = self._is_positive
             self._positive = settings.positive_label.strip(" \t\r\n")
-            self.known = {self._positive: 1}
+            self.known_codes = {self._positive: 1}
 
     def _rating(self, value: object) -> int:
-        """The integer that a number, or a string that holds one, stands for, if it is within the range."""
+        """The code of a number, or of a string that holds one."""
         if isinstance(value, str):
             value = self._read(value.strip(" \t\r\n"))
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -155,7 +155,7 @@ class Codes:
         return int(steps)
 
     def _read(self, text: str) -> float | None:
-        """The number that a string holds, or that it says is out of the largest rating."""
+        """The number that a string holds, or the numerator of a fraction of the largest rating, or None."""
         if self._out_of is not None and "/" in text:
             text, _, out_of = (part.strip(" ") for part in text.partition("/"))
             if not JSON_NUMBER.fullmatch(out_of) or float(out_of) != self._out_of:
@@ -171,15 +171,15 @@ class Codes:
         return int(label_text(value) == self._positive)
 
 
-def _written(rating: float) -> tuple[str, ...]:
+def _spellings(rating: float) -> tuple[str, ...]:
     """The usual ways to write a rating."""
     return (str(int(rating)), f"{int(rating)}.0") if rating.is_integer() else (str(rating),)
 
 
 def label_text(value: object) -> str:
-    """A label as one would write it: `true`, `3` for 3.0, a string without the white space around it.
+    """A label as text: `true`, `3` for 3.0, a string without the white space around it.
 
-    Raises MalformedLineError for what is no label.
+    Raises MalformedLineError for a value that is not a label.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

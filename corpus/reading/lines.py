@@ -1,7 +1,7 @@
-r"""The lines of a piece of a file, in bounded memory whatever the file holds.
+r"""Splits a range of a file into lines, in bounded memory.
 
-A line ends at `\n` alone, and belongs to the range in which it begins. The easy mistake is to look for a line's
-end without a limit: a file without newlines would then be one line, and fill the memory.
+A line ends at `\n` only, and belongs to the range in which it begins. Keep the limit on a line's length, because a file
+without newlines would fill the memory.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
     `file` stands at `start`, or one byte before it where `start` is not 0.
     """
     position = max(start - 1, 0)
-    # What comes before the first newline belongs to a line of the range before.
+    # The bytes before the first newline belong to the last line of the previous range.
     is_before = start > 0
     while block := file.read(BLOCK_BYTES):
         position += len(block)
@@ -43,7 +43,7 @@ def range_blocks(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
         yield block
 
 
-def without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks of a file, from its start, without a byte-order mark there."""
     first = b""
     for block in blocks:
@@ -55,9 +55,9 @@ def without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes] | LongLine]:
-    """The lines without their newlines, in lists, and between them those that are too long.
+    """Lists of lines without their newlines, and between them the lines that are too long.
 
-    A block is shorter than MAX_LINE_BYTES. An error of `blocks` comes through after all lines that were whole.
+    A block is shorter than MAX_LINE_BYTES. An error of `blocks` is raised after all whole lines before it.
     """
     carry = b""
     begins: bytes | None = None

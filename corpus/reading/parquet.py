@@ -1,13 +1,13 @@
-"""Reviews of Parquet in batches: the rows of some row groups, of the columns that are needed.
+"""Reads batches of reviews from row groups of Parquet, only the columns that are needed.
 
-The easy mistake is to read a row group at once: it can be a gigabyte. Pages are read as they are needed, and pyarrow
-is imported only where there is Parquet, because it takes its time.
+Do not read a whole row group at once, because it can have a gigabyte. pyarrow takes long to load, so it is imported
+only where there is Parquet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from corpus.reading.batches import BATCH_TEXTS, Batch, Malformed
+from corpus.reading.batches import BATCH_TEXTS, MalformedCallback, TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.parsing import Review, row_parser
@@ -19,7 +19,7 @@ _READ_BYTES = 1 << 20
 
 
 def group_sizes(address: str) -> list[int] | None:
-    """The bytes of each row group, unpacked; None where the file is damaged."""
+    """The bytes of each row group, decompressed; None where the file is damaged."""
     import pyarrow
 
     with open_range(address, ahead=0) as file:
@@ -30,11 +30,11 @@ def group_sizes(address: str) -> list[int] | None:
         return [known.row_group(group).total_byte_size for group in range(known.num_row_groups)]
 
 
-def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tuple[Batch, int]]:
-    """The reviews of some row groups, each batch with the number of rows until then; a batch may be empty.
+def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
+    """The reviews of some row groups, each batch with the number of rows so far; a batch may be empty.
 
-    Of a damaged row group the rows before the fault are given, and those of the others whole: so what is read does not
-    depend on how the groups are dealt to tasks. Raises DamagedArchiveError after all of them.
+    A damaged row group gives its rows before the damage, and all other groups give all of theirs. So the result does
+    not depend on how groups are assigned to tasks. Raises DamagedArchiveError after all of them.
     """
     import pyarrow
 
@@ -50,9 +50,9 @@ def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tup
             try:
                 for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=list(part.format.fields)):
                     columns = [_values(block, name) for name in part.format.fields]
-                    texts, said = _reviews(columns, parse, done, malformed)
+                    texts, text_codes = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
-                    yield Batch(texts, said, block.nbytes), done
+                    yield TextBatch(texts, text_codes, block.nbytes), done
             except (pyarrow.ArrowException, OSError) as error:
                 fault = error
     if fault is not None:
@@ -60,11 +60,14 @@ def row_batches(part: Range, codes: Codes, malformed: Malformed) -> Iterator[tup
 
 
 def _reviews(
-    columns: Sequence[Sequence[Any]], parse: Callable[[Sequence[object]], Review], done: int, malformed: Malformed
+    columns: Sequence[Sequence[Any]],
+    parse: Callable[[Sequence[object]], Review],
+    done: int,
+    malformed: MalformedCallback,
 ) -> tuple[list[str], list[int]]:
-    """The texts and codes of the rows of some columns, of which `done` rows come before."""
+    """The texts and codes of some rows, given as columns; `done` rows come before them."""
     texts: list[str] = []
-    said: list[int] = []
+    text_codes: list[int] = []
     for number, values in enumerate(zip(*columns, strict=True), done + 1):
         try:
             text, code = parse(values)
@@ -72,8 +75,8 @@ def _reviews(
             malformed(error.reason, number, _begins(values))
             continue
         texts.append(text)
-        said.append(code)
-    return texts, said
+        text_codes.append(code)
+    return texts, text_codes
 
 
 def _open(file: BinaryIO) -> Any:
@@ -83,7 +86,7 @@ def _open(file: BinaryIO) -> Any:
 
 
 def _values(block: Any, name: str) -> list[Any]:
-    """A column as Python's values; a string that is no UTF-8 as bytes, a column that is not there as nulls."""
+    """A column as Python values; a string that is not UTF-8 as bytes, a missing column as nulls."""
     import pyarrow
 
     if name not in block.schema.names:
@@ -105,6 +108,6 @@ def _decoded(value: bytes | None) -> str | bytes | None:
 
 
 def _begins(values: Sequence[object]) -> bytes:
-    """The beginning of the first value that is there."""
+    """The beginning of the first value that is not null."""
     first = next((value for value in values if value is not None), "")
     return first[:EXCERPT_BYTES] if isinstance(first, bytes) else str(first)[:EXCERPT_BYTES].encode()

@@ -1,7 +1,7 @@
-"""From a record of an input file to a text and what the record says of it: docs/dataset.md, "Reading".
+"""Parses a record of an input file to its text and the code of its rating or label (docs/dataset.md, "Reading").
 
-The easy mistake is to be lenient: a JSON parser that lets broken UTF-8, NaN or an overflowing number
-through in a field nobody reads makes the dataset depend on the parser. A record is sound as a whole or malformed.
+Do not accept broken UTF-8, NaN or an overflowing number in a field that is not read, because the dataset would then
+depend on the parser. A record is valid as a whole, or malformed.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,22 +15,22 @@ _FASTTEXT_LABEL = "__label__"
 
 
 class Review(NamedTuple):
-    """What is kept of a record: the text as written, and the code of its rating or label."""
+    """The text of a record as written, and the code of its rating or label."""
 
     text: str
     code: int
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line holds nothing but JSON's white space: such a line is not counted as one."""
+    """Whether a line has only JSON's white space; such a line is not counted."""
     return not line.strip(_JSON_WHITESPACE)
 
 
 def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[bytes], Review]:
-    """What reads a line of the kinds with a record a line.
+    """A parser of lines, for the kinds with a record a line; it raises MalformedLineError.
 
-    A line is without its newline and, on a file's first line, without the byte-order mark. `code` is that of all
-    records where the format names no field of it. What is returned raises MalformedLineError.
+    It takes a line without its newline and, at a file's start, without the byte-order mark. `code` is the code of all
+    records where the format names no field for it.
     """
     if form.kind == "json":
         return _json_parser(form, codes, code)
@@ -39,11 +39,11 @@ def line_parser(form: Format, codes: Codes, code: int | None = None) -> Callable
         return lambda line: parse(_decoded(line).split(form.separator))
     if form.kind == "fasttext":
         return lambda line: _fasttext(line, codes)
-    return lambda line: Review(_decoded(line), _given(code))
+    return lambda line: Review(_decoded(line), _required_code(code))
 
 
 def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[str]], Review]:
-    r"""What reads the fields of a record of csv or separated; see `line_parser`.
+    r"""A parser of the fields of a record of csv or separated; see `line_parser`.
 
     In their texts a backslash and an `n`, which stand for a newline in the polarity sets, count as a space.
     """
@@ -51,7 +51,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
     place = None if form.value is None else form.position(form.value)
     least = 1 + max(form.position(name) for name in form.fields)
     most = len(form.columns) if form.header else None
-    of, known = codes.of, codes.known
+    of, known = codes.code_of, codes.known_codes
 
     def parse(fields: Sequence[str]) -> Review:
         if len(fields) < least:
@@ -60,7 +60,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
         if place is None:
-            return Review(text, _given(code))
+            return Review(text, _required_code(code))
         found = known.get(fields[place])
         return Review(text, of(fields[place]) if found is None else found)
 
@@ -68,9 +68,9 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
 
 
 def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[[Sequence[object]], Review]:
-    """What reads the values of `form.fields` of a row of Parquet, null being None; see `line_parser`.
+    """A parser of the values of `form.fields` in a row of Parquet, null being None; see `line_parser`.
 
-    Bytes are a string that is no UTF-8.
+    A value of bytes is a string that is not UTF-8.
     """
     texts = len(form.text)
 
@@ -81,10 +81,10 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
             raise MalformedLineError("not_utf8")
         text = " ".join([_cell(value) for value in values[:texts]])
         if form.value is None:
-            return Review(text, _given(code))
+            return Review(text, _required_code(code))
         if values[texts] is None:
-            raise MalformedLineError(codes.missing)
-        return Review(text, codes.of(values[texts]))
+            raise MalformedLineError(codes.missing_reason)
+        return Review(text, codes.code_of(values[texts]))
 
     return parse
 
@@ -106,24 +106,24 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
                 raise MalformedLineError("text_not_a_string" if name in value else "no_text")
             parts.append(part)
         if form.value is None:
-            return Review(" ".join(parts), _given(code))
+            return Review(" ".join(parts), _required_code(code))
         if form.value not in value:
-            raise MalformedLineError(codes.missing)
-        return Review(" ".join(parts), codes.of(value[form.value]))
+            raise MalformedLineError(codes.missing_reason)
+        return Review(" ".join(parts), codes.code_of(value[form.value]))
 
     return parse
 
 
 def _fasttext(line: bytes, codes: Codes) -> Review:
-    """`__label__X the text`; a second label makes it no record of two classes."""
+    """Parse `__label__X the text`; a record with a second label is malformed."""
     _decoded(line)
-    # Of bytes, because a no-break space or the like belongs to the text.
+    # Split the bytes, because a no-break space or the like belongs to the text.
     label, text = [part.decode() for part in (*line.split(None, 1), b"", b"")[:2]]
     if not label.startswith(_FASTTEXT_LABEL):
         raise MalformedLineError("no_label")
     if text.startswith(_FASTTEXT_LABEL):
         raise MalformedLineError("bad_label")
-    return Review(text, codes.of(label))
+    return Review(text, codes.code_of(label))
 
 
 def _size(value: object) -> int:
@@ -144,7 +144,7 @@ def _decoded(line: bytes) -> str:
         raise MalformedLineError("not_utf8") from None
 
 
-def _given(code: int | None) -> int:
+def _required_code(code: int | None) -> int:
     if code is None:
         raise DataError("the format names no field of the rating or label; name it, or give the file by its class")
     return code

@@ -1,8 +1,8 @@
-"""Pieces of files as tasks: what a mapper is given is a list of ranges, and it reads their bytes itself.
+"""Cuts files into ranges, assigns them to tasks, and reads a range.
 
-Mappers that read for themselves need no input format of a runner's: each of those treats byte-order marks,
-compressed files, long lines or damage in a way of its own. The easy mistake is to cut a file whose middle means
-nothing without its start: compressed ones, and CSV, where a newline may be quoted, stay whole.
+A mapper's input is a list of ranges, and it reads their bytes itself. The runners' own input formats differ in how they
+treat byte-order marks, compressed files, long lines and damage. Compressed files and CSV are not cut, because their
+middle cannot be read without their start.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import ceil
 
 from corpus.errors import DataError
-from corpus.reading.batches import Batch, line_batches
+from corpus.reading.batches import TextBatch, line_batches
 from corpus.reading.compression import DamagedArchiveError, compression
 from corpus.reading.csv_records import record_batches
 from corpus.reading.formats import Codes, Format
@@ -26,11 +26,11 @@ _MAX_RANGE_BYTES = 64 << 20
 _MAX_TASK_BYTES = 1 << 30
 
 
-def cut(files: Sequence[Source], tasks: int) -> list[list[Range]]:
-    """The ranges of all files, dealt to tasks of about the same size; the same for the same input.
+def cut_into_tasks(files: Sequence[Source], tasks: int) -> list[list[Range]]:
+    """The ranges of all files, assigned to tasks of about the same size; the same for the same input.
 
-    There are as many tasks as asked for or, so that each has a gigabyte at most, more; fewer where there is not
-    enough to share. A range has from 1 to 64 MiB unless its file cannot be cut.
+    There are `tasks` tasks, more where a task would have more than a gigabyte, or fewer for little input. A range has
+    1 to 64 MiB unless its file cannot be cut.
     """
     total = sum(file.plain_size for file in files)
     tasks = max(tasks, ceil(total / _MAX_TASK_BYTES))
@@ -48,7 +48,7 @@ def cut(files: Sequence[Source], tasks: int) -> list[list[Range]]:
 
 
 def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
-    """The ranges of a file, each with about how many bytes it holds."""
+    """The ranges of a file, each with its approximate size in bytes."""
 
     def ranges(edges: Sequence[int]) -> list[Range]:
         return [Range(file.address, *pair, file.format, file.code, file.test, file.size) for pair in pairwise(edges)]
@@ -56,7 +56,7 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
     if file.format.kind == "parquet":
         groups = group_sizes(file.address)
         if groups is not None:
-            weights, edges = _groups_together(groups, size)
+            weights, edges = _merge_row_groups(groups, size)
             return list(zip(weights, ranges(edges), strict=True))
     if file.format.kind in ("csv", "parquet") or compression(file.address):
         return [(file.plain_size, ranges([0, WHOLE])[0])]
@@ -65,8 +65,8 @@ def _ranges_of(file: Source, size: int) -> list[tuple[int, Range]]:
     return [(part.end - part.start, part) for part in ranges(edges)]
 
 
-def _groups_together(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
-    """Neighbours among Parquet's row groups, as long as they are within `size`: their sums, and the edges between."""
+def _merge_row_groups(groups: Sequence[int], size: int) -> tuple[list[int], list[int]]:
+    """Join neighbouring row groups up to `size` bytes; returns the sizes, and the edges between them."""
     weights: list[int] = []
     edges = [0]
     for number, group in enumerate(groups, 1):
@@ -96,16 +96,15 @@ def read_task(line: bytes) -> list[Range]:
     ]
 
 
-def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
+def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[TextBatch]:
     """The reviews of a range, in order, in batches of at least one and at most 256 texts or about 256 KiB.
 
-    Counts `lines` and malformed ones in `tally`. Of a damaged file all whole lines before the fault are given, and
-    `tally` is told that there may be more.
-    Raises DataError when the file cannot be read.
+    Counts lines and malformed lines in `tally`. A damaged file gives all whole lines before the damage, and `tally`
+    records the damage. Raises DataError when the file cannot be read.
     """
 
     def malformed(reason: str, line: int, begins: bytes) -> None:
-        tally.malformed(reason, part.path, part.start, line, begins)
+        tally.count_malformed(reason, part.path, part.start, line, begins)
 
     batches = {"csv": record_batches, "parquet": row_batches}.get(part.format.kind, line_batches)
     lines = size = 0
@@ -122,4 +121,4 @@ def read_batches(part: Range, codes: Codes, tally: Tally) -> Iterator[Batch]:
         raise DataError(f"cannot read {part.path}: {error.strerror or error}; check the disk or network") from error
     if part.size is not None and size_of(part.path) != part.size:
         raise DataError(f"{part.path} was changed while it was read; run the same command again when it is complete")
-    tally.read(part.path, part.start, lines, size, damaged=damaged)
+    tally.add_range(part.path, part.start, lines, size, damaged=damaged)

@@ -1,7 +1,7 @@
-"""Objects of S3: each operation that Shoal needs on them, once, for whatever client; and a client for this process.
+"""Operations on objects of S3, for any client, and a client for this process.
 
-Nothing of AWS's library is loaded before it is needed: work on local files starts half a second sooner, and 40 MB
-smaller. The easy mistake is to look for an absent object by its error's name: a HEAD has no body, and says only 404.
+boto3 is loaded only when it is needed: work on local files then starts half a second sooner and with 40 MB less. An
+absent object has no error name in the answer to a HEAD request, only the status 404: check for both.
 """
 
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef, ObjectTypeDef
 
 CHUNK_BYTES = 8 << 20
-"""Of what is larger, so much travels in one piece."""
+"""The size of the parts of a larger transfer."""
 
 _SCHEME = "s3://"
 _ATTEMPTS = 10
@@ -29,7 +29,7 @@ _MOST_TEXT = 1 << 20
 
 
 class Place(NamedTuple):
-    """Where an object is, or where names start."""
+    """The bucket and key of an object, or a bucket and a prefix of keys."""
 
     bucket: str
     key: str
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 def is_s3(address: str) -> bool:
-    """Whether an address is one of S3."""
+    """Whether an address is in S3."""
     return address.startswith(_SCHEME)
 
 
@@ -50,13 +50,13 @@ def place_of(address: str) -> Place:
 
 
 def client() -> "S3Client":
-    """The client of S3 for this process; throttled calls and lost connections are tried ten times."""
+    """The S3 client of this process; it tries throttled calls and lost connections ten times."""
     return _client(os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
 
 
 @cache
 def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
-    """A client each process, as connections do not survive a fork, and each endpoint."""
+    """A client for each endpoint and process, because connections do not survive a fork."""
     import boto3
     from botocore.config import Config
 
@@ -65,24 +65,24 @@ def _client(process: int, endpoint: str | None) -> "S3Client":  # noqa: ARG001
 
 
 @contextmanager
-def errors(address: str, verb: str) -> Iterator[None]:
-    """Say in a sentence what S3 refused or could not do, after all attempts."""
+def explained_errors(address: str, verb: str) -> Iterator[None]:
+    """Turn an error of S3, after all attempts, into a DataError; `verb` is what was tried, such as `read`."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
-        raise _refused(error, address, verb) from error
+        raise _client_error(error, address, verb) from error
     except (BotoCoreError, Boto3Error) as error:
-        # A transfer wraps what S3 answered in words about its temporary file.
+        # A transfer wraps the answer of S3 in a message about its temporary file.
         if isinstance(error.__context__, ClientError):
-            raise _refused(error.__context__, address, verb) from error
-        raise DataError(f"cannot {verb} {address}: {error}; check the network, and run it again") from error
+            raise _client_error(error.__context__, address, verb) from error
+        raise DataError(f"cannot {verb} {address}: {error}; check the network and run it again") from error
 
 
-def _refused(error: "ClientError", address: str, verb: str) -> DataError:
-    code = _code(error)
+def _client_error(error: "ClientError", address: str, verb: str) -> DataError:
+    code = _error_code(error)
     if code == "NoSuchBucket":
         return DataError(f"cannot {verb} {address}: there is no bucket {place_of(address).bucket}; check the address")
     if code in ("404", "NoSuchKey"):
@@ -92,31 +92,33 @@ def _refused(error: "ClientError", address: str, verb: str) -> DataError:
     return DataError(f"cannot {verb} {address}: {error}; check the address and your rights to it")
 
 
-def _code(error: "ClientError") -> str:
+def _error_code(error: "ClientError") -> str:
     return error.response["Error"].get("Code", "")
 
 
 def check_bucket(address: str) -> None:
-    """Refuse an address to write to whose bucket is not there, or not open to us. Raises DataError then."""
+    """Raise DataError where the bucket of an address to write to does not exist or cannot be used."""
     from botocore.exceptions import ClientError, ParamValidationError
 
     bucket = place_of(address).bucket
     try:
         client().head_bucket(Bucket=bucket)
     except ParamValidationError as error:
-        raise DataError(f"cannot write to {address}: '{bucket}' is no name of a bucket; check the address") from error
+        raise DataError(
+            f"cannot write to {address}: '{bucket}' is not a valid bucket name; check the address"
+        ) from error
     except ClientError as error:
-        if _code(error) in ("404", "NoSuchBucket"):
+        if _error_code(error) in ("404", "NoSuchBucket"):
             raise DataError(
                 f"cannot write to {address}: there is no bucket {bucket}; make it first, or check the address"
             ) from error
         raise DataError(
-            f"cannot write to {address}: {error}; take a bucket in which you may list, read and write objects"
+            f"cannot write to {address}: {error}; choose a bucket in which you may list, read and write objects"
         ) from error
 
 
-def listed(s3: "S3Client", place: Place, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
-    """The objects whose keys start with a place's, in the order of their keys; `at_most` so many where it is given."""
+def list_objects(s3: "S3Client", place: Place, at_most: int | None = None) -> Iterator["ObjectTypeDef"]:
+    """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
     limit: Any = {} if at_most is None else {"MaxItems": at_most, "PageSize": at_most}
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=place.key, PaginationConfig=limit)
     for page in pages:
@@ -124,16 +126,16 @@ def listed(s3: "S3Client", place: Place, at_most: int | None = None) -> Iterator
 
 
 def head(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef":
-    """What is known of an object without its bytes."""
+    """The metadata of an object."""
     return s3.head_object(Bucket=place.bucket, Key=place.key)
 
 
 def head_if_there(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | None":
-    """The same; nothing when there is none."""
+    """The metadata of an object; None when it does not exist."""
     try:
         return head(s3, place)
     except s3.exceptions.ClientError as error:
-        if _code(error) in ("404", "NoSuchKey", "NotFound"):
+        if _error_code(error) in ("404", "NoSuchKey", "NotFound"):
             return None
         raise
 
@@ -141,20 +143,20 @@ def head_if_there(s3: "S3Client", place: Place) -> "HeadObjectOutputTypeDef | No
 def get(
     s3: "S3Client", place: Place, start: int = 0, end: int | None = None, *, etag: str | None = None
 ) -> "StreamingBody":
-    """An object's bytes from `start` on, and before `end`, to be closed by the caller; of the one that had this `etag`.
+    """An object's bytes from `start` to before `end`, to be closed by the caller; only of the object with this `etag`.
 
-    No range can be asked of an empty object, so none is where all of it is wanted.
+    S3 refuses a range of an empty object, so a request for all of an object has none.
     """
-    wanted: Any = {} if etag is None else {"IfMatch": etag}
+    request: Any = {} if etag is None else {"IfMatch": etag}
     if start or end is not None:
-        wanted["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-    return s3.get_object(Bucket=place.bucket, Key=place.key, **wanted)["Body"]
+        request["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
+    return s3.get_object(Bucket=place.bucket, Key=place.key, **request)["Body"]
 
 
 def read_text(s3: "S3Client", place: Place) -> str | None:
-    """A small object's text, or nothing when there is none; of a large one its first MiB.
+    """A small object's text, at most its first MiB; None when it does not exist.
 
-    Whoever is root on a node may have written it: what is no UTF-8 has a sign of its own in the text.
+    Do not trust it: root on a node may have written it. Bytes that are not UTF-8 become U+FFFD.
     """
     try:
         found = get(s3, place)
@@ -165,11 +167,11 @@ def read_text(s3: "S3Client", place: Place) -> str | None:
 
 
 def read_from(s3: "S3Client", place: Place, offset: int) -> bytes:
-    """An object's bytes from an offset on: nothing when it is no longer than that, or not there."""
+    """An object's bytes from an offset on; none when it is not longer than that or does not exist."""
     try:
         return get(s3, place, offset).read()
     except s3.exceptions.ClientError as error:
-        if _code(error) in ("InvalidRange", "416", "NoSuchKey", "404"):
+        if _error_code(error) in ("InvalidRange", "416", "NoSuchKey", "404"):
             return b""
         raise
 
@@ -182,7 +184,7 @@ def download(
     chunk_bytes: int = CHUNK_BYTES,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Copy an object to a path. `count` is called with the bytes that have come since."""
+    """Copy an object to a path. `count` is called with the number of new bytes."""
     s3.download_file(place.bucket, place.key, os.fspath(path), Callback=count, Config=_transfer(chunk_bytes))
 
 
@@ -195,7 +197,7 @@ def upload(
     chunk_bytes: int = CHUNK_BYTES,
     count: Callable[[int], None] | None = None,
 ) -> None:
-    """Copy a file to an object, which appears whole. `count` is called with the bytes that were sent since."""
+    """Copy a file to an object, which appears complete. `count` is called with the number of new bytes."""
     extra = None if metadata is None else {"Metadata": dict(metadata)}
     s3.upload_file(
         os.fspath(path), place.bucket, place.key, ExtraArgs=extra, Callback=count, Config=_transfer(chunk_bytes)
@@ -205,24 +207,24 @@ def upload(
 def _transfer(chunk_bytes: int) -> "TransferConfig":
     from boto3.s3.transfer import TransferConfig
 
-    # The client's own attempts end where an answer begins; those that break off later are counted here.
+    # The client retries only until an answer begins; this is for answers that break off later.
     return TransferConfig(
         multipart_threshold=chunk_bytes, multipart_chunksize=chunk_bytes, num_download_attempts=_ATTEMPTS
     )
 
 
 def put(s3: "S3Client", place: Place, content: bytes) -> None:
-    """Write a small object, whole."""
+    """Write a small object."""
     s3.put_object(Bucket=place.bucket, Key=place.key, Body=content)
 
 
 def put_new(s3: "S3Client", place: Place, content: bytes) -> bool:
-    """Write a small object unless there is one already, by another's hand; whether it is there by this one's."""
+    """Write a small object unless it exists already; returns whether this call wrote it."""
     try:
         s3.put_object(Bucket=place.bucket, Key=place.key, Body=content, IfNoneMatch="*")
     except s3.exceptions.ClientError as error:
-        if _code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
+        if _error_code(error) not in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409"):
             raise
-        # An answer that was lost makes boto3 ask once more, and finds what it has written itself.
+        # After a lost answer boto3 repeats the request, and then finds the object that it has written itself.
         return read_from(s3, place, 0) == content
     return True

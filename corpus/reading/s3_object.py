@@ -1,7 +1,7 @@
-"""An object of S3 as a file that survives cut connections.
+"""An object of S3 as a file that can be read across lost connections.
 
-The easy mistake is to trust the client's own retries: they cover the request, not the body, whose connection can be
-cut hours later. Here the rest is asked for again, on condition that the object is still the same.
+The client's own retries cover the request only, but the connection can be lost hours later, during the body. Then the
+rest is requested again, on condition that the object is still the same.
 """
 
 import io
@@ -22,12 +22,12 @@ _BUFFER_BYTES = 1 << 20
 
 
 def open_object(address: str, start: int, ahead: int | None) -> BinaryIO:
-    """The object from a byte on; see `corpus.reading.storage.open_range`."""
+    """The object from byte `start` on; see `corpus.reading.storage.open_range`."""
     return cast(BinaryIO, io.BufferedReader(_Object(address, start, ahead), _BUFFER_BYTES))
 
 
 class _Object(io.RawIOBase):
-    """The bytes of an object; seekable. A request asks for `ahead` bytes at least, None being all that follow."""
+    """The bytes of an object; seekable. A request is for at least `ahead` bytes; None is for all that follow."""
 
     def __init__(self, address: str, start: int, ahead: int | None) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _Object(io.RawIOBase):
         self._position = start
         self._ahead = ahead
         self._body: StreamingBody | None = None
-        with s3.errors(address, "read"):
+        with s3.explained_errors(address, "read"):
             head = s3.head(s3.client(), self._place)
         self._size = head["ContentLength"]
         self._etag = head["ETag"]
@@ -59,7 +59,7 @@ class _Object(io.RawIOBase):
 
     def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
         cause: Exception | None = None
-        # An answer that has given all its bytes is at its end once; no other attempt may come to nothing.
+        # One attempt may find the answer at its end, because all of its bytes were read; the next has to give bytes.
         for attempt in range(_ATTEMPTS):
             if self._position >= self._size:
                 return 0
@@ -74,16 +74,16 @@ class _Object(io.RawIOBase):
                 time.sleep(min(_LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt))
             self._drop()
         raise DataError(
-            f"cannot read {self._address}: its connections are cut ({cause}); check the network, and run it again"
+            f"cannot read {self._address}: its connection is lost ({cause}); check the network and run it again"
         ) from cause
 
     def close(self) -> None:
         self._drop()
         super().close()
 
-    def _request(self, wanted: int) -> "StreamingBody":
-        last = self._size if self._ahead is None else min(self._size, self._position + max(wanted, self._ahead))
-        with s3.errors(self._address, "read"):
+    def _request(self, size: int) -> "StreamingBody":
+        last = self._size if self._ahead is None else min(self._size, self._position + max(size, self._ahead))
+        with s3.explained_errors(self._address, "read"):
             self._body = s3.get(s3.client(), self._place, self._position, last, etag=self._etag)
         return self._body
 
@@ -95,7 +95,7 @@ class _Object(io.RawIOBase):
 
 @cache
 def _cut() -> tuple[type[Exception], ...]:
-    """What a connection that is cut may be to whoever reads from it."""
+    """The errors that a lost connection can raise."""
     from botocore.exceptions import HTTPClientError, IncompleteReadError
     from urllib3.exceptions import HTTPError
 

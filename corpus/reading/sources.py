@@ -1,7 +1,6 @@
-"""What is read: what a person named and asked for (`Inputs`), a file that is meant by it, and a range of one.
+"""The input of a run: what the user named (`Inputs`, `ReadingOptions`), a file of it, and a range of a file.
 
-The easy mistake is to find out again what a person has said: an option holds for all files, and only what none says is
-found out from them.
+An option applies to all files. Only what no option gives is detected from the files.
 """
 
 from dataclasses import dataclass, field
@@ -12,16 +11,16 @@ from corpus.reading.compression import compression
 from corpus.reading.formats import Format
 
 EXPANSION = {".gz": 4, ".bz2": 5, ".xz": 5, ".zst": 4}
-"""About how much larger what a packed file holds is, by the ending of its name."""
+"""The usual ratio of decompressed to compressed size, by the ending of the name."""
 
 POSITIVE, NEGATIVE = 1, 0
 """The codes of files of one class."""
 UNLABELLED = 0
-"""The code of texts of which nobody says the class: it says nothing."""
+"""The code of texts whose class is not known; it has no meaning."""
 
 
-KINDS = ("json", "csv", "tsv", "fasttext", "text", "parquet")
-"""The kinds of files that can be asked for."""
+FORMAT_CHOICES = ("json", "csv", "tsv", "fasttext", "text", "parquet")
+"""The values of --format."""
 
 WHOLE = -1
 """The end of a range that is a whole file."""
@@ -34,15 +33,15 @@ def _check(*rules: tuple[bool, str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What a person said about how the files are to be read; what is not said is found out from the files."""
+class ReadingOptions:
+    """The user's options for reading the files; what they leave open is detected from the files."""
 
     kind: str | None = None
-    """One of KINDS."""
+    """One of FORMAT_CHOICES."""
     separator: str | None = None
-    """What stands between the columns of a line."""
+    """The separator between the columns of a line."""
     text: tuple[str, ...] = ()
-    """The fields, or numbers of columns from 1, that make the text."""
+    """The fields, or numbers of columns from 1, of the text."""
     rating: str | None = None
     """The field of the rating."""
     label: str | None = None
@@ -71,7 +70,10 @@ class Wanted:
                 f"--separator goes with --format csv, or with none, not with {self.kind}",
             ),
             (self.separator != "", "--separator is empty; give the text that stands between two columns"),
-            (self.separator is None or "\n" not in self.separator, "--separator holds a newline, which ends a record"),
+            (
+                self.separator is None or "\n" not in self.separator,
+                "--separator holds a newline, which ends a record; give another one",
+            ),
             (
                 self.kind not in ("text", "fasttext") or not fields,
                 f"a line of --format {self.kind} has no fields; leave out the options that name some",
@@ -80,27 +82,27 @@ class Wanted:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All fields that were asked for."""
+        """All fields that the options name."""
         return (*self.text, *filter(None, (self.rating, self.label)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What a person gave: addresses of files, folders or patterns by their use, and how to read them."""
+    """The addresses of files, folders or patterns that the user gave, by use, and the options for reading them."""
 
     files: tuple[str, ...] = ()
-    """To learn from and, where nothing else is to test with, to take a share of for the test."""
+    """To train on; without `test` a share of them is the test set."""
     test: tuple[str, ...] = ()
-    """To test with."""
+    """The test set."""
     positive: tuple[str, ...] = ()
     """Texts of the positive class."""
     negative: tuple[str, ...] = ()
     """Texts of the negative class."""
     unlabelled: tuple[str, ...] = ()
-    """Texts alone, of which nobody says the class: not to learn from."""
+    """Texts of unknown class, for prediction only."""
     exclude: tuple[str, ...] = ()
-    """Patterns of what is left out of all of them: of names, or of the ends of paths."""
-    wanted: Wanted = field(default_factory=Wanted)
+    """Patterns of files to leave out of all of these: of names, or of the ends of paths."""
+    options: ReadingOptions = field(default_factory=ReadingOptions)
 
     def __post_init__(self) -> None:
         classes = bool(self.positive or self.negative)
@@ -115,52 +117,51 @@ class Inputs:
             ),
             (
                 not (classes and self.files),
-                "--input says each text's class by a field, --positive-input and --negative-input by their files; "
+                "--input has each text's class in a field, --positive-input and --negative-input one class a file; "
                 "give one or the other",
             ),
             (
                 not (classes and self.test),
-                "--test-input goes with --input; of files of one class a share is taken for the test (--test-share)",
+                "--test-input goes with --input; for files of one class set the share for the test by --test-share",
             ),
             (
-                not (classes and (self.wanted.rating or self.wanted.label or self.wanted.positive_label)),
-                "the files of --positive-input and --negative-input say the class; leave out the options for ratings "
-                "and labels",
+                not (classes and (self.options.rating or self.options.label or self.options.positive_label)),
+                "--positive-input and --negative-input give the class; leave out the options for ratings and labels",
             ),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A file that is to be read."""
+class InputFile:
+    """A file of the input."""
 
     address: str
     """An absolute path, or s3://..."""
     size: int
-    """Bytes, as it lies there."""
+    """Bytes of the file as it is stored."""
     identity: str
-    """What changes when its content does: the time of its change in nanoseconds, or its ETag."""
+    """Changes with the content: the modification time in nanoseconds, or the ETag."""
     test: bool = False
-    """Whether its texts are to test with."""
+    """Whether its texts are in the test set."""
     code: int | None = None
-    """The class of all of its texts, where the option that named it says one."""
+    """The class of all of its texts, where the option that named it gives one."""
     named: bool = True
-    """Whether a person gave its very address; else a folder or a pattern did."""
+    """Whether the user gave its own address, not a folder or a pattern."""
 
     @property
     def compression(self) -> str | None:
-        """The ending of the name that says how it is packed; None where it is not."""
+        """The ending of the name of a compressed file; None for a plain one."""
         return compression(self.address)
 
     @property
     def plain_size(self) -> int:
-        """About how many bytes it holds when it is unpacked."""
+        """About how many bytes it has after decompression."""
         return plain_size(self.address, self.size)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(Found):
-    """A file and how it is to be read."""
+class Source(InputFile):
+    """A file and its format."""
 
     format: Format
 
@@ -176,13 +177,13 @@ class Range(NamedTuple):
     """WHOLE for files that are not cut."""
     format: Format
     code: int | None
-    """What all records say, where the format names no field of it."""
+    """The code of all records, where the format names no field for it."""
     test: bool
     """Whether the texts are of the test set."""
     size: int | None = None
-    """The bytes of the file when it was looked at; None where it does not matter."""
+    """The bytes of the file when it was inspected; None for no check."""
 
 
 def plain_size(name: str, size: int) -> int:
-    """About how many bytes a file of this name and size holds when it is unpacked."""
+    """About how many bytes a file of this name and size has after decompression."""
     return size * EXPANSION.get(compression(name) or "", 1)

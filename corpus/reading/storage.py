@@ -1,7 +1,7 @@
-"""Files by address, a path or s3://...: what is read, and what the jobs write beside their records.
+"""Reads and writes files by address, a path or s3://..., for input files and for the files between the jobs.
 
-The easy mistake is to write to the final name: a task can die at any moment, and another attempt of it may
-be running. `writable` gives a path of one's own; the final name appears whole, by rename or by upload.
+Do not write to the final name: a task can die at any moment, and another attempt of it may be running. `writable` gives
+a path of its own; the complete file then gets the final name, by rename or by upload.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from uuid import uuid4
 
 from corpus.errors import DataError
 from corpus.reading import s3
-from corpus.reading.compression import BLOCK_BYTES, compression, unpack
+from corpus.reading.compression import BLOCK_BYTES, compression, decompress
 from corpus.reading.s3 import Place, is_s3
 from corpus.reading.s3_object import open_object
 
 PART_PREFIX = "part-"
-"""How the names of the files begin that the tasks of a job leave: Hadoop's own way."""
+"""The prefix of the output files of a job's tasks, as Hadoop names them."""
 
 
 def join(folder: str, name: str) -> str:
@@ -27,9 +27,9 @@ def join(folder: str, name: str) -> str:
 
 
 def check_writable(folder: str) -> None:
-    """Refuse a folder on S3 whose bucket is not there, or not open to us, before any work is done for it.
+    """Raise DataError for a folder on S3 whose bucket does not exist or cannot be used, before any work is done.
 
-    Raises DataError then; says nothing of a folder that is a path.
+    A folder that is a path is not checked.
     """
     if is_s3(folder):
         s3.check_bucket(folder)
@@ -40,14 +40,14 @@ def exists(address: str) -> bool:
     if not is_s3(address):
         return Path(address).is_file()
     place = s3.place_of(address)
-    with s3.errors(address, "look for"):
-        return any(found["Key"] == place.key for found in s3.listed(s3.client(), place, 1))
+    with s3.explained_errors(address, "look for"):
+        return any(found["Key"] == place.key for found in s3.list_objects(s3.client(), place, 1))
 
 
 def size_of(address: str) -> int:
     """The bytes of a file. Raises DataError when there is none."""
     if is_s3(address):
-        with s3.errors(address, "read"):
+        with s3.explained_errors(address, "read"):
             return s3.head(s3.client(), s3.place_of(address))["ContentLength"]
     try:
         return Path(address).stat().st_size
@@ -60,17 +60,16 @@ def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
     if not is_s3(folder):
         return sorted(str(path) for path in Path(folder).glob(f"{prefix}*"))
     bucket, key = s3.place_of(folder)
-    with s3.errors(folder, "list"):
-        below = s3.listed(s3.client(), Place(bucket, join(key, prefix)))
+    with s3.explained_errors(folder, "list"):
+        below = s3.list_objects(s3.client(), Place(bucket, join(key, prefix)))
         return sorted(str(Place(bucket, found["Key"])) for found in below)
 
 
 def open_range(address: str, start: int = 0, ahead: int | None = None) -> BinaryIO:
     """A file from byte `start` on, to be closed by the caller; its `read(n)` gives n bytes but at the end.
 
-    Of S3 `ahead` is how many bytes one request asks for at least, None being all there are: where a range of a
-    file is wanted, what lies behind it need not travel. A connection that is cut is taken up where it was.
-    Raises DataError when there is no such file, or it cannot be read.
+    On S3 a request is for at least `ahead` bytes, so that bytes behind a range are not sent; None is for all bytes. A
+    lost connection is continued where it ended. Raises DataError when there is no such file, or it cannot be read.
     """
     if is_s3(address):
         return open_object(address, start, ahead)
@@ -83,14 +82,14 @@ def open_range(address: str, start: int = 0, ahead: int | None = None) -> Binary
 
 
 def open_blocks(address: str) -> Iterator[bytes]:
-    """The content of a file, unpacked as its name says, in blocks of at most 256 KiB.
+    """The content of a file, decompressed by the ending of its name, in blocks of at most 256 KiB.
 
-    Raises DamagedArchiveError after all that could be unpacked, and DataError when it cannot be read.
+    Raises DamagedArchiveError after all data before the damage, and DataError when it cannot be read.
     """
     with open_range(address) as file:
         suffix = compression(address)
         if suffix:
-            yield from unpack(file, suffix)
+            yield from decompress(file, suffix)
         else:
             while block := file.read(BLOCK_BYTES):
                 yield block
@@ -104,35 +103,35 @@ def open_lines(address: str) -> Iterator[bytes]:
 
 @contextmanager
 def readable(address: str) -> Iterator[Path]:
-    """A local file with what is at an address; a copy, deleted afterwards, where that is S3."""
+    """A local path to the file at an address; for S3 a copy, which is deleted afterwards."""
     if not is_s3(address):
         yield Path(address)
         return
     place = s3.place_of(address)
     with TemporaryDirectory(prefix="shoal-") as folder:
         path = Path(folder) / Path(place.key).name
-        with s3.errors(address, "read"):
+        with s3.explained_errors(address, "read"):
             s3.download(s3.client(), place, path)
         yield path
 
 
 @contextmanager
 def writable(address: str) -> Iterator[Path]:
-    """A local path to write a file to; on leaving without an error the file is at the address, whole.
+    """A local path to write to; after the block the complete file is at the address.
 
-    After an error nothing is left: neither the file nor a part of it.
+    After an error neither the file nor a part of it remains.
     """
     if is_s3(address):
         place = s3.place_of(address)
         with TemporaryDirectory(prefix="shoal-") as folder:
             path = Path(folder) / Path(place.key).name
             yield path
-            with s3.errors(address, "write"):
+            with s3.explained_errors(address, "write"):
                 s3.upload(s3.client(), path, place)
         return
     final = Path(address)
-    final.parent.mkdir(exist_ok=True)  # no more than this: the folder above may have been removed for good
-    # Twin attempts of one task may write the same file at once, so each has a partial file of its own.
+    final.parent.mkdir(exist_ok=True)  # not its parents: they may have been removed on purpose
+    # Two attempts of one task may write the same file at once, so each has its own partial file.
     partial = final.with_name(f".{final.name}.{uuid4().hex}.partial")
     try:
         yield partial
@@ -142,6 +141,6 @@ def writable(address: str) -> Iterator[Path]:
 
 
 def write_text(address: str, text: str) -> None:
-    """Put a small text file under an address, whole."""
+    """Write a small text file to an address."""
     with writable(address) as path:
         path.write_text(text, "utf-8")

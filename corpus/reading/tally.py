@@ -1,8 +1,8 @@
-"""What a task counts, and where the first malformed lines are: the same sum for every split and order of tasks.
+"""Counts of a task and its first malformed lines; the sum over all tasks does not depend on how the input is cut.
 
-Counts travel as records of the jobs' output, never as the runner's counters, which a retried task doubles. The
-easy mistake is to number lines where they are read: a range in the middle of a file does not know how many came
-before. So places are relative to their range, ranges say how many lines they hold, and `places` adds up.
+A tally is sent between the jobs as records. Do not use the runner's counters, because a retried task counts twice.
+The line number of a malformed line is relative to its range, because a task does not know how many lines come before
+it. Each range reports its number of lines, and `malformed_lines` adds them up.
 """
 
 import json
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from corpus.display import printable
 from corpus.reading.formats import MALFORMED_REASONS
-from corpus.shown import printable
 
 COUNTS_KEY = b"#counts"
 PLACES_KEY = b"#places"
@@ -28,10 +28,10 @@ _Found = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a malformed line is: the reason, the file's address, the line from 1, its first 80 characters.
+class MalformedLine:
+    """A malformed line: the reason, the file's address, the line from 1, its first 80 characters.
 
-    In Parquet the line is the row; of csv it is a record's first.
+    In Parquet the line is the row; in csv it is the first line of the record.
     """
 
     reason: str
@@ -41,8 +41,8 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Damage:
-    """A file whose end, or a part of it, cannot be read: its address, and the lines and bytes, unpacked, that can."""
+class DamagedFile:
+    """A file that cannot be read completely: its address, and the lines and decompressed bytes that can be read."""
 
     file: str
     lines: int
@@ -53,7 +53,7 @@ class Damage:
 
 
 class Tally:
-    """Counts, the first malformed lines of each reason, the size of each range that was read, and what is damaged."""
+    """Counts, the first malformed lines of each reason, the size of each range that was read, and the damaged files."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -62,10 +62,10 @@ class Tally:
         self._sizes: dict[str, dict[int, tuple[int, int]]] = {}
         self._damaged: set[str] = set()
 
-    def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
         """Count a malformed line: the `line`-th, from 1, of the range of `address` at `start`; it begins as `excerpt`.
 
-        It counts among `lines`, too.
+        It counts in `lines`, too.
         """
         self.counts["lines"] += 1
         self.counts["malformed"] += 1
@@ -74,17 +74,17 @@ class Tally:
         if len(found) < PLACES_KEPT or (address, start, line) < found[-1]:
             self._keep(reason, [(address, start, line, excerpt_of(excerpt))])
 
-    def read(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
-        """Say how many lines, blank ones too, could be read of the range of `address` at `start`, and their bytes.
+    def add_range(self, address: str, start: int, lines: int, size: int, *, damaged: bool = False) -> None:
+        """Record the lines, blank ones too, and bytes that were read of the range of `address` at `start`.
 
-        `damaged` says that there may be more.
+        `damaged` means that there may be more.
         """
         self._sizes.setdefault(address, {})[start] = (lines, size)
         if damaged:
             self._damaged.add(address)
 
     def records(self) -> list[tuple[bytes, bytes]]:
-        """All of it as records: ASCII, without tabs and newlines."""
+        """The tally as records: ASCII, without tabs and newlines."""
         parts = (
             (COUNTS_KEY, +self.counts),
             (PLACES_KEY, self._found),
@@ -93,34 +93,34 @@ class Tally:
         )
         return [(key, json.dumps(value, sort_keys=True).encode("ascii")) for key, value in parts if value]
 
-    def absorb(self, key: bytes, values: Iterable[bytes]) -> None:
-        """Add what other tallies said in records of one key."""
+    def add_records(self, key: bytes, values: Iterable[bytes]) -> None:
+        """Add the records of other tallies that have this key."""
         for value in values:
-            said = json.loads(value)
+            content = json.loads(value)
             if key == COUNTS_KEY:
-                self.counts.update(said)
+                self.counts.update(content)
             elif key == PLACES_KEY:
-                for reason, found in said.items():
+                for reason, found in content.items():
                     self._keep(reason, [(address, start, line, begins) for address, start, line, begins in found])
             elif key == DAMAGE_KEY:
-                self._damaged.update(said)
+                self._damaged.update(content)
             else:
-                for address, ranges in said.items():
+                for address, ranges in content.items():
                     self._sizes.setdefault(address, {}).update({start: tuple(size) for start, size in ranges})
 
-    def places(self) -> list[Place]:
-        """The first malformed lines: three of each reason at most, in the order of reasons, files and lines."""
+    def malformed_lines(self) -> list[MalformedLine]:
+        """The first malformed lines, at most three of each reason, in the order of reasons, files and lines."""
         return [
-            Place(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
+            MalformedLine(reason=reason, file=address, line=self._lines_before(address, start) + line, begins=begins)
             for reason in sorted(self._found, key=_rank)
             for address, start, line, begins in self._found[reason]
         ]
 
-    def damages(self) -> list[Damage]:
+    def damaged_files(self) -> list[DamagedFile]:
         """The damaged files, in the order of their addresses."""
         sizes = {address: list(self._sizes[address].values()) for address in sorted(self._damaged)}
         return [
-            Damage(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
+            DamagedFile(file=address, lines=sum(lines for lines, _ in read), bytes=sum(size for _, size in read))
             for address, read in sizes.items()
         ]
 
@@ -131,13 +131,13 @@ class Tally:
         return sum(lines for at, (lines, _) in self._sizes.get(address, {}).items() if at < start)
 
 
-def is_tally(key: bytes) -> bool:
-    """Whether records of this key are a tally's."""
+def is_tally_key(key: bytes) -> bool:
+    """Whether records with this key belong to a tally."""
     return key in KEYS
 
 
 def excerpt_of(line: bytes) -> str:
-    """The first characters of a line, as far as they can be read and printed."""
+    """The first characters of a line, without those that cannot be printed."""
     return printable(line[:EXCERPT_BYTES].decode("utf-8", "replace")[:EXCERPT_CHARACTERS])
 
 

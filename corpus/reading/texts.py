@@ -1,43 +1,43 @@
-"""All texts of some files, one after the other: for a model to label, or to learn from.
+"""Reads all texts of some files in order, for prediction and for training on raw texts.
 
-The easy mistake is to read plain text as preprocessing does, which takes a line that is no UTF-8 for malformed and
-counts no blank one: who asks for a line's label gets one for each line.
+Do not read plain text as preprocessing does, which skips blank lines and lines that are not UTF-8: prediction gives an
+answer for each line.
 """
 
 from collections.abc import Iterator, Sequence
 
 from corpus.errors import DataError
-from corpus.reading.batches import Batch
+from corpus.reading.batches import TextBatch
 from corpus.reading.compression import DamagedArchiveError
 from corpus.reading.formats import Codes
-from corpus.reading.lines import LongLine, split_lines, without_mark
+from corpus.reading.lines import LongLine, split_lines, without_byte_order_mark
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import UNLABELLED, WHOLE, Range, Source
 from corpus.reading.storage import open_blocks
 from corpus.reading.tally import Tally
 
 _BLOCK_BYTES, _BLOCK_TEXTS = 4 << 20, 8192
-"""Of texts that a model gets together. Twice as many are hardly faster, and answers come later."""
+"""The size of a model's batch. Twice as many texts are hardly faster, and the answers come later."""
 
 
-def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[Batch]:
-    """The texts of the files, in their order.
+def read_texts(sources: Sequence[Source], codes: Codes, tally: Tally) -> Iterator[TextBatch]:
+    """The texts of the files, in order.
 
-    Counts lines and malformed ones in `tally`. Raises DataError where a file cannot be read, or is damaged, after all
-    that came before.
+    Counts lines and malformed lines in `tally`. Raises DataError where a file cannot be read or is damaged, after all
+    texts before that.
     """
     for source in sources:
         if source.format.kind == "text":
-            yield from _plain(source, tally)
+            yield from _read_plain_text(source, tally)
         else:
             part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
             yield from read_batches(part, codes, tally)
-        for damage in tally.damages():
+        for damage in tally.damaged_files():
             raise DataError(f"{damage} is damaged, and nobody knows what is lost; download it again")
 
 
-def in_blocks(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same texts, many at once. A DataError comes through after all that were read before it."""
+def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
+    """The same texts in larger batches. A DataError is raised after all texts that were read before it."""
     texts: list[str] = []
     codes: list[int] = []
     size = 0
@@ -48,36 +48,36 @@ def in_blocks(batches: Iterator[Batch]) -> Iterator[Batch]:
             codes += batch.codes
             size += batch.raw_bytes
             if len(texts) >= _BLOCK_TEXTS or size >= _BLOCK_BYTES:
-                yield Batch(texts, codes, size)
+                yield TextBatch(texts, codes, size)
                 texts, codes, size = [], [], 0
     except DataError as error:
         fault = error
     if texts:
-        yield Batch(texts, codes, size)
+        yield TextBatch(texts, codes, size)
     if fault is not None:
         raise fault
 
 
-def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[Batch]:
-    """The lines of plain text, each a text whatever it holds; one that is too long counts as malformed in `tally`."""
+def plain_texts(blocks: Iterator[bytes], name: str, tally: Tally) -> Iterator[TextBatch]:
+    """The lines of plain text, each of them a text; a line that is too long counts as malformed in `tally`."""
     done = 0
     for lines in split_lines(blocks):
         if isinstance(lines, LongLine):
             done += 1
-            tally.malformed("too_long", name, 0, done, lines.begins)
+            tally.count_malformed("too_long", name, 0, done, lines.begins)
         else:
             done += len(lines)
             tally.counts["lines"] += len(lines)
             texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
-            yield Batch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
+            yield TextBatch(texts, [UNLABELLED] * len(texts), sum(map(len, lines)) + len(lines))
 
 
-def _plain(source: Source, tally: Tally) -> Iterator[Batch]:
+def _read_plain_text(source: Source, tally: Tally) -> Iterator[TextBatch]:
     before, size, damaged = tally.counts["lines"], 0, False
     try:
-        for batch in plain_texts(without_mark(open_blocks(source.address)), source.address, tally):
+        for batch in plain_texts(without_byte_order_mark(open_blocks(source.address)), source.address, tally):
             size += batch.raw_bytes
             yield batch
     except DamagedArchiveError:
         damaged = True
-    tally.read(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)
+    tally.add_range(source.address, 0, tally.counts["lines"] - before, size, damaged=damaged)

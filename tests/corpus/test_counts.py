@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.counts import LENGTH_BINS, published
+from corpus.counts import LENGTH_BINS, final_counts
 from corpus.errors import DataError
 from corpus.settings import Settings
 
@@ -40,7 +40,7 @@ FLAT = {
 
 def counts(settings: Settings = SETTINGS, positive_from: int = 4, **changed: int) -> dict:
     flat = {**FLAT, **{name.replace("__", "."): number for name, number in changed.items()}}
-    return published(flat, settings=settings, positive_from=positive_from, frequent_words=WORDS)
+    return final_counts(flat, settings=settings, positive_from=positive_from, frequent_words=WORDS)
 
 
 def test_counts_are_published_in_one_order_with_zeros() -> None:
@@ -61,7 +61,7 @@ def test_counts_are_published_in_one_order_with_zeros() -> None:
 
 def test_labels_have_no_ratings() -> None:
     # The codes of the pair neg and pos.
-    found = published(
+    found = final_counts(
         {**{name: n for name, n in FLAT.items() if not name.startswith("codes")}, **LABELLED},
         settings=Settings(row_length=4, labelled=True),
         positive_from=4,
@@ -76,7 +76,7 @@ LABELLED = {"codes.before.3": 4, "codes.before.4": 5, "codes.after.3": 3, "codes
 
 def test_twenty_frequent_words_are_published() -> None:
     words = [(f"w{number}", 100 - number) for number in range(30)]
-    found = published(FLAT, settings=SETTINGS, positive_from=4, frequent_words=words)
+    found = final_counts(FLAT, settings=SETTINGS, positive_from=4, frequent_words=words)
     assert found["frequent_words"] == [[word, number] for word, number in words[:20]]
 
 
@@ -110,14 +110,14 @@ def test_counts_that_contradict_each_other_are_refused(changed: dict[str, int], 
 @given(st.sampled_from([name for name in FLAT if name.startswith(("lines", "texts", "distinct", "train", "codes"))]))
 def test_no_sum_can_be_doubled_unnoticed(name: str) -> None:
     with pytest.raises(DataError, match="the counts contradict each other"):
-        published({**FLAT, name: 2 * FLAT[name]}, settings=SETTINGS, positive_from=4, frequent_words=WORDS)
+        final_counts({**FLAT, name: 2 * FLAT[name]}, settings=SETTINGS, positive_from=4, frequent_words=WORDS)
 
 
 @given(st.lists(st.integers(1, 20_000), min_size=1, max_size=30), st.integers(1, 10_000))
 def test_counts_of_real_rows_are_never_refused(kept_words: list[int], row_length: int) -> None:
     bins = [max(least for least in LENGTH_BINS if least <= number) for number in kept_words]
     rows = len(kept_words)
-    found = published(
+    found = final_counts(
         {
             **dict.fromkeys(("lines", "texts", "distinct", "train", "codes.before.5", "codes.after.5"), rows),
             "positive_train": rows,

@@ -10,23 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.counts import published
-from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
+from corpus.counts import final_counts
+from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 
 VOCABULARY = ["good", "bad", "it's"]
-NO_COUNTS = published({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
+NO_COUNTS = final_counts({}, settings=Settings(), positive_from=4, frequent_words=[("good", 7)])
 
 
-def rows(count: int, length: int = 4, seed: int = 0) -> Rows:
+def rows(count: int, length: int = 4, seed: int = 0) -> RowBlock:
     random = np.random.default_rng(seed)
     lengths = random.integers(1, length + 1, count).astype(np.uint16)
     tokens = random.integers(1, 5, (count, length)).astype(np.uint16) * (np.arange(length) < lengths[:, None])
-    return Rows(tokens, lengths, random.integers(0, 2, count).astype(np.uint8), random.integers(1, 6, count, np.uint8))
+    return RowBlock(
+        tokens, lengths, random.integers(0, 2, count).astype(np.uint8), random.integers(1, 6, count, np.uint8)
+    )
 
 
-def written(path: Path, train: Rows, test: Rows) -> str:
+def written(path: Path, train: RowBlock, test: RowBlock) -> str:
     return write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=Settings(row_length=4))
 
 
@@ -40,7 +42,7 @@ def test_the_same_rows_in_other_blocks_are_the_same_dataset(
     with DatasetWriter(folder / "cut.h5", Settings(row_length=4)) as writer:
         edges = [0, *sorted(min(cut, train) for cut in cuts), train]
         for start, end in pairwise(edges):
-            writer.append("train", Rows(*(array[start:end] for array in rows(train))))
+            writer.append("train", RowBlock(*(array[start:end] for array in rows(train))))
         writer.append("test", rows(test, seed=1))
         blockwise = writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
     assert whole == blockwise
@@ -84,7 +86,7 @@ def test_the_same_rows_make_the_same_bytes_however_they_come(tmp_path: Path, pac
     for name, step in (("a.h5", len(train.labels)), ("b.h5", 99_999)):
         with DatasetWriter(tmp_path / name, Settings(row_length=4), packed=packed) as writer:
             for start in range(0, len(train.labels), step):
-                writer.append("train", Rows(*(array[start : start + step] for array in train)))
+                writer.append("train", RowBlock(*(array[start : start + step] for array in train)))
             writer.append("test", test)
             writer.finish(vocabulary=VOCABULARY, stopwords=frozenset(), counts={})
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
@@ -195,8 +197,8 @@ def damage(file: h5py.File, kind: str) -> None:
     ("kind", "sentence"),
     [
         ("absent", "no such file"),
-        ("text", "is no HDF5 file"),
-        ("other", "no Shoal dataset"),
+        ("text", "is not an HDF5 file"),
+        ("other", "not a Shoal dataset"),
         ("version", "has layout version 99, and this Shoal reads 2"),
         ("missing array", "is damaged"),
         ("short array", "the arrays of /train differ in length"),
@@ -204,7 +206,7 @@ def damage(file: h5py.File, kind: str) -> None:
         ("older", "has layout version 1, and this Shoal reads 2; make it again"),
         ("senseless settings", "is damaged: the row length is 0"),
         ("wordless", "is damaged"),
-        ("cut", "is no HDF5 file, or a damaged one"),
+        ("cut", "is not an HDF5 file, or is damaged"),
     ],
 )
 def test_a_file_that_is_no_dataset_is_refused_with_its_name(tmp_path: Path, kind: str, sentence: str) -> None:
@@ -286,11 +288,11 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import numpy as np
-from corpus.dataset import DatasetWriter, Rows
+from corpus.dataset import DatasetWriter, RowBlock
 from corpus.settings import Settings
 lengths = np.full(50_000, 100, np.uint16)
 tokens = np.random.default_rng(0).integers(1, 9_999, (50_000, 100)).astype(np.uint16)
-block = Rows(tokens, lengths, (lengths % 2).astype(np.uint8), (lengths % 5).astype(np.uint8))
+block = RowBlock(tokens, lengths, (lengths % 2).astype(np.uint8), (lengths % 5).astype(np.uint8))
 with DatasetWriter(Path(sys.argv[1]), Settings()) as writer:
     writer.append("train", block)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

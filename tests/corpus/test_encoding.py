@@ -5,8 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus import encoding
-from corpus.encoding import Encoded, FastEncoder, PlainEncoder
-from corpus.text import UNKNOWN, encode, word_ids, words
+from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
+from corpus.text import UNKNOWN, encode_words, word_ids, words
 
 PIECES = ["a", "don't", "the", "The", "lamp", "x" * 17, "'", "''", " ", " ", ".", "&amp;", "&#39;", "\u2019", "\u212a"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text(max_size=20)
@@ -16,7 +16,7 @@ CLAIMED = st.sampled_from([*PIECES[:6], "xylophonesxylophon", "a b", "'a", "Lamp
 )
 
 
-def rows(encoded: Encoded) -> list[list[int]]:
+def rows(encoded: EncodedRows) -> list[list[int]]:
     return [
         encoded.ids[start : start + length].tolist()
         for start, length in zip(encoded.starts, encoded.lengths, strict=True)
@@ -37,7 +37,7 @@ def test_any_texts_have_the_rows_of_the_plain_twin(
     ids = word_ids(vocabulary)
     plain, fast = (kind(ids, stopwords, row_length) for kind in (PlainEncoder, FastEncoder))
     for texts in blocks:
-        expected = [encode(words(text), ids, stopwords, row_length) for text in texts]
+        expected = [encode_words(words(text), ids, stopwords, row_length) for text in texts]
         assert rows(plain(texts)) == rows(fast(texts)) == expected
 
 

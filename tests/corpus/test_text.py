@@ -55,7 +55,7 @@ def test_ids_leave_room_for_padding_and_unknown() -> None:
 
 @given(st.lists(st.sampled_from(["the", "a", "good", "bad", "rare"])), st.integers(1, 4))
 def test_a_row_is_the_first_kept_words(words: list[str], length: int) -> None:
-    row = text.encode(words, {"good": 2, "bad": 3}, frozenset({"the", "a"}), length)
+    row = text.encode_words(words, {"good": 2, "bad": 3}, frozenset({"the", "a"}), length)
     ids = {"good": 2, "bad": 3, "rare": 1}
     assert row == [ids[word] for word in words if word in ids][:length]
 
@@ -87,7 +87,7 @@ def test_stopwords_come_from_a_file(tmp_path) -> None:
 def test_a_stopword_that_no_text_can_hold_is_refused(tmp_path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("of\nThe\n")
-    with pytest.raises(DataError, match=r"words\.txt: 'The' is no cleaned word"):
+    with pytest.raises(DataError, match=r"words\.txt: 'The' is not a cleaned word"):
         text.load_stopwords(str(file))
 
 

@@ -72,7 +72,7 @@ def assert_equals_plain(tokeniser: Tokeniser, plain: PlainTokeniser, texts: list
         assert found.cleaned[begin:end].tobytes().decode() == "".join(f"{word} " for word in words(text))
         begin = end
     assert len(tokeniser) == len(plain.known)
-    assert tokeniser.letters_of(np.arange(len(tokeniser))).decode() == " ".join(plain.known)
+    assert tokeniser.join_words(np.arange(len(tokeniser))).decode() == " ".join(plain.known)
 
 
 @settings(max_examples=400)
@@ -100,7 +100,7 @@ def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(length: int) -> N
     assert len(tokeniser) == known
     unknown = [word for word in listed if word not in STOPWORDS]
     assert len(set(first.ids.tolist())) == len(unknown)
-    assert tokeniser.letters_of(first.ids).decode().split() == unknown
+    assert tokeniser.join_words(first.ids).decode().split() == unknown
 
 
 @pytest.mark.parametrize("digits", ["9" * 4301, "0" * 4300 + "65", "0" * 4298 + "65", "1" * 9000])
@@ -129,8 +129,8 @@ def test_words_are_added_as_they_are_and_clear_forgets_them() -> None:
     tokeniser = Tokeniser(["the"])
     assert tokeniser.add(b"lamp don't lamp").tolist() == [1, 2, 1]
     assert tokeniser.add(b"").tolist() == []
-    assert tokeniser.letters_of(np.array([2, 1])) == b"don't lamp"
-    assert tokeniser.letters_of(np.array([], np.int64)) == b""
+    assert tokeniser.join_words(np.array([2, 1])) == b"don't lamp"
+    assert tokeniser.join_words(np.array([], np.int64)) == b""
     tokeniser.clear()
     assert len(tokeniser) == 1
     assert tokeniser(["The lamp"]).ids.tolist() == [1]

@@ -11,7 +11,7 @@ import numpy as np
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
-from jobs.pipeline import preprocess as preprocess_inputs
+from jobs.pipeline import preprocess_locally as preprocess_inputs
 from tests import oracle
 
 NLTK = set(load_stopwords()) - set(EXTRA_STOPWORDS)

@@ -7,19 +7,21 @@ import pytest
 from corpus.errors import DataError
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
-from jobs.choose import Choice, choose, read_choice
+from jobs.choose import VocabularyChoice, choose_vocabulary, read_vocabulary_choice
 
 WORDS = {"lamp": 5, "bulb": 3, "a": 3, "strap": 3, "z": 1}
 
 
-def chosen(folder: Path, *, lines: int = 20, malformed: int = 0, limit: float = 0.05, size: int = 10) -> Choice:
+def chosen(
+    folder: Path, *, lines: int = 20, malformed: int = 0, limit: float = 0.05, size: int = 10
+) -> VocabularyChoice:
     tally = Tally()
     tally.counts.update(lines=lines - malformed, texts=lines - malformed)
     for number in range(malformed):
-        tally.malformed("not_json", "reviews.json", 0, number + 1, b"{")
+        tally.count_malformed("not_json", "reviews.json", 0, number + 1, b"{")
     records = [(word.encode(), str(count).encode()) for word, count in WORDS.items()] + tally.records()
     (folder / "part-00000").write_bytes(b"".join(b"%s\t%s\n" % record for record in records))
-    return choose(str(folder), str(folder / "choice.json"), Settings(vocabulary_size=size), limit)
+    return choose_vocabulary(str(folder), str(folder / "choice.json"), Settings(vocabulary_size=size), limit)
 
 
 # Of the last two a product of the share and the lines is not the number of lines.
@@ -40,4 +42,4 @@ def test_as_many_malformed_lines_as_are_allowed_pass_and_one_more_ends_the_work(
 def test_the_vocabulary_ends_amid_words_that_are_equally_frequent_by_their_letters(tmp_path: Path, size: int) -> None:
     expected = [("lamp", 5), ("a", 3), ("bulb", 3), ("strap", 3), ("z", 1)][:size]
     assert chosen(tmp_path, size=size).vocabulary == expected
-    assert [tuple(each) for each in read_choice(str(tmp_path / "choice.json")).vocabulary] == expected
+    assert [tuple(each) for each in read_vocabulary_choice(str(tmp_path / "choice.json")).vocabulary] == expected

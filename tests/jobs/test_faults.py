@@ -106,7 +106,7 @@ def test_a_job_that_is_lost_midway_leaves_only_whole_files_and_is_done_again(und
     left = contents(distinct)
     assert left
     assert left.items() <= undisturbed.side_files().items()
-    assert not Path(plan.steps()[0].made).exists()
+    assert not Path(plan.steps()[0].done_file).exists()
     assert list(node.run(plan)) == STEPS
     undisturbed.check(plan)
 

@@ -14,31 +14,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.dataset import DatasetWriter, Rows, open_dataset, write_dataset
+from corpus.dataset import DatasetWriter, RowBlock, open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
-from jobs.choose import Choice
-from jobs.merge import Merged, merge, read_merged, run
+from jobs.choose import VocabularyChoice
+from jobs.merge import MergeResult, merge_parts, read_merge_result, run
 from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
-CHOICE = Choice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
+CHOICE = VocabularyChoice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
 WORDS = [word for word, _ in CHOICE.vocabulary]
 ENTRY = [sys.executable, "-m", "jobs.merge"]
 
 
-def rows(count: int, seed: int) -> Rows:
+def rows(count: int, seed: int) -> RowBlock:
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 5, count).astype(np.uint16)
     tokens = random.integers(1, 5, (count, 4)).astype(np.uint16) * (np.arange(4) < lengths[:, None])
     ratings = random.integers(1, 6, count).astype(np.uint8)
-    return Rows(tokens.astype(np.uint16), lengths, (ratings > 3).astype(np.uint8), ratings)
+    return RowBlock(tokens.astype(np.uint16), lengths, (ratings > 3).astype(np.uint8), ratings)
 
 
-def joined(parts: list[Rows]) -> Rows:
-    return Rows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+def joined(parts: list[RowBlock]) -> RowBlock:
+    return RowBlock(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 class Work:
@@ -56,7 +56,7 @@ class Work:
         read, encoded = Tally(), Tally()
         every = joined(self.train + self.test)
         codes, texts = np.bincount(every.ratings, minlength=6), len(every.labels)
-        read.malformed("not_json", "reviews.json", 0, 3, b"{oops")
+        read.count_malformed("not_json", "reviews.json", 0, 3, b"{oops")
         for name in ("lines", "texts", "distinct"):
             read.counts[name] += texts
         for code in range(1, 6):
@@ -84,7 +84,7 @@ class Work:
             *(f"--output={output}", f"--summary={at}/merged.json"),
         ]
 
-    def merge(self, output: Path) -> Merged:
+    def merge(self, output: Path) -> MergeResult:
         return run(self.arguments(output))
 
     def digest(self) -> str:
@@ -126,7 +126,7 @@ def test_parts_become_the_file_that_all_their_rows_would_make(
 def test_the_result_is_a_dataset_its_counts_and_a_summary(work: Work, tmp_path: Path) -> None:
     merged = work.merge(tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counts.json", "dataset.h5"]
-    assert read_merged(str(work.folder / "merged.json")) == merged
+    assert read_merge_result(str(work.folder / "merged.json")) == merged
     assert json.loads((tmp_path / "out" / "counts.json").read_text()) == merged.counts
     with open_dataset(merged.dataset) as dataset:
         assert dataset.counts == merged.counts
@@ -167,7 +167,7 @@ def double_a_tally(work: Work) -> None:
     [
         (lose_a_part, "the part files hold 305 rows of train, but 1,205 were counted; a part was lost"),
         (lose_all_parts, "no part files in .*parts"),
-        (cut_a_part, r"part-0002\.h5 is no HDF5 file, or a damaged one"),
+        (cut_a_part, r"part-0002\.h5 is not an HDF5 file, or is damaged"),
         (mix_settings, r"part-0003\.h5 was made with other settings or words"),
         (double_a_tally, "the counts contradict each other"),
     ],
@@ -357,7 +357,7 @@ def test_on_s3_the_result_has_a_folder_by_its_digest(
     assert merged.dataset == f"s3://pile/datasets/{work.digest()}/dataset.h5"
     keys = {found["Key"] for found in client.list_objects_v2(Bucket="pile", Prefix="datasets/")["Contents"]}
     assert keys == {f"datasets/{merged.digest}/{name}" for name in ("counts.json", "dataset.h5")}
-    assert read_merged("s3://pile/made/merged.json") == merged
+    assert read_merge_result("s3://pile/made/merged.json") == merged
     client.download_file("pile", f"datasets/{merged.digest}/dataset.h5", str(tmp_path / "d.h5"))
     with open_dataset(tmp_path / "d.h5") as dataset:
         assert dataset.computed_digest() == merged.digest
@@ -365,5 +365,5 @@ def test_on_s3_the_result_has_a_folder_by_its_digest(
 
 def test_the_choice_may_be_given_as_it_is(work: Work, tmp_path: Path) -> None:
     folders = [str(work.folder / name) for name in ("words", "encoded")]
-    merged = merge(parts=str(work.folder / "parts"), records=folders, choice=CHOICE, output=str(tmp_path / "out"))
+    merged = merge_parts(parts=str(work.folder / "parts"), records=folders, choice=CHOICE, output=str(tmp_path / "out"))
     assert merged.digest == work.digest()

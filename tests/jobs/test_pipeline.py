@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from benchmarks.real_reviews import ABSENT, REVIEWS
 from corpus.dataset import open_dataset
 from corpus.errors import DataError
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
-from jobs.pipeline import preprocess as preprocess_inputs
+from jobs.pipeline import preprocess_locally as preprocess_inputs
 from tests import oracle
 from tests.jobs.piles import PLAIN, Stages, assert_equals_oracle, preprocess, reviews
 
@@ -121,25 +121,26 @@ def pieces(pattern: str, pairs=LABELLED) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "wanted", "as_file", "rules"),
+    ("name", "content", "options", "as_file", "rules"),
     [
-        ("a.jsonl", jsonl(LABELLED), Wanted(label="label"), {"text": ("text",), "value": "label"}, RULES),
-        ("a.jsonl", jsonl(LABELLED, ["neg", "pos"].__getitem__), Wanted(label="label"),
+        ("a.jsonl", jsonl(LABELLED), ReadingOptions(label="label"), {"text": ("text",), "value": "label"}, RULES),
+        ("a.jsonl", jsonl(LABELLED, ["neg", "pos"].__getitem__), ReadingOptions(label="label"),
          {"text": ("text",), "value": "label"}, RULES),
-        ("a.jsonl", jsonl(LABELLED, ["ham", "spam"].__getitem__), Wanted(label="label", positive_label="spam"),
+        ("a.jsonl", jsonl(LABELLED, ["ham", "spam"].__getitem__), ReadingOptions(label="label", positive_label="spam"),
          {"text": ("text",), "value": "label"}, oracle.Rules(labelled=True, positive_label="spam")),
-        ("a.csv", pieces('"{one}","title\n, {value}","{text}"\n'), Wanted(),
+        ("a.csv", pieces('"{one}","title\n, {value}","{text}"\n'), ReadingOptions(),
          {"kind": "csv", "text": ("2", "3"), "value": "1"}, RULES),
-        ("a.csv", b"stars,body\n" + pieces('{one},"{text}"\n'), Wanted(rating="stars", text=("body",)),
+        ("a.csv", b"stars,body\n" + pieces('{one},"{text}"\n'), ReadingOptions(rating="stars", text=("body",)),
          {"kind": "csv", "header": True, "text": ("body",), "value": "stars"}, oracle.Rules()),
-        ("a.dat", pieces("{text}$LABEL${value}\n"), Wanted(separator="$LABEL$"),
+        ("a.dat", pieces("{text}$LABEL${value}\n"), ReadingOptions(separator="$LABEL$"),
          {"kind": "separated", "separator": "$LABEL$", "text": ("1",), "value": "2"}, RULES),
-        ("a.txt", pieces("__label__{one} {text}\n"), Wanted(), {"kind": "fasttext", "text": (), "value": None}, RULES),
+        ("a.txt", pieces("__label__{one} {text}\n"), ReadingOptions(),
+         {"kind": "fasttext", "text": (), "value": None}, RULES),
     ],
 )  # fmt: skip
-def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, wanted, as_file, rules) -> None:
+def test_other_formats_make_the_oracles_dataset(tmp_path: Path, name, content, options, as_file, rules) -> None:
     (tmp_path / name).write_bytes(content)
-    preprocess_inputs(Inputs(files=(str(tmp_path / name),), wanted=wanted), str(tmp_path / "out"))
+    preprocess_inputs(Inputs(files=(str(tmp_path / name),), options=options), str(tmp_path / "out"))
     assert_equals_oracle(tmp_path / "out", [oracle.File(content, **as_file)], rules=rules)
 
 
@@ -148,8 +149,8 @@ def test_half_stars_written_as_fractions_make_the_oracles_dataset(tmp_path: Path
     content = reviews(*((f"this lamp number word{chr(97 + n)} shines", f"{(1 + n % 10) / 2:g}/5") for n in range(20)))
     (tmp_path / "a.json").write_bytes(content + reviews(("eight of ten", "8/10")))
     chosen = Settings(rating_steps=2, rating_range=(1, 10), rating_fraction=True, positive_from=7)
-    wanted = Wanted(rating_steps=2, rating_range=(1, 10), rating_fraction=True)
-    inputs = Inputs(files=(str(tmp_path / "a.json"),), wanted=wanted)
+    options = ReadingOptions(rating_steps=2, rating_range=(1, 10), rating_fraction=True)
+    inputs = Inputs(files=(str(tmp_path / "a.json"),), options=options)
     merged = preprocess_inputs(inputs, str(tmp_path / "out"), settings=chosen, runner=runner)
     rules = oracle.Rules(rating_range=(1, 10), steps=2, fraction=True)
     assert_equals_oracle(tmp_path / "out", [(tmp_path / "a.json").read_bytes()], rules=rules, positive_from=7)
@@ -189,7 +190,7 @@ def test_a_test_set_of_its_own_keeps_its_texts_from_training(tmp_path: Path, run
 
 def test_labels_that_are_no_pair_have_to_be_explained(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl([("lamp", 1), ("bulb", 1)]))
-    inputs = Inputs(files=(str(tmp_path / "a.jsonl"),), wanted=Wanted(label="label"))
+    inputs = Inputs(files=(str(tmp_path / "a.jsonl"),), options=ReadingOptions(label="label"))
     with pytest.raises(DataError, match=r"the labels are 1 \(2 times\).*--positive-label"):
         preprocess_inputs(inputs, str(tmp_path / "out"))
 
@@ -268,7 +269,7 @@ def test_damaged_archives_are_all_named_and_read_as_far_as_they_go_where_that_is
         for path, lines in zip(paths, kept, strict=False)
     ]
     assert f"2 files are damaged, and nobody knows what is lost: {said[0]}, {said[1]};" in str(refused.value)
-    assert "--allow-damaged; what is finished stays" in str(refused.value)
+    assert "--allow-damaged; the finished steps remain" in str(refused.value)
     stages = Stages()
     merged = preprocess(paths, tmp_path / "out", runner=runner, progress=stages, allow_damaged=True)
     assert stages.seen == ["choose vocabulary", "encode", "merge"]

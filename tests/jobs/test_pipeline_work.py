@@ -49,8 +49,8 @@ def started(path: Path, output: Path) -> "subprocess.Popen[bytes]":
     texts = (f"lamp {str(n).translate(letters)} {'bright ' * 50}" for n in range(3_000))
     path.write_bytes(reviews(*((text, 1 + len(text) % 5) for text in texts)) * 40)
     code = (
-        "import sys; from jobs.pipeline import preprocess; from corpus.reading.sources import Inputs;"
-        "preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
+        "import sys; from jobs.pipeline import preprocess_locally; from corpus.reading.sources import Inputs;"
+        "preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2], runner='local')"
     )
     running = subprocess.Popen(
         [sys.executable, "-c", code, path, output], start_new_session=True, stderr=subprocess.DEVNULL
@@ -138,7 +138,7 @@ def test_too_many_malformed_lines_do_not_cost_the_work_that_counted_them(tmp_pat
     (path,) = noise_at_its_end(tmp_path)
     with pytest.raises(
         DataError,
-        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; what is finished stays in",
+        match=r"8000 of 88000 lines are malformed \(8000 not_json\).* line 80001 of .*; the finished steps remain in",
     ):
         preprocess([path], tmp_path / "out")
     stages = Stages()
@@ -182,7 +182,7 @@ def test_a_dataset_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     child = os.fork()
     if not child:
         monkeypatched = pytest.MonkeyPatch()
-        monkeypatched.setattr("jobs.pipeline.read_merged", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        monkeypatched.setattr("jobs.pipeline.read_merge_result", lambda _: os.kill(os.getpid(), signal.SIGKILL))
         preprocess([path], output)
     os.waitpid(child, 0)
     (output / "dataset.h5").unlink()
@@ -197,7 +197,7 @@ def test_two_runs_on_the_same_input_do_not_meet(tmp_path: Path) -> None:
     class Second(Stages):
         def stage(self, name: str, _: int) -> None:
             if name == "merge":
-                with pytest.raises(DataError, match="another run works on the same input"):
+                with pytest.raises(DataError, match="another run processes the same input"):
                     preprocess([path], output)
 
     preprocess([path], output, progress=Second())

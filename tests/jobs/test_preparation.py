@@ -8,13 +8,13 @@ import pytest
 from corpus.errors import DataError
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
-from jobs.preparation import Prepared, estimate, prepare
+from jobs.preparation import PreparedWork, estimate_work, prepare_work
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, understood
 
 
-def prepared(folder: Path, content: bytes = SNAP_2014, **chosen: object) -> Prepared:
+def prepared(folder: Path, content: bytes = SNAP_2014, **chosen: object) -> PreparedWork:
     (folder / "reviews.json").write_bytes(content)
-    return prepare(Inputs(files=(str(folder / "reviews.json"),)), Settings(**chosen))
+    return prepare_work(Inputs(files=(str(folder / "reviews.json"),)), Settings(**chosen))
 
 
 def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> None:
@@ -32,10 +32,10 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
 def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(SNAP_2014)
 
-    def bring(sources):
+    def transfer(sources):
         return tuple(replace(source, address="s3://raw/reviews.json") for source in sources)
 
-    found = prepare(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), bring=bring)
+    found = prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), transfer=transfer)
     plan = found.plan(work="s3://data/work/here", output="s3://data/datasets", tasks=3)
     assert plan.input_bytes == len(SNAP_2014)
     assert all(b"s3://raw/reviews.json" in task for task in plan.tasks)
@@ -44,11 +44,11 @@ def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
 def test_nothing_is_brought_of_ratings_on_another_scale(tmp_path: Path) -> None:
     (tmp_path / "reviews.json").write_bytes(b'{"reviewText": "good", "overall": 90}\n' * 9)
 
-    def bring(_):
+    def transfer(_):
         raise AssertionError
 
-    with pytest.raises(DataError, match="ratings are none from 1 to 5"):
-        prepare(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), bring=bring)
+    with pytest.raises(DataError, match="ratings are not from 1 to 5"):
+        prepare_work(Inputs(files=(str(tmp_path / "reviews.json"),)), Settings(), transfer=transfer)
 
 
 def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
 def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
     small = understood(tmp_path, "a.json", SNAP_2014)
     large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
-    assert estimate(large, 2).seconds > estimate(small, 2).seconds
-    assert estimate(large, 4).seconds < estimate(large, 2).seconds
-    assert estimate(large, 2).memory_bytes == estimate(small, 2).memory_bytes
-    assert estimate(large, 2).disk_bytes > estimate(small, 2).disk_bytes
+    assert estimate_work(large, 2).seconds > estimate_work(small, 2).seconds
+    assert estimate_work(large, 4).seconds < estimate_work(large, 2).seconds
+    assert estimate_work(large, 2).memory_bytes == estimate_work(small, 2).memory_bytes
+    assert estimate_work(large, 2).disk_bytes > estimate_work(small, 2).disk_bytes

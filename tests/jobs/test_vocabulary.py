@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pybase64 import b64encode
 
-from jobs.arrays import pack
+from jobs.arrays import pack_arrays
 from jobs.vocabulary import CountWords
 
 WORDS = st.text("abc", min_size=1, max_size=4)
@@ -16,7 +16,7 @@ BLOCKS = st.lists(st.tuples(st.integers(0, 3), st.dictionaries(WORDS, st.integer
 
 def packed(counts: dict[str, int]) -> bytes:
     words, numbers = np.frombuffer(" ".join(counts).encode(), np.uint8), np.array(list(counts.values()), np.uint32)
-    return b64encode(b"".join(pack({"words": words, "counts": numbers})))
+    return b64encode(b"".join(pack_arrays({"words": words, "counts": numbers})))
 
 
 @given(BLOCKS, st.integers(1, 12))

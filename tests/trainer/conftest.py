@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from corpus.dataset import Rows, write_dataset
+from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from trainer.config import RANK_ENVIRONMENT
 
@@ -32,7 +32,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def make_rows(count: int, *, seed: int, length: int = 20) -> Rows:
+def make_rows(count: int, *, seed: int, length: int = 20) -> RowBlock:
     """Rows of 1 to `length` words, 7 in 10 positive; a third of the words tell which, 1 row in 12 is mislabelled."""
     generator = np.random.default_rng(seed)
     labels = (generator.random(count) < 0.7).astype(np.uint8)
@@ -43,11 +43,11 @@ def make_rows(count: int, *, seed: int, length: int = 20) -> Rows:
     plain = generator.integers(42, 62, (count, length))
     tokens = np.where(np.arange(length) < lengths[:, None], np.where(telling, own_kind, plain), 0)
     labels ^= (generator.random(count) < 1 / 12).astype(np.uint8)
-    return Rows(tokens.astype(np.uint16), lengths, labels, labels * 4 + 1)
+    return RowBlock(tokens.astype(np.uint16), lengths, labels, labels * 4 + 1)
 
 
 @pytest.fixture(scope="session")
-def rows_of() -> Callable[..., Rows]:
+def rows_of() -> Callable[..., RowBlock]:
     """rows_of(count, seed=...): rows of the same kind as the dataset's."""
     return make_rows
 

@@ -51,7 +51,7 @@ def test_a_missing_dataset(said, tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(said, tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_text("hello")
-    refused(said, "x.h5 is no HDF5 file", "--data", tmp_path / "x.h5", "--output", tmp_path)
+    refused(said, "x.h5 is not an HDF5 file", "--data", tmp_path / "x.h5", "--output", tmp_path)
 
 
 def test_another_layout_version(said, tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.layout import ARRAYS, LEAST_ROWS, SPLITS
-from corpus.layout import Rows as Block
-from corpus.private import private_folder
+from corpus.layout import RowBlock as Block
+from corpus.private_folders import make_private_folder
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
@@ -237,7 +237,7 @@ def default_cache() -> Path:
     DataError if a folder of this name may be another user's."""
     home = Path("/var/tmp")  # noqa: S108
     home = home if home.is_dir() else Path(tempfile.gettempdir())
-    return private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
+    return make_private_folder(home / f"shoal-rows-{os.geteuid()}", "name another folder by --cache")
 
 
 def _scale(dataset: Dataset) -> Scale:

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from corpus.encoding import Encoded, FastEncoder, PlainEncoder
+from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
 from corpus.text import PADDING
 from trainer.classification.model_file import Model
 from trainer.computing.threads import Threads
@@ -61,13 +61,13 @@ class Labeller:
         ]
         return [predictions[distinct[text]] for text in texts]
 
-    def _encoded(self, texts: Sequence[str]) -> Encoded:
+    def _encoded(self, texts: Sequence[str]) -> EncodedRows:
         self._letters += sum(map(len, texts))
         if self._letters >= _FAST_FROM and not isinstance(self._encode, FastEncoder):
             self._encode = FastEncoder(self._model.ids, self._model.stopwords, self._model.row_length)
         return self._encode(texts)
 
-    def _probabilities(self, encoded: Encoded) -> list[float]:
+    def _probabilities(self, encoded: EncodedRows) -> list[float]:
         """The probability of label 1 for each of N texts; one half for a text without words."""
         probabilities = np.full(len(encoded.lengths), 0.5)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
@@ -87,7 +87,7 @@ class Labeller:
         return probabilities.tolist()
 
 
-def _padded(encoded: Encoded, numbers: npt.NDArray[np.int64]) -> Tensor:
+def _padded(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
     """(n, longest) int32: the rows of these numbers (n,), the longest first."""
     lengths = encoded.lengths[numbers]
     place = np.arange(lengths[0])  # (longest,)

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corpus.errors import DataError, full_disk_said
+from corpus.errors import DataError, explain_full_disk
 from corpus.layout import ARRAYS, SPLITS, ArraysDigest, is_digest
-from corpus.layout import Rows as Block
+from corpus.layout import RowBlock as Block
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
@@ -53,7 +53,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
             for old in (partial, home):  # left by a killed run, or by a cleaner of old files
                 _remove(old)
             try:
-                with full_disk_said(folder, "--cache"):
+                with explain_full_disk(folder, "--cache"):
                     _write(dataset, partial, check)
                 partial.rename(home)
             finally:

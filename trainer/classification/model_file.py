@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from corpus.errors import DataError
-from corpus.plain import require_fields
+from corpus.json_values import require_fields
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, word_ids
 from trainer.classification import models
@@ -155,7 +155,7 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _check_ratings(about: dict[str, Any]) -> None:
     """Raise an error unless `about` describes ratings as a dataset's settings do."""
-    Settings.of({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
+    Settings.from_json({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
 
 
 def _words(found: list[Any]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
-from corpus.counted import plural
+from corpus.display import plural
 from corpus.errors import DataError
 from trainer import devices
 from trainer.computing.threads import Threads, cores

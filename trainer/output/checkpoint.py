@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from corpus.errors import DataError
-from corpus.plain import require_fields
+from corpus.json_values import require_fields
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError

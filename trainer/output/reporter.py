@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from tqdm import tqdm
 
-from corpus.counted import plural
+from corpus.display import plural
 from trainer.config import TrainConfig
 from trainer.distributed import failures
 from trainer.distributed.exchange import StepReport

@@ -7,7 +7,7 @@ from mrjob.job import MRJob
 from mrjob.protocol import BytesProtocol
 
 from corpus.settings import Settings
-from corpus.text import encode, word_ids
+from corpus.text import encode_words, word_ids
 
 Pair = tuple[bytes, bytes]
 
@@ -26,7 +26,7 @@ class Rows(MRJob):
 
     def mapper(self, key: bytes, value: bytes) -> Iterator[Pair]:
         rating, _, kept = value.partition(b"\t")
-        row = encode(kept.decode().split(" "), self.ids, frozenset(), Settings().row_length)
+        row = encode_words(kept.decode().split(" "), self.ids, frozenset(), Settings().row_length)
         yield key, rating + b"\t" + " ".join(map(str, row)).encode()
 
     def reducer(self, key: bytes, values: Iterator[bytes]) -> Iterator[Pair]:

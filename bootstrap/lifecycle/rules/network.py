@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from bootstrap.aws.ownership import read_tags
 from bootstrap.lifecycle.rules import OnlineRule, Question
-from corpus.counted import plural
+from corpus.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
 _EMR_TAG = "for-use-with-amazon-emr-managed-policies"

@@ -1,4 +1,4 @@
-"""What a set of inputs is: which files, of which kind, with which fields. `understanding.understand` is its front.
+"""Finds the files of the input and detects their formats and fields. `understanding.understand_inputs` is its front.
 
-It looks at the beginnings of files; how they are read is no matter of this package, but of the one that it is in.
+It looks at the beginnings of files. The package above it, `corpus.reading`, reads them.
 """

@@ -1,7 +1,6 @@
-"""From the beginning of a file to how it is to be read: its kind here, its fields by `fields`.
+"""Detects the format of a file from its beginning: the kind of file here, its fields by `fields`.
 
-Pure: bytes in, a format out. The easy mistake is to be clever: a kind is taken where the lines leave no doubt, and
-asked for everywhere else.
+Bytes in, a format out. Do not guess: where the lines are not clear, the error asks for an option.
 """
 
 import csv
@@ -15,41 +14,43 @@ from typing import BinaryIO, NamedTuple
 from corpus.errors import DataError
 from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK, Format, MalformedLineError, label_text
-from corpus.reading.inputs.fields import Choice, are_named, choose, choose_columns, names_columns
-from corpus.reading.inputs.foreign import refuse_foreign, refuse_other_json, refuse_unreadable
+from corpus.reading.inputs.fields import FieldChoice, are_field_names, choose_columns, choose_fields, is_header_row
+from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
 from corpus.reading.parsing import is_blank
-from corpus.reading.sources import KINDS, Wanted
+from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
 PARQUET = b"PAR1"
 
 _MOST_LINES = 1000
-# A line that is a JSON object is one by no accident: few among broken ones tell.
+# A line is a JSON object by no accident: a few of them among broken lines are enough.
 _JSON_SHARE = 0.1
 _MOST = 0.9
 _SHOWN_LETTERS = 60
 _CSV_SEPARATORS = (",", ";")
 
 
-class Settled(NamedTuple):
-    """How a file is to be read, and what is known of it."""
+class DetectedFormat(NamedTuple):
+    """The format of a file, and what its beginning shows."""
 
     format: Format
     labelled: bool
     values: Counter[str]
-    """The labels or ratings that its beginning shows, by how often."""
+    """The labels or ratings in its beginning, with their counts."""
     rows: int | None = None
-    """Its records, where the file says their number."""
+    """The number of its records, where the file has it."""
     plain_size: int | None = None
-    """The bytes of what is read of it, unpacked, where the file says so."""
+    """The decompressed bytes of the columns that are read, where the file has them."""
 
 
-def settle(name: str, data: bytes, whole: bool, wanted: Wanted, code: int | None = None) -> Settled | None:
-    """How a file is to be read that begins with `data`, unpacked; None where these hold not one whole line.
+def detect_format(
+    name: str, data: bytes, whole: bool, options: ReadingOptions, code: int | None = None
+) -> DetectedFormat | None:
+    """The format of a file that begins with `data`, decompressed; None where these have no whole line.
 
-    `whole` says that the file ends with `data`. `code` is the class of all of its texts, where that is known.
-    Raises DataError where the file is of no kind that is read, or where it is not clear what it holds.
+    `whole` means that the file ends with `data`. `code` is the class of all of its texts, where that is known. Raises
+    DataError for a file that cannot be read, or whose format is not clear.
     """
-    refuse_foreign(name, data)
+    refuse_unsupported(name, data)
     data = data.removeprefix(BYTE_ORDER_MARK)
     lines = data.split(b"\n", _MOST_LINES)
     if not whole or len(lines) > _MOST_LINES:
@@ -57,50 +58,54 @@ def settle(name: str, data: bytes, whole: bool, wanted: Wanted, code: int | None
     lines = [line for line in lines if not is_blank(line)]
     if not lines:
         return None
-    refuse_unreadable(name, lines)
-    kind, separator = _kind(name, lines, wanted, code)
+    refuse_undecodable(name, lines)
+    kind, separator = _detect_kind(name, lines, options, code)
     if kind == "json":
-        return _json(name, lines, wanted, code)
+        return _detect_json(name, lines, options, code)
     if kind in ("csv", "separated"):
-        return _columns(name, kind, separator, lines, wanted, code)
+        return _detect_columns(name, kind, separator, lines, options, code)
     if kind == "parquet":
-        raise DataError(f"{name} is no Parquet file; give another --format, or leave it out")
-    if wanted.fields:
+        raise DataError(f"{name} is not a Parquet file; give another --format, or leave it out")
+    if options.fields:
         raise DataError(
-            f"{name} has no fields: it is read as {kind}; leave out the options that name some, or say --format"
+            f"{name} has no fields: it is read as {kind}; leave out the options that name some, or give --format"
         )
     if kind == "fasttext":
         seen = Counter(line.split(None, 1)[0].decode("utf-8", "replace") for line in lines)
-        return Settled(Format(kind="fasttext"), True, seen)
+        return DetectedFormat(Format(kind="fasttext"), True, seen)
     if code is None:
         raise DataError(
-            f"a line of plain text says no class; give {name} by --positive-input or --negative-input, not by --input"
+            f"a line of plain text has no class; give {name} by --positive-input or --negative-input, not by --input"
         )
-    return Settled(Format(kind="text"), True, Counter())
+    return DetectedFormat(Format(kind="text"), True, Counter())
 
 
-def settle_parquet(name: str, file: BinaryIO, wanted: Wanted, code: int | None) -> Settled | None:
-    """How a Parquet file is to be read: by the columns of its schema, and its first rows; None where it is damaged."""
+def detect_parquet_format(
+    name: str, file: BinaryIO, options: ReadingOptions, code: int | None
+) -> DetectedFormat | None:
+    """The format of a Parquet file, by its schema and first rows; None where it is damaged."""
     import pyarrow as pa  # only where there is Parquet: it takes long to load
     from pyarrow import parquet
 
-    if wanted.kind not in (None, "parquet"):
-        raise DataError(f"{name} is Parquet, not {wanted.kind}; leave out --format")
+    if options.kind not in (None, "parquet"):
+        raise DataError(f"{name} is Parquet, not {options.kind}; leave out --format")
     try:
         opened = parquet.ParquetFile(file)
         rows = next(opened.iter_batches(_MOST_LINES), None)
     except (pa.ArrowException, OSError):
         return None
     columns = {column.name: str(column.type) for column in opened.schema_arrow}
-    choice = choose(name, columns, wanted, code)
+    choice = choose_fields(name, columns, options, code)
     for each in choice.text:
         if not any(kind in columns[each] for kind in ("string", "binary")):
-            raise DataError(f"the column {each} of {name} is no text but {columns[each]}; name another by --text-field")
+            raise DataError(
+                f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
+            )
     records = [] if rows is None or choice.value is None else rows.select([choice.value]).to_pylist()
     form = Format(kind="parquet", text=choice.text, value=choice.value)
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]
-    return Settled(
+    return DetectedFormat(
         form,
         choice.labelled,
         _values(records, choice),
@@ -109,8 +114,8 @@ def settle_parquet(name: str, file: BinaryIO, wanted: Wanted, code: int | None) 
     )
 
 
-def _values(records: Sequence[dict[str, object]], choice: Choice) -> Counter[str]:
-    """The values of records as they are read, by how often; what is no value of any kind does not count."""
+def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counter[str]:
+    """The values of records as text, with their counts; without those that cannot be a label or rating."""
     seen: Counter[str] = Counter()
     if choice.value is not None:
         for record in records:
@@ -119,49 +124,50 @@ def _values(records: Sequence[dict[str, object]], choice: Choice) -> Counter[str
     return seen
 
 
-def _kind(name: str, lines: Sequence[bytes], wanted: Wanted, code: int | None) -> tuple[str, str]:
-    """Kind and separator: as asked for, or as the lines show."""
-    if wanted.kind == "tsv":
+def _detect_kind(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> tuple[str, str]:
+    """Kind and separator, by the options or else by the lines."""
+    if options.kind == "tsv":
         return "separated", "\t"
-    if wanted.kind is not None:
-        separator = wanted.separator or (wanted.kind == "csv" and _csv_separator(lines, wanted)) or ","
-        return wanted.kind, separator
-    if wanted.separator is not None:
-        return ("csv" if wanted.separator in _CSV_SEPARATORS else "separated"), wanted.separator
+    if options.kind is not None:
+        separator = options.separator or (options.kind == "csv" and _csv_separator(lines, options)) or ","
+        return options.kind, separator
+    if options.separator is not None:
+        return ("csv" if options.separator in _CSV_SEPARATORS else "separated"), options.separator
     in_array = lines[0].lstrip().startswith(b"[")
-    if not in_array and len(_objects(lines)) >= _JSON_SHARE * len(lines):
+    if not in_array and len(_json_objects(lines)) >= _JSON_SHARE * len(lines):
         return "json", ""
     refuse_other_json(name, lines)
-    if _all(line.startswith(b"__label__") for line in lines):
+    if _nearly_all(line.startswith(b"__label__") for line in lines):
         return "fasttext", ""
     suffix = _suffix(name)
-    if suffix == ".tsv" or (suffix != ".csv" and code is None and _all(b"\t" in line for line in lines)):
+    if suffix == ".tsv" or (suffix != ".csv" and code is None and _nearly_all(b"\t" in line for line in lines)):
         return "separated", "\t"
-    usual = _csv_separator(lines, wanted) if suffix == ".csv" or code is None else None
+    usual = _csv_separator(lines, options) if suffix == ".csv" or code is None else None
     if suffix == ".csv" or usual:
         return "csv", usual or ","
     if code is not None:
         return "text", ""
     begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
     raise DataError(
-        f"it is not clear what {name} is: its first line begins {begins!r}; say it by --format ({', '.join(KINDS)}) or "
-        "--separator; plain texts of one class go by --positive-input and --negative-input"
+        f"the format of {name} is not clear: its first line begins {begins!r}; give --format "
+        f"({', '.join(FORMAT_CHOICES)}) or --separator; give plain texts of one class by --positive-input and "
+        "--negative-input"
     )
 
 
-def _all(each: Iterable[bool]) -> bool:
+def _nearly_all(each: Iterable[bool]) -> bool:
     """Whether nearly all are true."""
     flags = list(each)
     return sum(flags) >= _MOST * len(flags)
 
 
 def _suffix(name: str) -> str:
-    """The ending that says what a file is, below that which says how it is packed."""
+    """The ending of the name, without that of the compression."""
     path = PurePosixPath(name)
     return (path.with_suffix("") if compression(name) else path).suffix.lower()
 
 
-def _objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
+def _json_objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
     from orjson import JSONDecodeError, loads
 
     objects = []
@@ -174,8 +180,8 @@ def _objects(lines: Sequence[bytes]) -> list[dict[str, object]]:
     return objects
 
 
-def _json(name: str, lines: Sequence[bytes], wanted: Wanted, code: int | None) -> Settled:
-    objects = _objects(lines)
+def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None) -> DetectedFormat:
+    objects = _json_objects(lines)
     fields: dict[str, str] = {}
     for each in objects:
         for key, value in each.items():
@@ -184,16 +190,18 @@ def _json(name: str, lines: Sequence[bytes], wanted: Wanted, code: int | None) -
         refuse_other_json(name, lines)
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
         raise DataError(f"{name} holds no JSON object a line: its first line begins {begins!r}; give another --format")
-    choice = choose(name, fields, wanted, code)
-    return Settled(Format(kind="json", text=choice.text, value=choice.value), choice.labelled, _values(objects, choice))
+    choice = choose_fields(name, fields, options, code)
+    return DetectedFormat(
+        Format(kind="json", text=choice.text, value=choice.value), choice.labelled, _values(objects, choice)
+    )
 
 
 def _rows(kind: str, separator: str, lines: Sequence[bytes]) -> list[list[str]]:
-    """The records among the lines, but for those that have another number of columns than most."""
+    """The records in the lines that have the most frequent number of columns."""
     texts = [line.decode("utf-8", "replace").removesuffix("\r") for line in lines]
     if kind == "csv":
         rows: list[list[str]] = []
-        with suppress(csv.Error):  # what was read before it tells enough
+        with suppress(csv.Error):  # the records before the error are enough
             rows.extend(csv.reader((f"{text}\n" for text in texts), delimiter=separator, strict=True))
     else:
         rows = [text.split(separator) for text in texts]
@@ -201,63 +209,65 @@ def _rows(kind: str, separator: str, lines: Sequence[bytes]) -> list[list[str]]:
     return [row for row in rows if len(row) == width]
 
 
-def _csv_separator(lines: Sequence[bytes], wanted: Wanted) -> str | None:
-    """The first of the usual separators with which these lines are CSV beyond doubt."""
-    return next((each for each in _CSV_SEPARATORS if _is_csv(each, lines, wanted)), None)
+def _csv_separator(lines: Sequence[bytes], options: ReadingOptions) -> str | None:
+    """The first usual separator with which these lines are clearly CSV; None where there is none."""
+    return next((each for each in _CSV_SEPARATORS if _is_csv(each, lines, options)), None)
 
 
-def _is_csv(separator: str, lines: Sequence[bytes], wanted: Wanted) -> bool:
-    """Whether these lines are CSV beyond doubt: wanted or known names first, or the same few columns in all."""
-    if not _all(separator.encode() in line for line in lines):
+def _is_csv(separator: str, lines: Sequence[bytes], options: ReadingOptions) -> bool:
+    """Whether these lines are CSV beyond doubt: options or known names first, or the same few columns in all."""
+    if not _nearly_all(separator.encode() in line for line in lines):
         return False
     rows = _rows("csv", separator, lines)
     if not rows or len(rows[0]) < 2:
         return False
-    if are_named(rows[0], None) or (wanted.fields and set(wanted.fields) <= set(rows[0])):
+    if are_field_names(rows[0], None) or (options.fields and set(options.fields) <= set(rows[0])):
         return True
     try:
-        choose_columns("", rows, wanted, None)
+        choose_columns("", rows, options, None)
     except DataError:
         return False
     return len(rows) >= _MOST * len(lines)
 
 
-def _columns(name: str, kind: str, separator: str, lines: Sequence[bytes], wanted: Wanted, code: int | None) -> Settled:
+def _detect_columns(
+    name: str, kind: str, separator: str, lines: Sequence[bytes], options: ReadingOptions, code: int | None
+) -> DetectedFormat:
     rows = _rows(kind, separator, lines)
     if not rows or (len(rows[0]) < 2 and code is None):
         begins = lines[0][:_SHOWN_LETTERS].decode("utf-8", "replace")
         raise DataError(
             f"the first record of {name} has no separator {separator!r}: it begins {begins!r}; give another --separator"
         )
-    named = not all(each.isdecimal() for each in wanted.fields) or are_named(rows[0], code)
-    if not named and not names_columns(rows, wanted):
-        choice = choose_columns(name, rows, wanted, code)
+    named = not all(each.isdecimal() for each in options.fields) or are_field_names(rows[0], code)
+    if not named and not is_header_row(rows, options):
+        choice = choose_columns(name, rows, options, code)
         numbered: list[dict[str, object]] = [{str(number): cell for number, cell in enumerate(row, 1)} for row in rows]
         form = Format(kind=kind, text=choice.text, value=choice.value, separator=separator)
-        return Settled(form, choice.labelled, _values(numbered, choice))
+        return DetectedFormat(form, choice.labelled, _values(numbered, choice))
     columns = [column.strip() for column in rows[0]]
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
     records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in rows[1:]]
     fields = {column: str(records[0][column]) if records else "" for column in columns}
-    choice = choose(name, fields, _by_name(wanted, columns), code)
+    choice = choose_fields(name, fields, _with_column_names(options, columns), code)
     form = Format(
         kind=kind, text=choice.text, value=choice.value, header=True, separator=separator, columns=tuple(columns)
     )
-    return Settled(form, choice.labelled, _values(records, choice))
+    return DetectedFormat(form, choice.labelled, _values(records, choice))
 
 
-def _by_name(wanted: Wanted, columns: Sequence[str]) -> Wanted:
-    """What is wanted, with numbers of columns as their names."""
+def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
+    """What is options, with numbers of columns as their names."""
 
     def name(each: str) -> str:
         number = each.isdecimal() and each not in columns and 0 < int(each) <= len(columns)
         return columns[int(each) - 1] if number else each
 
     return replace(
-        wanted,
-        text=tuple(map(name, wanted.text)),
-        rating=wanted.rating and name(wanted.rating),
-        label=wanted.label and name(wanted.label),
+        options,
+        text=tuple(map(name, options.text)),
+        rating=options.rating and name(options.rating),
+        label=options.label and name(options.label),
     )

@@ -1,7 +1,7 @@
-"""Which fields of a record are its text, and which says its rating or label: what was asked for, or else known names.
+"""Chooses the fields of a record that are its text and its rating or label, by the options or else by known names.
 
-The easy mistake is to guess: a wrong guess makes a dataset that looks fine and teaches nothing. A choice is made only
-where exactly one is possible; everywhere else the error shows the fields, and the option that says which.
+Do not guess, because a wrong field makes a dataset that looks right and is useless. A choice is made only where exactly
+one is possible. Otherwise the error lists the fields and names the option.
 """
 
 from collections import Counter
@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, NoReturn
 
+from corpus.display import printable
 from corpus.errors import DataError
 from corpus.reading.formats import LABEL_PAIRS, LABELS, Codes, MalformedLineError
-from corpus.reading.sources import Wanted
+from corpus.reading.sources import ReadingOptions
 from corpus.settings import Settings
-from corpus.shown import printable
 
 TEXTS = (
     ("reviewText",),  # SNAP 2014 and 2018
@@ -31,7 +31,7 @@ RATINGS = ("overall", "rating", "star_rating", "stars")
 LABEL_FIELDS = ("label", "sentiment")
 """Fields that are taken for the label."""
 
-# SNAP's own field, beside which some files of other makers have a `text` of another kind.
+# SNAP's own field; in some files from others a `text` of another kind is beside it.
 _FIRST = ("reviewText",)
 _PAIRS = tuple({LABELS[negative], LABELS[positive]} for negative, positive in LABEL_PAIRS)
 _POLARITY_HEADER = {"label", "title", "text"}
@@ -40,106 +40,108 @@ _SHOWN_FIELDS = 16
 _SHOWN_LETTERS = 40
 
 
-def reading_settings(labelled: bool, wanted: Wanted) -> Settings:
-    """Settings that read the values as wanted; how they are split into classes is no matter here."""
+def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
+    """Settings that read the values as options; how they are split into classes is no matter here."""
     return Settings(
         labelled=labelled,
-        positive_label=wanted.positive_label if labelled else None,
-        rating_range=wanted.rating_range,
-        rating_steps=wanted.rating_steps,
-        rating_fraction=wanted.rating_fraction,
-        positive_from=wanted.rating_range[1],
+        positive_label=options.positive_label if labelled else None,
+        rating_range=options.rating_range,
+        rating_steps=options.rating_steps,
+        rating_fraction=options.rating_fraction,
+        positive_from=options.rating_range[1],
     )
 
 
 class OneValueError(DataError):
-    """Only one value was seen of a column, which may be a rating or a label; the rest of the file may tell."""
+    """A column has shown only one value, which may be a rating or a label; the rest of the file may decide."""
 
 
-class Choice(NamedTuple):
-    """The fields of the text, and that of the value; `value` is None where the file itself says the class."""
+class FieldChoice(NamedTuple):
+    """The fields of the text and the field of the value; `value` is None where the whole file has one class."""
 
     text: tuple[str, ...]
     value: str | None
     labelled: bool
 
 
-def choose(name: str, fields: Mapping[str, str], wanted: Wanted, code: int | None) -> Choice:
-    """The choice among named fields; `fields` maps each to an example of what it holds.
+def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
+    """Choose among named fields; `fields` maps each to an example of its content.
 
-    `name` is the file's, `code` the class of all of its texts where that is known. Raises DataError where a wanted
+    `name` is the file's, `code` the class of all of its texts where that is known. Raises DataError where a options
     field is not there, or where it is not clear which is meant.
     """
-    for each in wanted.fields:
+    for each in options.fields:
         if each not in fields:
-            raise DataError(f"{name} has no field '{each}'; its fields are: {shown(fields)}")
-    text = wanted.text or _known_text(fields)
+            raise DataError(f"{name} has no field '{each}'; its fields are: {list_with_examples(fields)}")
+    text = options.text or _known_text(fields)
     if text is None:
         raise DataError(
-            f"it is not clear which field of {name} is the text; say it by --text-field. Its fields: {shown(fields)}"
+            f"it is not clear which field of {name} is the text; name it by --text-field. "
+            f"Its fields: {list_with_examples(fields)}"
         )
     if code is not None:
-        return Choice(text, None, True)
-    if given := wanted.rating or wanted.label:
-        return Choice(text, given, wanted.label is not None)
+        return FieldChoice(text, None, True)
+    if given := options.rating or options.label:
+        return FieldChoice(text, given, options.label is not None)
     values = [field for field in (*RATINGS, *LABEL_FIELDS) if field in fields and field not in text]
     if len(values) != 1:
         which = " or ".join(values)
         raise DataError(
-            f"it is not clear which field of {name} says the rating or label{which and f' ({which})'}; say it by "
-            f"--rating-field or --label-field. Its fields: {shown(fields)}"
+            f"it is not clear which field of {name} is the rating or label{which and f' ({which})'}; name it by "
+            f"--rating-field or --label-field. Its fields: {list_with_examples(fields)}"
         )
-    return Choice(text, values[0], values[0] in LABEL_FIELDS)
+    return FieldChoice(text, values[0], values[0] in LABEL_FIELDS)
 
 
-def are_named(fields: Collection[str], code: int | None) -> bool:
-    """Whether these are names of fields, known ones, and not the first record of a file without names."""
+def are_field_names(fields: Collection[str], code: int | None) -> bool:
+    """Whether these are known names of fields, and not the first record of a file without a header."""
     has_value = code is not None or any(field in fields for field in (*RATINGS, *LABEL_FIELDS))
     return has_value and _known_text(fields) is not None
 
 
-def choose_columns(name: str, rows: Sequence[Sequence[str]], wanted: Wanted, code: int | None) -> Choice:
-    """The choice among columns without names, which are numbered from 1.
+def choose_columns(name: str, rows: Sequence[Sequence[str]], options: ReadingOptions, code: int | None) -> FieldChoice:
+    """Choose among columns without names, which are numbered from 1.
 
-    What is not asked for is found where the file looks like the polarity sets (a label or rating, then one or two
-    texts) or has two columns of which just one can be the value. Raises DataError otherwise.
+    Without options this works for files like the polarity sets (a label or rating, then one or two texts), and for two
+    columns of which only one can be the value. Raises DataError for all others.
     """
     width = len(rows[0])
     columns = {str(number + 1): rows[0][number] for number in range(width)}
-    for each in wanted.fields:
+    for each in options.fields:
         if each not in columns:
             raise DataError(
-                f"{name} has no column '{each}': its columns have no names, and are numbered from 1: {shown(columns)}"
+                f"{name} has no column '{each}': its columns have no names, and are numbered from 1: "
+                f"{list_with_examples(columns)}"
             )
     if code is not None:
-        text = wanted.text or (("1",) if width == 1 else _unclear(name, columns))
-        return Choice(text, None, True)
-    value = wanted.rating or wanted.label or _value_column(rows, wanted)
+        text = options.text or (("1",) if width == 1 else _fail_unclear(name, columns))
+        return FieldChoice(text, None, True)
+    value = options.rating or options.label or _value_column(rows, options)
     if value is None:
-        return _unclear(name, columns)
+        return _fail_unclear(name, columns)
     others = tuple(each for each in columns if each != value)
-    if not wanted.text and not (len(others) == 1 or (len(others) == 2 and value == "1")):
-        _unclear(name, columns)
-    if wanted.rating or wanted.label:
-        labelled = wanted.label is not None
+    if not options.text and not (len(others) == 1 or (len(others) == 2 and value == "1")):
+        _fail_unclear(name, columns)
+    if options.rating or options.label:
+        labelled = options.label is not None
     else:
-        labelled = _says_labels(name, {row[int(value) - 1].strip() for row in rows}, value)
-    return Choice(wanted.text or others, value, labelled)
+        labelled = _holds_labels(name, {row[int(value) - 1].strip() for row in rows}, value)
+    return FieldChoice(options.text or others, value, labelled)
 
 
-def names_columns(rows: Sequence[Sequence[str]], wanted: Wanted) -> bool:
-    """Whether the first of the rows names columns that a person gave by number: its value alone is no value."""
-    value = wanted.rating or wanted.label
+def is_header_row(rows: Sequence[Sequence[str]], options: ReadingOptions) -> bool:
+    """Whether the first row is a header although the user gave columns by number: only its value is not a value."""
+    value = options.rating or options.label
     if value is None or not value.isdecimal() or not 0 < int(value) <= len(rows[0]) or len(rows) < 2:
         return False
     cells = [row[int(value) - 1].strip() for row in rows]
-    if wanted.positive_label is None:
-        return not _is_value(cells[0], wanted) and _share(cells[1:], wanted) > 1 - _MOST
+    if options.positive_label is None:
+        return not _is_value(cells[0], options) and _value_share(cells[1:], options) > 1 - _MOST
     return cells[0].lower() in (*RATINGS, *LABEL_FIELDS, "class")
 
 
-def shown(fields: Mapping[str, str]) -> str:
-    """Fields with an example of each, for a sentence."""
+def list_with_examples(fields: Mapping[str, str]) -> str:
+    """The fields with an example of each, for a message."""
     listed = [
         f"{field} ({text[:_SHOWN_LETTERS]}{'...' if len(text) > _SHOWN_LETTERS else ''})"
         for field, text in list(fields.items())[:_SHOWN_FIELDS]
@@ -161,30 +163,30 @@ def _known_text(fields: Collection[str]) -> tuple[str, ...] | None:
     return widest[0] if len(widest) == 1 else None
 
 
-def _unclear(name: str, columns: Mapping[str, str]) -> NoReturn:
+def _fail_unclear(name: str, columns: Mapping[str, str]) -> NoReturn:
     raise DataError(
-        f"it is not clear what the columns of {name} hold; say it by their numbers, with --text-field N... and "
-        f"--rating-field N or --label-field N; its first record is: {shown(columns)}"
+        f"the columns of {name} are not clear; give their numbers, with --text-field N... and "
+        f"--rating-field N or --label-field N; its first record is: {list_with_examples(columns)}"
     )
 
 
-def _value_column(rows: Sequence[Sequence[str]], wanted: Wanted) -> str | None:
+def _value_column(rows: Sequence[Sequence[str]], options: ReadingOptions) -> str | None:
     """The one column that can be a rating or a label, by its values."""
     width = len(rows[0])
     able = [
         str(number + 1)
         for number in range(width)
-        if str(number + 1) not in wanted.text and _share([row[number] for row in rows], wanted) >= _MOST
+        if str(number + 1) not in options.text and _value_share([row[number] for row in rows], options) >= _MOST
     ]
     return able[0] if len(able) == 1 else None
 
 
-def _share(cells: Sequence[str], wanted: Wanted) -> float:
-    return sum(_is_value(cell.strip(), wanted) for cell in cells) / len(cells)
+def _value_share(cells: Sequence[str], options: ReadingOptions) -> float:
+    return sum(_is_value(cell.strip(), options) for cell in cells) / len(cells)
 
 
-def _is_value(cell: str, wanted: Wanted) -> bool:
-    return cell in LABELS or _is_rating(cell, reading_settings(False, wanted))
+def _is_value(cell: str, options: ReadingOptions) -> bool:
+    return cell in LABELS or _is_rating(cell, reading_settings(False, options))
 
 
 @cache
@@ -194,29 +196,29 @@ def _codes(settings: Settings) -> Codes:
 
 def _is_rating(cell: str, settings: Settings) -> bool:
     try:
-        _codes(settings).of(cell)
+        _codes(settings).code_of(cell)
     except MalformedLineError:
         return False
     return True
 
 
-def _says_labels(name: str, values: set[str], column: str) -> bool:
-    """Whether a column without a name holds labels: just the two of a known pair. One value alone may be both."""
+def _holds_labels(name: str, values: set[str], column: str) -> bool:
+    """Whether a column without a name has labels: those of a known pair. Raises OneValueError for one value alone."""
     known = [value for value in values if value in LABELS]
     if len(values) == 1 and known in (["1"], ["2"]):
         raise OneValueError(
-            f"column {column} of {name} may be ratings or labels: only '{known[0]}' was seen; say which by "
+            f"column {column} of {name} may be ratings or labels: only '{known[0]}' was seen; choose by "
             f"--rating-field {column} or --label-field {column}"
         )
     return any(known and set(known) <= pair for pair in _PAIRS) and len(known) == len(values)
 
 
-def check_labels(values: Counter[str], wanted: Wanted) -> None:
-    """Refuse labels of which it is not known which are positive. `values` are a sample's, as `label_text` has them.
+def check_labels(values: Counter[str], options: ReadingOptions) -> None:
+    """Raise DataError for labels of which the positive ones are not known; `values` are a sample's, by `label_text`.
 
-    One label alone passes: the rest of the input may hold its twin. Raises DataError naming the labels.
+    A single label is accepted, because the rest of the input may have the other one of its pair.
     """
-    if wanted.positive_label is not None or not values:
+    if options.positive_label is not None or not values:
         return
     known = Counter({value: count for value, count in values.items() if value in LABELS})
     rest = values.total() - known.total()
@@ -225,5 +227,5 @@ def check_labels(values: Counter[str], wanted: Wanted) -> None:
     listed = ", ".join(f"{value[:_SHOWN_LETTERS]!r} ({count})" for value, count in values.most_common(8))
     raise DataError(
         f"the labels are {listed}{', ...' if len(values) > 8 else ''}, and it is not clear which are positive; "
-        "say it by --positive-label VALUE: all others are negative then"
+        "name the positive one by --positive-label VALUE: all others are negative then"
     )

@@ -1,8 +1,7 @@
-"""From what a person named to the files that are read: paths, folders, patterns and s3:// addresses to `Found`s.
+"""Finds the input files: paths, folders, patterns and s3:// addresses to `InputFile`s.
 
-The easy mistake is to take whatever lies in a folder: hidden files, the results of the run before and an archive
-that nobody unpacked are no reviews, and each is either left out by a rule or refused in a sentence. On S3 it is to list
-by a prefix alone: `reviews` would take `reviews-old/` too.
+Not every file in a folder is input: hidden files and results of an earlier run are left out. Do not list S3 by a prefix
+without its final slash, because `reviews` would take `reviews-old/` too.
 """
 
 import glob
@@ -18,32 +17,32 @@ from corpus.errors import DataError
 from corpus.layout import COUNTS_NAME, DATASET_NAME
 from corpus.reading import s3
 from corpus.reading.s3 import Place, is_s3
-from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, Found, Inputs
+from corpus.reading.sources import NEGATIVE, POSITIVE, UNLABELLED, InputFile, Inputs
 
 _PATTERN = re.compile(r"[*?\[]")
 """Where a pattern begins."""
 
 _Entry = tuple[str, int, str]
-"""The address of a file, its size in bytes, and what changes when its content does."""
+"""The address of a file, its size in bytes, and a value that changes with its content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The files that are meant, in the order in which they were given, and what a person should know of the others."""
+    """The input files, in the order in which they were given, and warnings about the others."""
 
-    found: tuple[Found, ...]
+    files: tuple[InputFile, ...]
     warnings: tuple[str, ...] = ()
 
 
-def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
-    """The files that are meant by what a person gave.
+def find_files(inputs: Inputs, leave_out: str | None = None) -> Listing:
+    """The files of the input.
 
-    Of a folder all files below it, without hidden ones (a name that begins with `.` or `_`) and without those below
-    `leave_out`, the folder of the results. The results of an earlier run, wherever they are, are left out, and so is
-    what `exclude` fits. A pattern is taken only where no file has its very name. Raises DataError for what does not
-    exist, cannot be read, holds nothing, or is given twice.
+    A folder stands for all files below it, without hidden ones (a name that begins with `.` or `_`) and without those
+    below `leave_out`, the folder of the results. Results of an earlier run and files that match `exclude` are left out.
+    An address is a pattern only where no file has that name. Raises DataError for what does not exist, cannot be read,
+    is empty, or is given twice.
     """
-    found: list[Found] = []
+    found: list[InputFile] = []
     used: set[str] = set()
     for addresses, test, code in (
         (inputs.files, False, None),
@@ -53,17 +52,17 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
         (inputs.unlabelled, False, UNLABELLED),
     ):
         for address in addresses:
-            listed = _objects(address, leave_out) if is_s3(address) else _files(address, leave_out)
+            listed = _s3_files(address, leave_out) if is_s3(address) else _local_files(address, leave_out)
             whole = address if is_s3(address) else str(Path(address).resolve())
             for name, size, identity in listed:
-                if fitting := _fitting(name, whole, inputs.exclude):
+                if fitting := _matching_excludes(name, whole, inputs.exclude):
                     used.update(fitting)
                     continue
                 named = name == whole
-                found.append(Found(address=name, size=size, identity=identity, test=test, code=code, named=named))
+                found.append(InputFile(address=name, size=size, identity=identity, test=test, code=code, named=named))
     if not found:
         raise DataError("--exclude leaves no file of the input; give fewer patterns")
-    _check_twice(found)
+    _check_duplicates(found)
     found, results = _without_results(found)
     if not found:
         raise DataError(f"the input holds nothing but the results in {', '.join(results)}; give files of reviews")
@@ -71,7 +70,7 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
         which = f"{found[0].address} is" if len(found) == 1 else f"all {len(found)} files of the input are"
         raise DataError(f"{which} empty; download again, or give others")
     return Listing(
-        found=tuple(each for each in found if each.size),
+        files=tuple(each for each in found if each.size),
         warnings=(
             *(f"{folder} holds the results of an earlier run, which are left out" for folder in results),
             *(f"{each.address} is empty and left out" for each in found if not each.size),
@@ -80,16 +79,16 @@ def find(inputs: Inputs, leave_out: str | None = None) -> Listing:
     )
 
 
-def _fitting(address: str, given: str, patterns: Sequence[str]) -> list[str]:
-    """The patterns that fit a file, or a folder that it is in below what a person gave."""
+def _matching_excludes(address: str, given: str, patterns: Sequence[str]) -> list[str]:
+    """The patterns that match a file, or a folder of it below the given address."""
     path = PurePosixPath(address)
     root = PurePosixPath(*takewhile(lambda part: not _PATTERN.search(part), PurePosixPath(given).parts))
     inside = [path, *(folder for folder in path.parents if root in folder.parents)]
     return [each for each in patterns if any(place.match(each) for place in inside)]
 
 
-def _without_results(found: Sequence[Found]) -> tuple[list[Found], list[str]]:
-    """The files but for datasets and the counts beside them, and the folders that hold those."""
+def _without_results(found: Sequence[InputFile]) -> tuple[list[InputFile], list[str]]:
+    """The files without datasets and the counts beside them, and the folders of these results."""
     folders: dict[str, set[str]] = {}
     for each in found:
         folder, _, name = each.address.rpartition("/")
@@ -100,7 +99,7 @@ def _without_results(found: Sequence[Found]) -> tuple[list[Found], list[str]]:
     return [each for each in found if each.address not in left_out], holding
 
 
-def _files(given: str, leave_out: str | None) -> list[_Entry]:
+def _local_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the local files that a path, a folder or a pattern names."""
     if _PATTERN.search(given) and not os.path.lexists(given):
         return _matching(given, leave_out)
@@ -108,9 +107,9 @@ def _files(given: str, leave_out: str | None) -> list[_Entry]:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return [_entry(each) for each in _inside(path, leave_out)]
+            return [_entry(each) for each in _files_below(path, leave_out)]
         if not stat.S_ISREG(mode):
-            raise DataError(f"{given} is no regular file; write what it holds to one, and give that")
+            raise DataError(f"{given} is not a regular file; copy its content to one, and give that")
         return [_entry(path)]
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{given}: no such file; check the path") from None
@@ -119,14 +118,14 @@ def _files(given: str, leave_out: str | None) -> list[_Entry]:
 
 
 def _unreadable(name: str, error: OSError) -> DataError:
-    return DataError(f"cannot read {name}: {error.strerror}; mend that, or leave it out of the input")
+    return DataError(f"cannot read {name}: {error.strerror}; correct that, or leave it out of the input")
 
 
 def _entry(path: Path) -> _Entry:
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
-        raise DataError(f"the name of {os.fsencode(path)!r} is no UTF-8; rename the file") from None
+        raise DataError(f"the name of {os.fsencode(path)!r} is not UTF-8; rename the file") from None
     known = path.stat()
     return str(path.resolve()), known.st_size, str(known.st_mtime_ns)
 
@@ -138,14 +137,14 @@ def _matching(pattern: str, leave_out: str | None) -> list[_Entry]:
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  it leaves out hidden files, as a shell does
         path = Path(name)
         if results is None or results not in (path.resolve(), *path.resolve().parents):
-            inside = map(_entry, _walk(path, results)) if path.is_dir() else _files(name, leave_out)
+            inside = map(_entry, _walk(path, results)) if path.is_dir() else _local_files(name, leave_out)
             entries.update((entry[0], entry) for entry in inside)
     if not entries:
         raise DataError(f"no file matches {pattern}; check the pattern")
     return list(entries.values())
 
 
-def _inside(folder: Path, leave_out: str | None) -> list[Path]:
+def _files_below(folder: Path, leave_out: str | None) -> list[Path]:
     """The regular files below a folder."""
     results = _folder_of(leave_out)
     if results is not None and results in (here := folder.resolve(), *here.parents):
@@ -173,7 +172,7 @@ def _folder_of(leave_out: str | None) -> Path | None:
     return None if leave_out is None or is_s3(leave_out) else Path(leave_out).resolve()
 
 
-def _check_twice(found: Sequence[Found]) -> None:
+def _check_duplicates(found: Sequence[InputFile]) -> None:
     seen: set[str] = set()
     for each in found:
         if each.address in seen:
@@ -182,45 +181,45 @@ def _check_twice(found: Sequence[Found]) -> None:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is passed over where its folder is given."""
+    """Whether a file or folder of this name is skipped where its folder is given."""
     return name.startswith((".", "_"))
 
 
-def _objects(given: str, leave_out: str | None) -> list[_Entry]:
+def _s3_files(given: str, leave_out: str | None) -> list[_Entry]:
     """Address, size and identity of the objects that an address, a prefix or a pattern names."""
     bucket, key = s3.place_of(given)
     if not bucket:
-        raise DataError(f"'{given}' is no address of S3; it should look like s3://bucket/name")
-    exact = next(_listed(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
+        raise DataError(f"'{given}' is not an address of S3; it should look like s3://bucket/name")
+    exact = next(_list_s3(Place(bucket, key), 1), None) if key and not key.endswith("/") else None
     if exact and exact[0] == f"s3://{bucket}/{key}":
         return [exact]
     if pattern := _PATTERN.search(key):
         matching, start = key_pattern(key), len(f"s3://{bucket}/")
         before = Place(bucket, key[: pattern.start()])
-        entries = [entry for entry in _listed(before) if matching.fullmatch(entry[0], start)]
-        return [entry for entry in entries if not entry[0].endswith("/")] or _nothing(given, "pattern")
+        entries = [entry for entry in _list_s3(before) if matching.fullmatch(entry[0], start)]
+        return [entry for entry in entries if not entry[0].endswith("/")] or _fail_empty(given, "pattern")
     prefix = f"{key.rstrip('/')}/" if key else ""
     below = f"s3://{bucket}/{prefix}"
     entries = [
         entry
-        for entry in _listed(Place(bucket, prefix))
+        for entry in _list_s3(Place(bucket, prefix))
         if not entry[0].endswith("/") and not any(map(_is_hidden, entry[0].removeprefix(below).split("/")))
     ]
     if leave_out is not None and is_s3(leave_out):
         entries = [entry for entry in entries if not entry[0].startswith(f"{leave_out.rstrip('/')}/")]
-    return entries or _nothing(given, "address")
+    return entries or _fail_empty(given, "address")
 
 
-def _nothing(given: str, what: str) -> list[_Entry]:
+def _fail_empty(given: str, what: str) -> list[_Entry]:
     raise DataError(f"there is nothing at {given}; check the {what}")
 
 
-def _listed(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
-    """The objects whose keys start with a place's, in the order of their keys; `at_most` so many where it is given."""
-    from botocore.exceptions import ClientError  # only where S3 is asked: it takes long to load
+def _list_s3(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
+    """The objects whose keys start with the key of `place`, in the order of their keys; at most `at_most`."""
+    from botocore.exceptions import ClientError  # here, because it takes long to load
 
     try:
-        for each in s3.listed(s3.client(), place, at_most):
+        for each in s3.list_objects(s3.client(), place, at_most):
             yield str(Place(place.bucket, each["Key"])), each["Size"], each["ETag"].strip('"')
     except ClientError as error:
         if error.response["Error"].get("Code") in ("NoSuchBucket", "404"):
@@ -229,7 +228,7 @@ def _listed(place: Place, at_most: int | None = None) -> Iterator[_Entry]:
 
 
 def key_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of keys as a regular expression: `*`, `?` and `[...]` stay in a folder, `**` crosses them."""
+    """A pattern of keys as a regular expression: `*`, `?` and `[...]` do not match a slash, `**` does."""
     out = []
     for token in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]!/][^\]/]*\]|.", pattern, re.DOTALL):
         if len(token) > 1 and token.startswith("["):
@@ -241,7 +240,7 @@ def key_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _ranges(among: str) -> str:
-    """What stands between brackets, with ranges only where they rise."""
+    """The content of brackets, with `a-c` as a range only where it rises."""
     return re.sub(
         r"(.)-(.)|.",
         lambda found: (

@@ -1,8 +1,7 @@
-"""What some megabytes of some files hold: counted by the same code that will read all of them.
+"""Reads a sample, some megabytes of some files, by the same code that will read all of them.
 
-They are the first ones and, of files that can be read from anywhere, some of the middle and of the end: files are
-sorted by label. The easy mistake is to trust that reading ends by itself: of a file in which nothing is a review no
-batch ever comes.
+Of files that can be cut it also reads some of the middle and of the end, because files may be sorted by label. Reading
+must end after many malformed records, because a file without reviews gives no batch.
 """
 
 from collections import Counter
@@ -12,18 +11,18 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 
-from corpus.reading.compression import DamagedArchiveError, unpack
+from corpus.display import printable
+from corpus.reading.compression import DamagedArchiveError, decompress
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.storage import open_range
-from corpus.reading.tally import Place, Tally
+from corpus.reading.tally import MalformedLine, Tally
 from corpus.settings import Settings
-from corpus.shown import printable
 from corpus.text import words
 
 POSITIVE_NAME = "positive"
-"""What a text of the positive class is called where its label may be any."""
+"""The value of a text of the positive class where the label itself is not stored."""
 
 _FILES = 20
 _FILE_BYTES = 4 << 20
@@ -40,31 +39,31 @@ class FileSample:
 
     lines: int = 0
     bytes: int = 0
-    """Of its records, unpacked."""
+    """The bytes of its records, decompressed."""
     expansion: float = 1.0
-    """How much larger what it holds is than itself."""
+    """The ratio of decompressed to stored size."""
     whole: bool = True
     """Whether all of it was read."""
     texts: int = 0
     """Its records that are reviews."""
     first_texts: list[str] = field(default_factory=list)
-    """Of these the first ones."""
+    """The first of these texts."""
 
     @property
     def words(self) -> float:
-        """Of a text, on average; counted when that is asked for, as it takes longer than to read them."""
+        """Words of a text, on average; counted at each call, because counting takes longer than reading."""
         return sum(len(words(text)) for text in self.first_texts) / max(len(self.first_texts), 1)
 
 
 class _EnoughError(Exception):
-    """So many records are malformed that more of them say nothing new."""
+    """Enough records are malformed."""
 
 
 class _Tally(Tally):
-    """A tally that ends the reading of what hardly holds a review."""
+    """A tally that ends reading after many malformed records."""
 
-    def malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
-        super().malformed(reason, address, start, line, excerpt)
+    def count_malformed(self, reason: str, address: str, start: int, line: int, excerpt: bytes) -> None:
+        super().count_malformed(reason, address, start, line, excerpt)
         if self.counts["malformed"] > _MAX_MALFORMED:
             raise _EnoughError
 
@@ -76,45 +75,45 @@ class Sample:
     files: dict[str, FileSample] = field(default_factory=dict)
     """By address."""
     values: Counter[str] = field(default_factory=Counter)
-    """Ratings, or labels, by how often."""
+    """Ratings or labels with their counts."""
     example: str = ""
-    """How a text begins."""
+    """The beginning of a text."""
     example_value: str = ""
     """Its rating or label."""
     tally: Tally = field(default_factory=_Tally)
 
     @property
     def lines(self) -> int:
-        """Records that were read, the malformed ones too."""
+        """The number of records that were read, with the malformed ones."""
         return self.tally.counts["lines"]
 
     @property
     def line_bytes(self) -> float:
-        """Size of a record, on average; infinite where none was a review."""
+        """Bytes of a record, on average; infinite where none was a review."""
         size = sum(each.bytes for each in self.files.values())
         return size / self.lines if size else inf
 
     @property
     def words(self) -> float:
-        """Of a text, on average."""
+        """Words of a text, on average."""
         texts = sum(each.texts for each in self.files.values())
         return sum(each.words * each.texts for each in self.files.values()) / texts if texts else 0.0
 
     @property
     def malformed(self) -> int:
-        """Records that are no review."""
+        """The number of malformed records."""
         return self.tally.counts["malformed"]
 
     @property
     def malformed_by_reason(self) -> dict[str, int]:
-        """Why they are not, by how often."""
+        """The reasons with their counts."""
         start = "malformed_by_reason."
         return {name.removeprefix(start): n for name, n in self.tally.counts.items() if name.startswith(start)}
 
     @property
-    def places(self) -> list[Place]:
-        """Where the first of them are."""
-        return self.tally.places()
+    def malformed_lines(self) -> list[MalformedLine]:
+        """The first malformed records."""
+        return self.tally.malformed_lines()
 
 
 def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
@@ -125,25 +124,25 @@ def take_sample(sources: Sequence[Source], settings: Settings) -> Sample:
     codes = Codes(settings)
     kept = _FIRST_TEXTS // len(chosen)
     for source in chosen:
-        sample.files[source.address] = _take(sample, source, codes, settings, limit, kept)
+        sample.files[source.address] = _sample_file(sample, source, codes, settings, limit, kept)
     return sample
 
 
-def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
+def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Settings, limit: int, kept: int) -> FileSample:
     """About `limit` bytes of a file, of which the first `kept` texts are kept."""
     cut = not source.compression and source.format.kind not in ("csv", "parquet") and source.size > limit
     of_file = FileSample(expansion=_expansion(source, limit // _USUAL_EXPANSION), whole=not cut)
     before = sample.lines
     try:
-        for start, end in _edges(source.size, limit) if cut else [(0, WHOLE)]:
+        for start, end in _sample_ranges(source.size, limit) if cut else [(0, WHOLE)]:
             part = Range(source.address, start, end, source.format, source.code, source.test)
-            # Nobody knows how many lines come before the middle, so none of its lines has a number.
+            # The number of lines before the middle is not known, so its lines have no number.
             tally = _Tally() if start else sample.tally
-            for texts, said, raw_bytes in read_batches(part, codes, tally):
+            for texts, text_codes, raw_bytes in read_batches(part, codes, tally):
                 if not sample.example:
                     sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
-                    sample.example_value = _value(said[0], source, settings)
-                sample.values.update(_value(code, source, settings) for code in said)
+                    sample.example_value = _value_text(text_codes[0], source, settings)
+                sample.values.update(_value_text(code, source, settings) for code in text_codes)
                 of_file.first_texts += texts[: kept - len(of_file.first_texts)]
                 of_file.texts += len(texts)
                 of_file.bytes += raw_bytes
@@ -158,7 +157,7 @@ def _take(sample: Sample, source: Source, codes: Codes, settings: Settings, limi
     return of_file
 
 
-def _edges(size: int, limit: int) -> list[tuple[int, int]]:
+def _sample_ranges(size: int, limit: int) -> list[tuple[int, int]]:
     """The first half of `limit` bytes of a larger file, a quarter at its middle, and one at its end."""
     quarter = limit // 4
     middle = max(2 * quarter, size // 2)
@@ -166,20 +165,20 @@ def _edges(size: int, limit: int) -> list[tuple[int, int]]:
 
 
 def _expansion(source: Source, limit: int) -> float:
-    """How much larger what a packed file holds is than itself, by the first bytes of it."""
+    """The ratio of decompressed to stored size, by the first bytes of a file."""
     if not source.compression:
         return 1.0
     with closing(open_range(source.address, 0, limit)) as file:
         packed = file.read(limit)
     taken = 0
-    with suppress(DamagedArchiveError):  # as it is where the bytes end
-        for block in unpack(BytesIO(packed), source.compression):
+    with suppress(DamagedArchiveError):  # the sample ends within the data
+        for block in decompress(BytesIO(packed), source.compression):
             taken += len(block)
     return taken / len(packed)
 
 
-def _value(code: int, source: Source, settings: Settings) -> str:
-    """What a code says, as a person wrote it."""
+def _value_text(code: int, source: Source, settings: Settings) -> str:
+    """The rating or label of a code, as a person writes it."""
     if not settings.labelled:
         return settings.in_units(code)
     if source.code is not None or settings.positive_label is not None:

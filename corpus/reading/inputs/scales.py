@@ -1,7 +1,7 @@
-"""Ratings that are not those that were asked for: shown with the options that would read them, and never guessed.
+"""Refuses ratings outside the scale of the settings, with a message that names the options that read them.
 
-The easy mistake is to take a 5 for five of five because it fits: of a scale up to 10 the rest would be malformed, and
-what is left would call the bad ones good. So a scale is what a person says, and the error says how.
+Do not guess the scale. On a scale up to 10 a 5 also fits 1 to 5: the rest would be malformed, and bad reviews would
+count as good. So the user gives the scale.
 """
 
 import re
@@ -23,7 +23,7 @@ _SHOWN_LETTERS = 40
 
 
 class ScaleError(DataError):
-    """Ratings that the settings do not read; `options` are those that would, as far as that can be said."""
+    """Ratings that the settings do not read; `options` are those that would, where they are known."""
 
     def __init__(self, sentence: str, options: tuple[str, ...]) -> None:
         super().__init__(sentence + (f"; options that read them: {' '.join(options)}" if options else ""))
@@ -32,12 +32,12 @@ class ScaleError(DataError):
 
 
 def check_scale(values: Counter[str], settings: Settings, max_malformed: float) -> None:
-    """Refuse ratings of which a larger share than `max_malformed` is none by the settings.
+    """Raise ScaleError where a larger share of the ratings than `max_malformed` is not valid by the settings.
 
-    `values` are ratings as they are written, by how often. Raises ScaleError that shows some of them.
+    `values` are ratings as they are written, with their counts.
     """
     codes = Codes(settings)
-    bad = Counter({value: count for value, count in values.items() if not _reads(codes.of, value)})
+    bad = Counter({value: count for value, count in values.items() if not _reads(codes.code_of, value)})
     if not bad or bad.total() / values.total() <= max_malformed:
         return
     rare = values.total() * _RARE
@@ -46,7 +46,7 @@ def check_scale(values: Counter[str], settings: Settings, max_malformed: float) 
     low, high = map(settings.in_units, settings.rating_range)
     way = "" if options else "; name another field by --rating-field, or by --label-field if these are labels"
     raise ScaleError(
-        f"{bad.total():,} of the first {values.total():,} ratings are none from {low} to {high}, such as {listed}{way}",
+        f"{bad.total():,} of the first {values.total():,} ratings are not from {low} to {high}, such as {listed}{way}",
         options,
     )
 
@@ -60,15 +60,15 @@ def _reads(of: Callable[[object], int], value: str) -> bool:
 
 
 class _Rating(NamedTuple):
-    """A rating as it is written: its value, and what it is out of, where it says that."""
+    """A rating as it is written: its value, and the denominator of a fraction."""
 
     value: float
     out_of: int | None
 
 
 def _options(values: Sequence[str], asked: Settings) -> tuple[str, ...]:
-    """The options that would read all of the values, but for words, besides those that were asked for; none where they
-    are on no usual scale, or on one that no dataset can have."""
+    """The additional options that would read all values that are numbers; none where their scale is not a usual one, or
+    not possible in a dataset."""
     found = [each for each in map(_rating, values) if each is not None]
     fractions = {each.out_of for each in found if each.out_of is not None}
     numbers = [each.value for each in found]

@@ -1,7 +1,6 @@
-"""What the input is, by the beginnings of its files: how each is read, a sample, and how much there is of it.
+"""Inspects the input by the beginnings of its files: the format of each, a sample, and an estimate of its size.
 
-The easy mistake is to look at all of it: ten thousand files are understood by a little of each, and only some of them
-are read for the sample. What the whole input holds the jobs find out.
+Do not read whole files here, because there can be ten thousand: it reads a little of each, and a sample of some.
 """
 
 from collections import Counter
@@ -13,74 +12,74 @@ from io import BytesIO
 from typing import Literal, NamedTuple
 
 from corpus.errors import DataError
-from corpus.reading.compression import DamagedArchiveError, compression, unpack
+from corpus.reading.compression import DamagedArchiveError, compression, decompress
 from corpus.reading.formats import MAX_LINE_BYTES
-from corpus.reading.inputs.detect import PARQUET, Settled, settle, settle_parquet
+from corpus.reading.inputs.detect import PARQUET, DetectedFormat, detect_format, detect_parquet_format
 from corpus.reading.inputs.fields import OneValueError, check_labels, reading_settings
-from corpus.reading.inputs.finding import find
-from corpus.reading.inputs.foreign import BEGINNING_BYTES, BinaryFileError, check_beginning
+from corpus.reading.inputs.finding import find_files
 from corpus.reading.inputs.sample import POSITIVE_NAME, Sample, take_sample
 from corpus.reading.inputs.scales import check_scale
+from corpus.reading.inputs.unsupported import SIGNATURE_BYTES, BinaryFileError, check_signature
 from corpus.reading.s3 import is_s3
-from corpus.reading.sources import Found, Inputs, Source, Wanted
+from corpus.reading.sources import InputFile, Inputs, ReadingOptions, Source
 from corpus.reading.storage import open_range
 from corpus.settings import Settings
 
 _HEAD_BYTES = 64 << 10
 _CONNECTIONS = 16
-# Of a file that is looked at in several places, so many of which all count.
+# The most lines that are read of a file at several places, few enough that all of them count.
 _SPREAD_LINES = 900
-_Left = Literal["hollow", "binary"]
-_LEFT_OUT: Mapping[object, str] = {
-    "hollow": "holds no lines and is left out",
+_Skipped = Literal["no_lines", "binary"]
+_SKIP_NOTES: Mapping[object, str] = {
+    "no_lines": "has no lines and is left out",
     "binary": "is a picture or another binary file and is left out",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Understanding:
-    """How the input is read, and what is known of it."""
+    """How the input is read, and what its beginnings show."""
 
     sources: tuple[Source, ...]
     labelled: bool
-    """Whether it says classes instead of ratings."""
+    """Whether it has classes instead of ratings."""
     positive_label: str | None
     test_input: bool
-    """Whether files of their own are the test set."""
+    """Whether the test set has its own files."""
     warnings: tuple[str, ...]
     sample: Sample
     values: Counter[str]
-    """The ratings or labels that the beginnings of the files show, as they are written, by how often."""
+    """The ratings or labels in the beginnings of the files, as they are written, with their counts."""
     plain_bytes: int
-    """About the size of all of it, unpacked."""
+    """The approximate size of all of it, decompressed."""
     rows: int
-    """About the number of its records."""
+    """The approximate number of its records."""
 
     def settings(self, chosen: Settings) -> Settings:
-        """The settings, with what the input says."""
+        """The settings, with the values that depend on the input."""
         return replace(chosen, labelled=self.labelled, positive_label=self.positive_label, test_input=self.test_input)
 
     def check_ratings(self, settings: Settings, max_malformed: float) -> None:
-        """Refuse ratings on another scale than the settings say. Raises ScaleError, with the options that read them."""
+        """Raise ScaleError for ratings on another scale than that of the settings."""
         if not self.labelled:
             check_scale(self.values, settings, max_malformed)
 
 
-def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
-    """Find the files that are meant, and settle how each is read.
+def understand_inputs(inputs: Inputs, leave_out: str | None = None) -> Understanding:
+    """Find the input files and detect the format of each.
 
-    Nothing below `leave_out`, the folder of the results, is taken from a folder. Raises DataError for input that
-    cannot be used, or where it is not clear how: then the error says which option tells.
+    It skips `leave_out`, the folder of the results. Raises DataError for input that cannot be used; where
+    a format is not clear, the message names the option to give.
     """
-    listing = find(inputs, leave_out)
-    settled, notes = _settle_all(listing.found, inputs.wanted)
-    labelled = _is_labelled(settled, inputs.wanted)
+    listing = find_files(inputs, leave_out)
+    settled, notes = _detect_all(listing.files, inputs.options)
+    labelled = _is_labelled(settled, inputs.options)
     values = sum((each.values for each in settled.values()), Counter[str]())
     if labelled:
-        check_labels(values, inputs.wanted)
+        check_labels(values, inputs.options)
     understood = {Source(**vars(found), format=each.format): each for found, each in settled.items()}
-    sample = take_sample(tuple(understood), reading_settings(labelled, inputs.wanted))
-    positive = inputs.wanted.positive_label
+    sample = take_sample(tuple(understood), reading_settings(labelled, inputs.options))
+    positive = inputs.options.positive_label
     if positive is not None and sample.values and not sample.values[POSITIVE_NAME]:
         notes.append(f"no text of the sample has the label {positive!r}; check --positive-label")
     extents = [_extent(source, each, sample) for source, each in understood.items()]
@@ -97,8 +96,8 @@ def understand(inputs: Inputs, leave_out: str | None = None) -> Understanding:
     )
 
 
-def _extent(source: Source, known: Settled, sample: Sample) -> tuple[float, float]:
-    """About how many bytes a file holds when it is unpacked, and how many records."""
+def _extent(source: Source, known: DetectedFormat, sample: Sample) -> tuple[float, float]:
+    """The approximate decompressed size of a file in bytes, and its number of records."""
     if known.rows is not None:
         return known.plain_size or source.size, known.rows
     of_file = sample.files.get(source.address)
@@ -112,15 +111,15 @@ def _extent(source: Source, known: Settled, sample: Sample) -> tuple[float, floa
 
 
 class _Head(NamedTuple):
-    """The beginning of a file, unpacked."""
+    """The beginning of a file, decompressed."""
 
     data: bytes
     whole: bool
     broken: bool
 
 
-def _head(found: Found) -> _Head:
-    """As much of a file as shows a whole line."""
+def _head(found: InputFile) -> _Head:
+    """The beginning of a file, long enough for a whole line."""
     limit = _HEAD_BYTES
     while True:
         head = _read_head(found, limit)
@@ -129,16 +128,16 @@ def _head(found: Found) -> _Head:
         limit *= 8
 
 
-def _read_head(found: Found, limit: int) -> _Head:
+def _read_head(found: InputFile, limit: int) -> _Head:
     with closing(open_range(found.address, 0, limit)) as file:
         packed = file.read(limit)
-    check_beginning(found.address, packed[:BEGINNING_BYTES])
+    check_signature(found.address, packed[:SIGNATURE_BYTES])
     whole = len(packed) == found.size
     if not found.compression:
         return _Head(packed, whole, False)
     data = bytearray()
     try:
-        for block in unpack(BytesIO(packed), found.compression):
+        for block in decompress(BytesIO(packed), found.compression):
             data += block
             if len(data) > limit:
                 return _Head(bytes(data[:limit]), False, False)
@@ -147,15 +146,17 @@ def _read_head(found: Found, limit: int) -> _Head:
     return _Head(bytes(data), whole, False)
 
 
-def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Settled], list[str]]:
-    """How each file is read that holds a line, and what is to be said of the others.
+def _detect_all(
+    found: Sequence[InputFile], options: ReadingOptions
+) -> tuple[dict[InputFile, DetectedFormat], list[str]]:
+    """The format of each file that has a line, and notes on the others.
 
-    A file whose beginning shows no whole line, such as one whose packed data are damaged, is read as all others are.
+    A file whose beginning has no whole line, such as a damaged one, gets the format of the others.
     """
     remote = any(is_s3(each.address) for each in found)
     with ThreadPoolExecutor(_CONNECTIONS if remote else 1) as threads:
-        seen = dict(zip(found, threads.map(lambda each: _settle(each, wanted), found), strict=True))
-    clear = [known for known in seen.values() if isinstance(known, Settled)]
+        seen = dict(zip(found, threads.map(lambda each: _detect(each, options), found), strict=True))
+    clear = [known for known in seen.values() if isinstance(known, DetectedFormat)]
     unclear = [each.address for each, known in seen.items() if known is None]
     if unclear and len({like.format for like in clear}) != 1:
         which = f"{unclear[0]} shows" if len(unclear) == 1 else f"{len(unclear)} files show"
@@ -164,29 +165,29 @@ def _settle_all(found: Sequence[Found], wanted: Wanted) -> tuple[dict[Found, Set
         raise DataError(
             f"{which} no whole line, so {it} may be damaged{listed}; download again, or leave out by --exclude"
         )
-    settled: dict[Found, Settled] = {}
+    settled: dict[InputFile, DetectedFormat] = {}
     notes = []
     for each, known in seen.items():
-        if isinstance(known, Settled):
+        if isinstance(known, DetectedFormat):
             settled[each] = known
-        elif known in _LEFT_OUT:
-            notes.append(f"{each.address} {_LEFT_OUT[known]}")
+        elif known in _SKIP_NOTES:
+            notes.append(f"{each.address} {_SKIP_NOTES[known]}")
         else:
-            settled[each] = Settled(clear[0].format, clear[0].labelled, Counter())
+            settled[each] = DetectedFormat(clear[0].format, clear[0].labelled, Counter())
             notes.append(f"{each.address} shows no whole line, so it may be damaged; it is read as the others are")
     if not settled:
         raise DataError("the input has no lines; give files of reviews")
     return settled, notes
 
 
-def _settle(found: Found, wanted: Wanted) -> Settled | _Left | None:
+def _detect(found: InputFile, options: ReadingOptions) -> DetectedFormat | _Skipped | None:
     head = _head(found)
     if head.data.startswith(PARQUET):
         with closing(open_range(found.address, 0, 0)) as file:
-            return settle_parquet(found.address, file, wanted, found.code)
+            return detect_parquet_format(found.address, file, options, found.code)
     ends = head.whole and not head.broken
     try:
-        return settle(found.address, head.data, ends, wanted, found.code) or ("hollow" if ends else None)
+        return detect_format(found.address, head.data, ends, options, found.code) or ("no_lines" if ends else None)
     except BinaryFileError:
         if found.named:
             raise
@@ -194,13 +195,13 @@ def _settle(found: Found, wanted: Wanted) -> Settled | _Left | None:
     except OneValueError:
         if head.whole:
             raise
-        # A file that is sorted by its values tells them apart in its middle or at its end.
-        return settle(found.address, _spread(found, head.data), True, wanted, found.code)
+        # A file that is sorted by its values has others in its middle or at its end.
+        return detect_format(found.address, _spread_lines(found, head.data), True, options, found.code)
 
 
-def _spread(found: Found, head: bytes) -> bytes:
-    """Whole lines of a file's beginning, its middle and its end; of a packed one, which has to be unpacked for that,
-    of places ever twice as far from its beginning, and of its end."""
+def _spread_lines(found: InputFile, head: bytes) -> bytes:
+    """Whole lines of a file's beginning, middle and end. A compressed file has to be decompressed for that: then of
+    places at doubling distances from the beginning, and of the end."""
     if not found.compression:
         parts = [head]
         for start in (found.size // 2, found.size - _HEAD_BYTES):
@@ -209,7 +210,7 @@ def _spread(found: Found, head: bytes) -> bytes:
     else:
         parts, last = [head], b""
         with suppress(DamagedArchiveError), closing(open_range(found.address)) as file:
-            for number, block in enumerate(unpack(file, found.compression), 1):
+            for number, block in enumerate(decompress(file, found.compression), 1):
                 last = block
                 if number & (number - 1) == 0:
                     parts.append(block.partition(b"\n")[2])
@@ -218,19 +219,19 @@ def _spread(found: Found, head: bytes) -> bytes:
     return b"".join(b"\n".join([*part.split(b"\n")[:-1][:each], b""]) for part in parts)
 
 
-def _is_labelled(settled: Mapping[Found, Settled], wanted: Wanted) -> bool:
-    """Whether the files say labels; all have to, or none."""
+def _is_labelled(settled: Mapping[InputFile, DetectedFormat], options: ReadingOptions) -> bool:
+    """Whether the files have labels. Raises DataError where only some have."""
     by_kind = {known.labelled: (found.address, known.format.value) for found, known in settled.items()}
     if len(by_kind) > 1:
         (labels, label), (ratings, rating) = by_kind[True], by_kind[False]
         raise DataError(
-            f"{labels} says labels{f' ({label})' if label else ''}, but {ratings} says ratings ({rating}); preprocess "
-            "them one by one, or name a field that all have by --label-field or --rating-field"
+            f"{labels} has labels{f' ({label})' if label else ''}, but {ratings} has ratings ({rating}); preprocess "
+            "each alone, or name a field that all have by --label-field or --rating-field"
         )
-    if False in by_kind and wanted.positive_label is not None:
+    if False in by_kind and options.positive_label is not None:
         address, rating = by_kind[False]
         raise DataError(
-            f"--positive-label goes with labels, but {address} says ratings ({rating}); leave it out, or name "
+            f"--positive-label goes with labels, but {address} has ratings ({rating}); leave it out, or name "
             "the field of the labels by --label-field"
         )
     return True in by_kind

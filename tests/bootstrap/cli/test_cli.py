@@ -121,7 +121,7 @@ def no_model(folder: Path) -> list[str]:
         (empty, 1, "empty.json is empty"),
         (truncated, 1, "is damaged, and nobody knows what is lost"),
         (noise, 1, "noise.json is no text in UTF-8"),
-        (no_dataset, 1, "data.h5 is no HDF5 file"),
+        (no_dataset, 1, "data.h5 is not an HDF5 file"),
         (no_model, 1, "model.pt: no such file"),
         (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),
         (lambda _: ["preprocess", "--local", "--dry"], 2, "no such option '--dry'. Did you mean '--dry-run'?"),

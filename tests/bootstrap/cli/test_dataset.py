@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
-from corpus.counts import published
-from corpus.dataset import DatasetWriter, Rows, write_dataset
+from corpus.counts import final_counts
+from corpus.dataset import DatasetWriter, RowBlock, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 
@@ -28,26 +28,28 @@ def shoal(*arguments: str | Path, **environment: str) -> "subprocess.CompletedPr
     )
 
 
-def rows(*given: tuple[list[int], int]) -> Rows:
+def rows(*given: tuple[list[int], int]) -> RowBlock:
     tokens = np.zeros((len(given), 4), np.uint16)
     for place, (row, _) in zip(tokens, given, strict=True):
         place[: len(row)] = row
     ratings = np.array([rating for _, rating in given], np.uint8)
     lengths = np.array([len(row) for row, _ in given], np.uint16)
-    return Rows(tokens, lengths, (ratings > 3).astype(np.uint8), ratings)
+    return RowBlock(tokens, lengths, (ratings > 3).astype(np.uint8), ratings)
 
 
 TRAIN, TEST = rows(([2, 3], 5), ([4, 1, 3, 3], 1), ([2], 5)), rows(([3, 4], 2))
 
 
-def make(path: Path, train: Rows = TRAIN) -> str:
+def make(path: Path, train: RowBlock = TRAIN) -> str:
     every = [*train.ratings.tolist(), *TEST.ratings.tolist()]
     count = len(every)
     flat = Counter(dict.fromkeys(("lines", "texts", "distinct", "lengths.1"), count))
     flat.update(f"codes.{when}.{rating}" for when in ("before", "after") for rating in every)
     flat.update(train=len(train.labels), test=1, tokens=int(train.lengths.sum()) + 2)
     flat.update(positive_train=int(train.labels.sum()), unknown_tokens=1)
-    counts = published(flat, settings=SETTINGS, positive_from=4, frequent_words=[("good", 2), ("lamp", 2), ("bad", 1)])
+    counts = final_counts(
+        flat, settings=SETTINGS, positive_from=4, frequent_words=[("good", 2), ("lamp", 2), ("bad", 1)]
+    )
     return write_dataset(path, train=train, test=TEST, vocabulary=WORDS, settings=SETTINGS, counts=counts)
 
 
@@ -133,8 +135,8 @@ def changed(path: Path) -> None:
     [
         (absent, "dataset.h5: no such file; `shoal preprocess` makes a dataset"),
         (folder, "dataset.h5 is a folder; name the dataset in it"),
-        (text, "dataset.h5 is no HDF5 file, or a damaged one"),
-        (cut, "dataset.h5 is no HDF5 file, or a damaged one"),
+        (text, "dataset.h5 is not an HDF5 file, or is damaged"),
+        (cut, "dataset.h5 is not an HDF5 file, or is damaged"),
         (older, "dataset.h5 has layout version 1, and this Shoal reads 2; make it again"),
         (broken, "dataset.h5 is damaged: /train/tokens cannot be read"),
         (changed, "dataset.h5 was changed since it was made: the digest of its arrays is"),

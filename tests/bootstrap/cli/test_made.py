@@ -5,7 +5,7 @@ from dataclasses import replace
 from bootstrap.cli.figures import bar, duration, histogram, size
 from bootstrap.cli.made import figures, threshold, warnings
 from corpus.settings import Settings
-from jobs.merge import Merged
+from jobs.merge import MergeResult
 
 
 def test_a_threshold_that_was_chosen_is_no_warning() -> None:
@@ -25,8 +25,8 @@ COUNTS = {
 }
 
 
-def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -> Merged:
-    return Merged(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
+def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -> MergeResult:
+    return MergeResult(dataset="x", digest="y", counts={**COUNTS, **counts}, malformed=malformed or [])
 
 
 def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:

@@ -285,7 +285,7 @@ def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
     (tmp_path / "a.json").write_bytes(json_lines([("good lamp" if n > 6 else "bad lamp", n) for n in range(1, 11)]))
     status, out, err = said("a.json")
     assert (status, out) == (1, "")
-    assert "5 of the first 10 ratings are none from 1 to 5" in err
+    assert "5 of the first 10 ratings are not from 1 to 5" in err
     again = shlex.split(err.rpartition("type:")[2])
     assert again == shlex.split(f"shoal predict --model {model} a.json --rating-range 1 10 --positive-from 7")
     status, out, err = said(*again[4:])

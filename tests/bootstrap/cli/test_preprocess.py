@@ -189,7 +189,7 @@ def test_warnings_and_malformed_lines_are_shown(folder: Path, capsys: pytest.Cap
         ),
         (("--local", "--input", "a", "--output", "o", "--positive-from", "9"), 2, "leaves one class"),
         (("--local", "--input", "absent.json", "--output", "out"), 1, "absent.json: no such file"),
-        (("--local", "--input", "odd.json", "--dry-run"), 1, "say it by --text-field"),
+        (("--local", "--input", "odd.json", "--dry-run"), 1, "name it by --text-field"),
         (("--local", "--input", "*.parquet", "--dry-run"), 1, "no file matches *.parquet"),
         (
             ("--local", "--input", "a.json", "--dry-run", "--stopwords", "absent.txt"),
@@ -218,7 +218,7 @@ def test_ratings_on_another_scale_are_shown_with_the_whole_command_that_reads_th
     (folder / "tens.json").write_text("\n".join(rated))
     assert main(["preprocess", "--local", "--input", "tens.json", *how]) == 1
     said = capsys.readouterr()
-    assert "of the first 26 ratings are none from 1 to 5, such as '6' (3)" in said.err
+    assert "of the first 26 ratings are not from 1 to 5, such as '6' (3)" in said.err
     output = "" if how == ("--dry-run",) else " --output 'an out' --runner inline"
     command = f"shoal preprocess --local --input tens.json{output} --rating-range 1 10 --positive-from 7"
     assert said.err.rstrip().endswith(f"type: {command}")

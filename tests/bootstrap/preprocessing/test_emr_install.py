@@ -97,8 +97,9 @@ def jobs(tmp_path: Path) -> str:
     with (tmp_path / "reviews.json").open("a") as file:
         file.write(f'{{"reviewText": "{words}", "overall": 5}}\n')
     return (
-        "shoal-python -c 'import sys; from jobs.pipeline import preprocess; from corpus.reading.sources import Inputs; "
-        'preprocess(Inputs(files=(sys.argv[1],)), sys.argv[2], runner="inline")\' '
+        "shoal-python -c 'import sys; from jobs.pipeline import preprocess_locally; "
+        "from corpus.reading.sources import Inputs; "
+        'preprocess_locally(Inputs(files=(sys.argv[1],)), sys.argv[2], runner="inline")\' '
         f"{tmp_path}/reviews.json {tmp_path}/data"
     )
 

@@ -26,8 +26,8 @@ from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
 from infra import topology
-from jobs.merge import Merged
-from jobs.pipeline import preprocess as preprocess_here
+from jobs.merge import MergeResult
+from jobs.pipeline import preprocess_locally as preprocess_here
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +84,7 @@ class There:
         }
         self.deployment = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
 
-    def preprocess(self, path: Path, *, bars: Bars | None = None, **settings: Any) -> Merged:
+    def preprocess(self, path: Path, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)
         allow_damaged = settings.pop("allow_damaged", False)
         self.said: list[str] = []

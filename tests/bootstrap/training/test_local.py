@@ -12,7 +12,7 @@ import pytest
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.local import read_summary, train_here
-from corpus.dataset import Rows, write_dataset
+from corpus.dataset import RowBlock, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 from trainer.config import Slowdown, TrainConfig
@@ -31,7 +31,7 @@ LOST = Failure(
     where="at step 7",
     then=" (gone); go on",
 )
-AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is no HDF5 file; make it anew")
+AGREED = Failure(kind=FailureKind.FINAL, time=51.0, what="x.h5 is not an HDF5 file; make it anew")
 
 
 def output(*lines: Failure | str) -> str:
@@ -47,7 +47,7 @@ def output(*lines: Failure | str) -> str:
         ),
         (output(BROKEN, LOST), f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}"),
         (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
-        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is no HDF5 file; make it anew"),
+        (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it anew"),
         (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
     ],
     ids=["consequence first", "cause first", "nothing better", "would come again", "half a line"],
@@ -165,7 +165,7 @@ def config(tmp_path: Path) -> TrainConfig:
     generator = np.random.default_rng(0)
     labels = (generator.random(2000) < 0.5).astype(np.uint8)
     tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (2000, 10))).astype(np.uint16)
-    rows = Rows(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
+    rows = RowBlock(tokens, np.full(2000, 10, np.uint16), labels, labels * 4 + 1)
     write_dataset(
         tmp_path / "dataset.h5",
         train=rows,
@@ -224,7 +224,7 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
 @pytest.mark.slow
 def test_a_bad_dataset_is_told_before_anything_is_begun(config: TrainConfig) -> None:
     config.data.write_text("hello")
-    with pytest.raises(DataError, match=r"dataset\.h5 is no HDF5 file"), Bars() as bars:
+    with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:
         train_here(config, ranks=2, bars=bars)
     assert not config.output.exists()
 

@@ -19,7 +19,7 @@ from bootstrap.progress import Bars
 from bootstrap.training.follow import RemoteRecord
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.remote import train_on
-from corpus.dataset import Rows, write_dataset
+from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.events import points
@@ -64,11 +64,11 @@ class Murderer(Bars):
                 rank.kill()
 
 
-def rows(count: int) -> Rows:
+def rows(count: int) -> RowBlock:
     generator = np.random.default_rng(count)
     labels = (generator.random(count) < 0.5).astype(np.uint8)
     tokens = (2 + 10 * labels[:, None] + generator.integers(0, 10, (count, 10))).astype(np.uint16)
-    return Rows(tokens, np.full(count, 10, np.uint16), labels, labels * 4 + 1)
+    return RowBlock(tokens, np.full(count, 10, np.uint16), labels, labels * 4 + 1)
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def read(ranges: Iterable[Range], chosen: Settings = RATED) -> tuple[list[tuple[
             assert batch.raw_bytes > 0
             found += zip(batch.texts, batch.codes, strict=True)
         for key, value in tally.records():
-            whole.absorb(key, [value])
+            whole.add_records(key, [value])
     return found, whole
 
 
@@ -63,8 +63,8 @@ def assert_as_the_oracle(ranges: list[Range], file: oracle.File, chosen: Setting
     for reason in {reason for reason, _ in malformed}:
         lines = [number for each, number in malformed if each == reason]
         assert tally.counts[f"malformed_by_reason.{reason}"] == len(lines)
-        assert [place.line for place in tally.places() if place.reason == reason] == lines[:3]
-    assert [damage.file for damage in tally.damages()] == [part.path for part in ranges if file.broken]
+        assert [place.line for place in tally.malformed_lines() if place.reason == reason] == lines[:3]
+    assert [damage.file for damage in tally.damaged_files()] == [part.path for part in ranges if file.broken]
 
 
 def pieces(path: Path, content: bytes, cuts: list[int], form: Format = SNAP, code: int | None = None) -> list[Range]:

@@ -73,7 +73,7 @@ def check_reading(kind: Kind, content: bytes, path: Path, chance: random.Random)
     if counted != reasons or (tally.counts["lines"], tally.counts["malformed"]) != (lines, malformed):
         raise DifferenceError(f"{tally.counts} is not {lines} lines, malformed {reasons}")
     listed: dict[str, list[int]] = {}
-    for place in tally.places():
+    for place in tally.malformed_lines():
         listed.setdefault(place.reason, []).append(place.line)
     if listed != places:
         raise DifferenceError(f"malformed at {listed}, not at {places}")
@@ -88,7 +88,7 @@ def check_words(tokeniser: Tokeniser, texts: list[str], stopwords: frozenset[str
         plain = words(text)
         kept = [word for word in plain if word not in stopwords]
         ids = found.ids[start:end]
-        back = tokeniser.letters_of(ids).decode().split(" ") if len(ids) else []
+        back = tokeniser.join_words(ids).decode().split(" ") if len(ids) else []
         cleaned = bytes(found.cleaned[begin:cleaned_end])
         if back != kept or cleaned != "".join(f"{word} " for word in plain).encode():
             raise DifferenceError(f"{text!r}: words {back}, not {kept}; cleaned {cleaned!r}")

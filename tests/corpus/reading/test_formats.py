@@ -122,7 +122,7 @@ def test_another_range_admits_other_ratings() -> None:
 def test_in_every_pair_of_labels_the_positive_one_has_the_larger_code(pair: tuple[int, int]) -> None:
     negative, positive = (LABELS[code] for code in pair)
     assert negative < positive
-    assert (LABELLED.of(negative), LABELLED.of(positive)) == pair
+    assert (LABELLED.code_of(negative), LABELLED.code_of(positive)) == pair
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_in_every_pair_of_labels_the_positive_one_has_the_larger_code(pair: tupl
     [(0, 0), (1, 1), (2, 2), (1.0, 1), (-0.0, 0), (" 1\r", 1), ("neg", 3), ("pos", 4), ("__label__2", 6)],
 )
 def test_labels_of_known_pairs_have_codes(value: object, code: int) -> None:
-    assert LABELLED.of(value) == code
-    assert LABELLED.known.get(value, code) == code
+    assert LABELLED.code_of(value) == code
+    assert LABELLED.known_codes.get(value, code) == code
 
 
 @pytest.mark.parametrize("value", [True, False, None, 3, -1, 0.5, "1.0", "Pos", "", " ", [1], {}, float("nan")])
 def test_other_labels_are_malformed_where_nobody_says_what_they_mean(value: object) -> None:
-    assert outcome(lambda value: Review("", LABELLED.of(value)), value) == "bad_label"
+    assert outcome(lambda value: Review("", LABELLED.code_of(value)), value) == "bad_label"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_other_labels_are_malformed_where_nobody_says_what_they_mean(value: obje
     ],
 )
 def test_a_positive_label_makes_all_others_negative(positive: str, value: object, code: int) -> None:
-    assert Codes(Settings(labelled=True, positive_label=positive)).of(value) == code
+    assert Codes(Settings(labelled=True, positive_label=positive)).code_of(value) == code
 
 
 @given(JSON_VALUES, st.sampled_from([None, "1", "true", "a", "-3"]))
@@ -252,12 +252,12 @@ def test_a_row_of_parquet_is_its_values(values: tuple[object, ...], expected: Re
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"kind": "xml", "text": ("a",)}, "xml is no format; choose one of json, csv"),
+        ({"kind": "xml", "text": ("a",)}, "xml is not a format; choose one of json, csv"),
         ({"kind": "json"}, "no field of the text is named for json"),
         ({"kind": "csv", "text": ("1",), "separator": "||"}, "a separator of csv is one character"),
         ({"kind": "separated", "text": ("1",), "separator": ""}, "a separator is at least one character"),
-        ({"kind": "csv", "text": ("text",)}, "'text' is no column; without a header columns are numbers from 1"),
-        ({"kind": "csv", "text": ("0",)}, "'0' is no column"),
+        ({"kind": "csv", "text": ("text",)}, "'text' is not a column; without a header columns are numbers from 1"),
+        ({"kind": "csv", "text": ("0",)}, "'0' is not a column"),
         (
             {"kind": "csv", "text": ("body",), "header": True, "columns": ("a", "b")},
             "there is no column 'body'; the header names a, b",

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.reading.formats import Format
-from corpus.reading.ranges import cut
+from corpus.reading.ranges import cut_into_tasks
 from corpus.reading.sources import WHOLE, Range, Source
-from corpus.reading.tally import Damage
+from corpus.reading.tally import DamagedFile
 from tests import oracle
 from tests.corpus.reading.cuts import assert_as_the_oracle, read
 
@@ -37,7 +37,7 @@ def test_parquet_is_read_by_row_groups_whatever_its_types(tmp_path: Path, string
         "other": pa.array(range(len(ROWS))),
     }
     source = written(tmp_path / "a.parquet", pa.table(columns))
-    ((whole,),) = cut([source], 1)
+    ((whole,),) = cut_into_tasks([source], 1)
     assert (whole.start, whole.end) == (0, 7)
     groups = [whole._replace(start=start, end=start + 1) for start in range(7)]
     for ranges in ([whole], groups):
@@ -48,7 +48,7 @@ def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: 
     ends = np.arange(5, dtype=np.int32).tobytes()
     broken = pa.Array.from_buffers(pa.string(), 4, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xffbc")])
     table = pa.table({"title": broken, "text": ["t", "u", None, "v"], "rating": [1, 2, 3, None]})
-    ranges = cut([written(tmp_path / "a.parquet", table)], 1)[0]
+    ranges = cut_into_tasks([written(tmp_path / "a.parquet", table)], 1)[0]
     rows = [
         {"title": "a", "text": "t", "rating": 1},
         {"title": b"\xff", "text": "u", "rating": 2},
@@ -62,18 +62,18 @@ def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:
     source = written(tmp_path / "a.parquet", pa.table({"title": ["a"] * 900, "text": ["b"] * 900, "rating": [1] * 900}))
     path = Path(source.address)
     content = path.read_bytes()
-    (ranges,) = cut([source], 1)
+    (ranges,) = cut_into_tasks([source], 1)
     path.write_bytes(content[:40] + b"\xff" * 60 + content[100:])
     found, tally = read(ranges)
     assert (tally.counts["lines"], tally.counts["malformed"]) == (len(found), 0)
-    assert [(damage.file, damage.lines) for damage in tally.damages()] == [(str(path), len(found))]
+    assert [(damage.file, damage.lines) for damage in tally.damaged_files()] == [(str(path), len(found))]
     assert len(found) < 900
     path.write_bytes(content[: len(content) // 2])
-    ((whole,),) = cut([replace(source, size=len(content) // 2)], 1)
+    ((whole,),) = cut_into_tasks([replace(source, size=len(content) // 2)], 1)
     assert whole.end == WHOLE
     _, tally = read([whole])
     assert tally.counts == {}
-    assert tally.damages() == [Damage(file=str(path), lines=0, bytes=0)]
+    assert tally.damaged_files() == [DamagedFile(file=str(path), lines=0, bytes=0)]
 
 
 def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_path: Path) -> None:
@@ -93,5 +93,5 @@ def test_what_is_read_of_damaged_parquet_does_not_depend_on_how_it_is_cut(tmp_pa
     )
     assert at_once[0] == by_group[0]
     assert [text.partition(" ")[0] for text, _ in at_once[0]][-1_000:] == [str(n) for n in range(2_000, 3_000)]
-    assert at_once[1].damages() == by_group[1].damages()
-    assert at_once[1].damages()[0].lines == len(at_once[0]) < 3_000
+    assert at_once[1].damaged_files() == by_group[1].damaged_files()
+    assert at_once[1].damaged_files()[0].lines == len(at_once[0]) < 3_000

@@ -23,9 +23,9 @@ import corpus.reading.lines
 import corpus.reading.storage
 from corpus.errors import DataError
 from corpus.reading.formats import MAX_LINE_BYTES, Format
-from corpus.reading.ranges import cut, read_task, task_line
+from corpus.reading.ranges import cut_into_tasks, read_task, task_line
 from corpus.reading.sources import WHOLE, Range
-from corpus.reading.tally import Damage
+from corpus.reading.tally import DamagedFile
 from corpus.settings import Settings
 from tests import oracle, oracle_lines
 from tests.corpus.reading.cuts import (
@@ -131,7 +131,9 @@ def test_quoted_newlines_and_quotes_of_csv_belong_to_the_text(tmp_path: Path) ->
     (tmp_path / "a.csv").write_text(written.getvalue() + "9,bad,bad\n", "utf-8", newline="")
     found, tally = read([Range(str(tmp_path / "a.csv"), 0, WHOLE, POLARITY, None, False)], LABELLED)
     assert found == [('a title said "no"\nand left\r\n', 2), (" x,y", 1)]
-    assert [(place.reason, place.line, place.begins) for place in tally.places()] == [("bad_label", 5, "9,bad,bad")]
+    assert [(place.reason, place.line, place.begins) for place in tally.malformed_lines()] == [
+        ("bad_label", 5, "9,bad,bad")
+    ]
 
 
 def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_an_unbalanced_quote_costs_no_more_than_the_longest_record(tmp_path: Pat
     assert set(found) <= {("a b", 1), ("a kept", 2)}
     assert found.count(("a kept", 2)) >= 499
     assert tally.counts["malformed_by_reason.too_long"] == 1
-    assert [(place.reason, place.line) for place in tally.places()] == [("too_long", 1)]
+    assert [(place.reason, place.line) for place in tally.malformed_lines()] == [("too_long", 1)]
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -243,7 +245,7 @@ def test_damage_within_an_archive_is_counted_once_after_what_came_before_it(tmp_
     found, tally = read([Range(str(path), 0, WHOLE, SNAP, None, False)])
     assert found == [("first", 1)]
     assert tally.counts == {"lines": 1}
-    assert tally.damages() == [Damage(file=str(path), lines=1, bytes=len(reviews(("first", 1))))]
+    assert tally.damaged_files() == [DamagedFile(file=str(path), lines=1, bytes=len(reviews(("first", 1))))]
 
 
 @pytest.mark.parametrize("suffix", DECODERS)
@@ -281,7 +283,10 @@ def test_a_line_above_the_limit_is_too_long_and_one_at_it_is_not(tmp_path: Path,
             part = Range(str(path), 0, end, SNAP, None, False)
             assert_as_the_oracle([part], oracle.File(mark + last))
     _, tally = read([part])
-    assert [(place.line, place.begins[:12]) for place in tally.places()] == [(3, '{"reviewText'), (5, '{"reviewText')]
+    assert [(place.line, place.begins[:12]) for place in tally.malformed_lines()] == [
+        (3, '{"reviewText'),
+        (5, '{"reviewText'),
+    ]
 
 
 def test_a_long_line_across_ranges_is_of_the_range_in_which_it_begins(tmp_path: Path) -> None:
@@ -342,8 +347,8 @@ def test_tasks_cover_all_files_once_in_ranges_of_good_size(sizes: list[tuple[int
         source(f"{number}/{name}", size, POLARITY if name == "c.csv" else SNAP)
         for number, (size, name) in enumerate(sizes)
     ]
-    dealt = cut(files, tasks)
-    assert dealt == cut(files, tasks)
+    dealt = cut_into_tasks(files, tasks)
+    assert dealt == cut_into_tasks(files, tasks)
     assert all(dealt)
     for file in files:
         ranges = sorted(part for task in dealt for part in task if part.path == file.address)
@@ -360,7 +365,7 @@ def test_tasks_cover_all_files_once_in_ranges_of_good_size(sizes: list[tuple[int
 
 @pytest.mark.parametrize(("size", "tasks", "expected"), [(9 * MIB, 4, 4), (MIB, 4, 1), (5 << 30, 2, 5), (100, 8, 1)])
 def test_there_are_as_many_tasks_as_asked_for_or_as_the_input_needs(size: int, tasks: int, expected: int) -> None:
-    dealt = cut([source("a", size)], tasks)
+    dealt = cut_into_tasks([source("a", size)], tasks)
     sizes = [sum(part.end - part.start for part in task) for task in dealt]
     assert len(dealt) == expected
     assert max(sizes) <= min(sizes) * 1.01 + 1

@@ -232,7 +232,7 @@ def test_a_connection_that_never_gets_further_is_given_up_with_a_sentence(
     with HTTPServer(("127.0.0.1", 0), _Severed) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-        with pytest.raises(DataError, match=r"cannot read s3://pile/lines\.json: its connections are cut"):
+        with pytest.raises(DataError, match=r"cannot read s3://pile/lines\.json: its connection is lost"):
             read("s3://pile/lines.json")
         server.shutdown()
 
@@ -267,7 +267,7 @@ def test_a_bucket_that_is_not_there_is_noticed_before_the_work(tmp_path: Path) -
     check_writable(str(tmp_path / "absent"))
     with pytest.raises(DataError, match="cannot write to s3://absent/x: there is no bucket absent; make it first"):
         check_writable("s3://absent/x")
-    with pytest.raises(DataError, match="'No Bucket' is no name of a bucket"):
+    with pytest.raises(DataError, match="'No Bucket' is not a valid bucket name"):
         check_writable("s3://No Bucket/x")
 
 
@@ -281,7 +281,9 @@ def test_a_bucket_that_is_not_ours_is_noticed_before_the_work(monkeypatch: pytes
             ("AWS_REGION", "us-east-1"),
         ):
             monkeypatch.setenv(name, value)
-        with pytest.raises(DataError, match=r"cannot write to s3://theirs/x: .*403.*; take a bucket in which you may"):
+        with pytest.raises(
+            DataError, match=r"cannot write to s3://theirs/x: .*403.*; choose a bucket in which you may"
+        ):
             check_writable("s3://theirs/x")
         server.shutdown()
 

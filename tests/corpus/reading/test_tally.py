@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.reading.formats import MALFORMED_REASONS
-from corpus.reading.tally import Damage, Place, Tally, excerpt_of, is_tally
+from corpus.reading.tally import DamagedFile, MalformedLine, Tally, excerpt_of, is_tally_key
 
 # What one task says: of the range of a file at a start, its lines, and which of them are malformed for what reason.
 RANGES = st.dictionaries(
@@ -23,8 +23,8 @@ def told(parts: dict[tuple[str, int], list[str | None]]) -> Tally:
             if reason is None:
                 tally.counts["lines"] += 1
             else:
-                tally.malformed(reason, address, start, number, f"line {number}\t\u00e9\xff".encode("latin-1"))
-        tally.read(address, start, len(lines), 10 * len(lines), damaged="not_csv" in lines)
+                tally.count_malformed(reason, address, start, number, f"line {number}\t\u00e9\xff".encode("latin-1"))
+        tally.add_range(address, start, len(lines), 10 * len(lines), damaged="not_csv" in lines)
     return tally
 
 
@@ -34,13 +34,13 @@ def absorbed(tallies: list[Tally]) -> Tally:
     by_key: dict[bytes, list[bytes]] = {}
     for tally in tallies:
         for key, value in tally.records():
-            assert is_tally(key)
+            assert is_tally_key(key)
             assert (key + value).isascii()
             assert b"\t" not in value
             assert b"\n" not in value
             by_key.setdefault(key, []).append(value)
     for key, values in by_key.items():
-        whole.absorb(key, values)
+        whole.add_records(key, values)
     return whole
 
 
@@ -54,8 +54,8 @@ def test_any_split_and_order_of_tasks_adds_up_to_the_same(parts, task_of, random
     random.shuffle(halves)
     for whole in (absorbed(halves), absorbed([told(task) for task in reversed(tasks)])):
         assert whole.counts == at_once.counts
-        assert whole.places() == at_once.places()
-        assert whole.damages() == at_once.damages()
+        assert whole.malformed_lines() == at_once.malformed_lines()
+        assert whole.damaged_files() == at_once.damaged_files()
         assert sorted(whole.records()) == sorted(at_once.records())
 
 
@@ -68,7 +68,7 @@ def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> No
             if reason is not None:
                 expected.setdefault(reason, []).append((address, before[address] + number))
         before[address] += len(lines)
-    found = told(parts).places()
+    found = told(parts).malformed_lines()
     assert [(place.reason, place.file, place.line) for place in found] == [
         (reason, *place) for reason in MALFORMED_REASONS for place in expected.get(reason, [])[:3]
     ]
@@ -76,27 +76,27 @@ def test_places_are_the_first_three_of_each_reason_by_file_and_line(parts) -> No
 
 def test_of_a_damaged_file_all_is_counted_that_any_range_gave() -> None:
     tally = Tally()
-    tally.read("/b", 0, 7, 70)
-    tally.read("/a", 0, 3, 30)
-    tally.read("/a", 4, 2, 20, damaged=True)
-    tally.read("/a", 8, 0, 0, damaged=True)
-    assert tally.damages() == [Damage(file="/a", lines=5, bytes=50)]
-    assert str(tally.damages()[0]) == "/a (lines that can be read: 5; bytes of them: 50)"
+    tally.add_range("/b", 0, 7, 70)
+    tally.add_range("/a", 0, 3, 30)
+    tally.add_range("/a", 4, 2, 20, damaged=True)
+    tally.add_range("/a", 8, 0, 0, damaged=True)
+    assert tally.damaged_files() == [DamagedFile(file="/a", lines=5, bytes=50)]
+    assert str(tally.damaged_files()[0]) == "/a (lines that can be read: 5; bytes of them: 50)"
 
 
 def test_a_malformed_line_counts_among_the_lines() -> None:
     tally = Tally()
-    tally.malformed("not_json", "/a", 0, 7, b"{")
+    tally.count_malformed("not_json", "/a", 0, 7, b"{")
     assert tally.counts == {"lines": 1, "malformed": 1, "malformed_by_reason.not_json": 1}
 
 
 def test_a_place_shows_the_first_eighty_characters_as_far_as_they_can_be_read() -> None:
     tally = Tally()
-    tally.malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)
-    tally.malformed("not_utf8", "/a", 0, 2, b"a\xffb\0")
-    assert tally.places() == [
-        Place(reason="not_utf8", file="/a", line=2, begins="a\ufffdb?"),
-        Place(reason="not_json", file="/a", line=1, begins="\u00e9" * 80),
+    tally.count_malformed("not_json", "/a", 0, 1, "\u00e9".encode() * 200)
+    tally.count_malformed("not_utf8", "/a", 0, 2, b"a\xffb\0")
+    assert tally.malformed_lines() == [
+        MalformedLine(reason="not_utf8", file="/a", line=2, begins="a\ufffdb?"),
+        MalformedLine(reason="not_json", file="/a", line=1, begins="\u00e9" * 80),
     ]
 
 
@@ -115,6 +115,6 @@ def test_a_task_that_counted_nothing_says_nothing() -> None:
 
 @pytest.mark.parametrize("key", [b"#counts", b"#places", b"#lines", b"#damage"])
 def test_a_tallys_keys_are_no_words_and_no_digests(key: bytes) -> None:
-    assert is_tally(key)
-    assert not is_tally(b"counts")
-    assert not is_tally(b"")
+    assert is_tally_key(key)
+    assert not is_tally_key(b"counts")
+    assert not is_tally_key(b"")

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from corpus.errors import DataError
 from corpus.reading import texts as reading
-from corpus.reading.batches import Batch
-from corpus.reading.texts import in_blocks
+from corpus.reading.batches import TextBatch
+from corpus.reading.texts import join_batches
 
 BATCHES = st.lists(st.lists(st.text("ab", max_size=9), min_size=1, max_size=4), max_size=9)
 
 
-def numbered(batches: list[list[str]], fault: bool) -> Iterator[Batch]:
+def numbered(batches: list[list[str]], fault: bool) -> Iterator[TextBatch]:
     """Batches whose codes count their texts, and an error after them if there is to be one."""
     done = 0
     for texts in batches:
-        yield Batch(texts, list(range(done, done + len(texts))), sum(map(len, texts)))
+        yield TextBatch(texts, list(range(done, done + len(texts))), sum(map(len, texts)))
         done += len(texts)
     if fault:
         raise DataError("damaged")
@@ -26,12 +26,12 @@ def numbered(batches: list[list[str]], fault: bool) -> Iterator[Batch]:
 
 @given(BATCHES, st.booleans())
 def test_blocks_hold_all_texts_in_order_up_to_a_fault(batches: list[list[str]], fault: bool) -> None:
-    blocks: list[Batch] = []
+    blocks: list[TextBatch] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_BLOCK_TEXTS", 5)
         patch.setattr(reading, "_BLOCK_BYTES", 20)
         try:
-            blocks.extend(in_blocks(numbered(batches, fault)))
+            blocks.extend(join_batches(numbered(batches, fault)))
             failed = False
         except DataError:
             failed = True

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from corpus.dataset import Rows as Written
+from corpus.dataset import RowBlock as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings

@@ -81,8 +81,8 @@ OTHERWISE: dict[str, Any] = {
     "it is not of format": {"format": checkpoint.FORMAT - 1},
     "it holds no model": {"model": None},
     "it was made with options that are unknown": {"config": {"colour": "red"}},
-    "epochs is of another type": {"config": {"epochs": "3"}},
-    "step is of another type than int": {"progress": {"step": 1.5}},
+    "epochs is not of type": {"config": {"epochs": "3"}},
+    "step is not of type int": {"progress": {"step": 1.5}},
     "its tensor weights holds what is no number": {"model": {"weights": torch.tensor(torch.nan)}},
 }
 

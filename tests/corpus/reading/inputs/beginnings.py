@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import Understanding, understand
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 
 
 def lines(*objects: object) -> bytes:
@@ -29,8 +29,8 @@ def written(folder: Path, name: str, content: bytes) -> str:
     return str(folder / name)
 
 
-def understood(folder: Path, name: str, content: bytes, **wanted: object) -> Understanding:
-    return understand(Inputs(files=(written(folder, name, content),), wanted=Wanted(**wanted)))  # type: ignore[arg-type]
+def understood(folder: Path, name: str, content: bytes, **options: object) -> Understanding:
+    return understand_inputs(Inputs(files=(written(folder, name, content),), options=ReadingOptions(**options)))  # type: ignore[arg-type]
 
 
 def json_of(*text: str, value: str) -> Format:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from corpus.errors import DataError
 from corpus.reading.formats import Codes, Format, MalformedLineError
-from corpus.reading.inputs.detect import settle
+from corpus.reading.inputs.detect import detect_format
 from corpus.reading.parsing import line_parser
-from corpus.reading.sources import Wanted
+from corpus.reading.sources import ReadingOptions
 from corpus.settings import Settings
 from tests.corpus.reading.inputs.beginnings import AMAZON, FASTTEXT, SNAP_2014, SNAP_2023, json_of, lines, understood
 
@@ -31,7 +31,7 @@ TSV = {"kind": "separated", "separator": "\t"}
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "wanted", "form", "labelled"),
+    ("name", "content", "options", "form", "labelled"),
     [
         ("a.json", SNAP_2014, {}, json_of("reviewText", value="overall"), False),
         ("a.json", SNAP_2023, {}, json_of("text", value="rating"), False),
@@ -114,9 +114,9 @@ TSV = {"kind": "separated", "separator": "\t"}
     ],
 )
 def test_a_file_is_read_as_it_was_written(
-    tmp_path: Path, name: str, content: bytes, wanted: dict[str, object], form: Format, labelled: bool
+    tmp_path: Path, name: str, content: bytes, options: dict[str, object], form: Format, labelled: bool
 ) -> None:
-    found = understood(tmp_path, name, content, **wanted)
+    found = understood(tmp_path, name, content, **options)
     assert [source.format for source in found.sources] == [form]
     assert found.labelled == labelled
 
@@ -129,7 +129,7 @@ PIECES = st.sampled_from(
 )
 CONTENTS = st.binary(max_size=60) | st.lists(PIECES | st.binary(max_size=9), max_size=6).map(b"\n".join)
 WISHES = st.builds(
-    Wanted,
+    ReadingOptions,
     separator=st.sampled_from([None, ",", "\t", "$LABEL$"]),
     text=st.sampled_from([(), ("text",), ("1",), ("2", "1")]),
     label=st.sampled_from([None, "label", "1", "3"]),
@@ -138,11 +138,11 @@ WISHES = st.builds(
 
 @given(CONTENTS, st.booleans(), WISHES, st.sampled_from([None, 0, 1]), st.sampled_from(["a", "a.csv", "a.json.gz"]))
 def test_any_beginning_of_a_file_is_understood_or_refused(
-    content: bytes, whole: bool, wanted: Wanted, code: int | None, name: str
+    content: bytes, whole: bool, options: ReadingOptions, code: int | None, name: str
 ) -> None:
     refusal, settled = "", None
     try:
-        settled = settle(name, content, whole, wanted, code)
+        settled = detect_format(name, content, whole, options, code)
     except DataError as error:
         refusal = str(error)
     assert refusal.isprintable()
@@ -155,7 +155,7 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "wanted", "sentence"),
+    ("name", "content", "options", "sentence"),
     [
         # Of no kind that is read.
         ("a.json", ARRAY, {}, r"a\.json is a JSON array, not an object a line; convert it: jq"),
@@ -175,13 +175,13 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
             "a",
             b"just a text\nand another\n",
             {},
-            r"not clear what .*a is: its first line begins 'just a text'; say it by --format",
+            r"the format of .*a is not clear: its first line begins 'just a text'; give --format",
         ),
         ("a", b"just a text\n", {"kind": "text"}, "give .* by --positive-input or --negative-input"),
         ("a", b"just a text\n", {"kind": "json"}, "holds no JSON object a line: its first line begins 'just a text'"),
         ("a", b"just a text\n", {"kind": "csv"}, r"has no separator ','"),
         ("a", b"just a text\n", {"separator": "$LABEL$"}, r"has no separator '\$LABEL\$'"),
-        ("a", b"just a text\n", {"kind": "parquet"}, "is no Parquet file"),
+        ("a", b"just a text\n", {"kind": "parquet"}, "is not a Parquet file"),
         ("a", b"\n \n", {}, "the input has no lines"),
         # Packed otherwise than the name says.
         (
@@ -220,23 +220,23 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
             "a.json",
             IMDB,
             {},
-            r"which field of .* says the rating or label \(stars or label\); say it by --rating-field or",
+            r"which field of .* is the rating or label \(stars or label\); name it by --rating-field or",
         ),
         (
             "a.json",
             lines({"text": "a", "x": 1}),
             {},
-            r"not clear which field .* says the rating or label; .*text \(a\), x \(1\)",
+            r"not clear which field .* is the rating or label; .*text \(a\), x \(1\)",
         ),
-        ("a.json", lines({"body": "a", "rating": 1}), {}, "which field of .* is the text; say it by --text-field"),
+        ("a.json", lines({"body": "a", "rating": 1}), {}, "which field of .* is the text; name it by --text-field"),
         ("a.json", lines({"text": "a", "review": "b", "rating": 1}), {}, "which field of .* is the text"),
         (
             "a.csv",
             b"fine,5,7\nbad,2,3\n",
             {},
-            r"what the columns of .* hold; say it by their numbers.*1 \(fine\), 2 \(5\)",
+            r"the columns of .* are not clear; give their numbers.*1 \(fine\), 2 \(5\)",
         ),
-        ("a.csv", b"5,4,fine\n2,3,bad\n", {}, "what the columns of .* hold"),
+        ("a.csv", b"5,4,fine\n2,3,bad\n", {}, "the columns of .* are not clear"),
         ("a.csv", b"1,Fine,a lamp\n1,Bad,broke\n", {}, "column 1 of .* may be ratings or labels: only '1' was seen"),
         ("a.csv", b"5,fine\n2,bad\n", {"rating": "3"}, "has no column '3'"),
         (
@@ -260,15 +260,15 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
             "a.json",
             SNAP_2014,
             {"positive_label": "5"},
-            "--positive-label goes with labels, but .* says ratings .overall.",
+            "--positive-label goes with labels, but .* has ratings .overall.",
         ),
     ],
 )
 def test_what_is_not_clear_is_refused_in_a_sentence(
-    tmp_path: Path, name: str, content: bytes, wanted: dict[str, object], sentence: str
+    tmp_path: Path, name: str, content: bytes, options: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(DataError, match=sentence):
-        understood(tmp_path, name, content, **wanted)
+        understood(tmp_path, name, content, **options)
 
 
 @pytest.mark.parametrize(

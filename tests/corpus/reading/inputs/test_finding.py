@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.errors import DataError
-from corpus.reading.inputs.finding import find, key_pattern
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.inputs.finding import find_files, key_pattern
+from corpus.reading.sources import Inputs, ReadingOptions
 from embedded.aws import EmbeddedAws
 
 BUCKET = "pile"
@@ -24,8 +24,8 @@ def write(folder: Path, *names: str, content: bytes = b"x\n") -> None:
 
 
 def names(folder: Path, *given: str | Path, leave_out: Path | None = None) -> list[str]:
-    listing = find(Inputs(files=tuple(map(str, given))), leave_out=None if leave_out is None else str(leave_out))
-    return [os.path.relpath(each.address, folder.resolve()) for each in listing.found]
+    listing = find_files(Inputs(files=tuple(map(str, given))), leave_out=None if leave_out is None else str(leave_out))
+    return [os.path.relpath(each.address, folder.resolve()) for each in listing.files]
 
 
 def test_a_folder_is_all_files_below_it_but_for_hidden_ones(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_the_results_of_an_earlier_run_elsewhere_are_left_out_with_a_warning(
     tmp_path: Path, given: tuple[str, ...]
 ) -> None:
     write(tmp_path, "a.json", "made/dataset.h5", "made/counts.json")
-    listing = find(Inputs(files=tuple(str(tmp_path / each) for each in given)))
-    assert [Path(each.address).name for each in listing.found] == ["a.json"]
+    listing = find_files(Inputs(files=tuple(str(tmp_path / each) for each in given)))
+    assert [Path(each.address).name for each in listing.files] == ["a.json"]
     assert listing.warnings == (
         f"{tmp_path.resolve() / 'made'} holds the results of an earlier run, which are left out",
     )
@@ -90,17 +90,17 @@ def test_a_file_named_counts_is_a_file_where_no_dataset_is_beside_it(tmp_path: P
 def test_each_file_knows_what_it_is_for(tmp_path: Path) -> None:
     write(tmp_path, "a", "b", "c", "d")
     a, b, c, d = (str(tmp_path / name) for name in "abcd")
-    found = find(Inputs(files=(a,), test=(b,))).found
+    found = find_files(Inputs(files=(a,), test=(b,))).files
     assert [(each.test, each.code) for each in found] == [(False, None), (True, None)]
-    found = find(Inputs(positive=(c,), negative=(d,))).found
+    found = find_files(Inputs(positive=(c,), negative=(d,))).files
     assert [(each.test, each.code) for each in found] == [(False, 1), (False, 0)]
 
 
 def test_a_file_that_was_changed_is_another(tmp_path: Path) -> None:
     write(tmp_path, "a")
-    before = find(Inputs(files=(str(tmp_path),))).found
+    before = find_files(Inputs(files=(str(tmp_path),))).files
     os.utime(tmp_path / "a", ns=(1, 1))
-    assert find(Inputs(files=(str(tmp_path),))).found != before
+    assert find_files(Inputs(files=(str(tmp_path),))).files != before
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_a_file_that_was_changed_is_another(tmp_path: Path) -> None:
 )
 def test_a_packed_file_holds_more_than_itself(tmp_path: Path, name: str, packed: str | None, plain: int) -> None:
     write(tmp_path, name, content=b"12345")
-    (found,) = find(Inputs(files=(str(tmp_path),))).found
+    (found,) = find_files(Inputs(files=(str(tmp_path),))).files
     assert (found.compression, found.plain_size) == (packed, 5 * plain)
 
 
 def test_an_empty_file_is_left_out_with_a_warning(tmp_path: Path) -> None:
     write(tmp_path, "a")
     write(tmp_path, "empty", content=b"")
-    listing = find(Inputs(files=(str(tmp_path),)))
-    assert [Path(each.address).name for each in listing.found] == ["a"]
+    listing = find_files(Inputs(files=(str(tmp_path),)))
+    assert [Path(each.address).name for each in listing.files] == ["a"]
     assert listing.warnings == (f"{tmp_path.resolve() / 'empty'} is empty and left out",)
 
 
@@ -183,9 +183,9 @@ def linked(folder: Path) -> list[Path]:
         (unmatched, r"no file matches .*\*\.json"),
         (hollow, "the folder .*hollow holds no files"),
         (empty, "all 2 files of the input are empty"),
-        (pipe, "pipe is no regular file"),
-        (undecodable, r"\\xff\.json' is no UTF-8; rename"),
-        (loop, "cannot read .*loop: Too many .*; mend that, or leave it out"),
+        (pipe, "pipe is not a regular file"),
+        (undecodable, r"\\xff\.json' is not UTF-8; rename"),
+        (loop, "cannot read .*loop: Too many .*; correct that, or leave it out"),
         (results, "the input holds nothing but the results in .*; give files of reviews"),
         (twice, "once is given twice"),
         (linked, "once is given twice"),
@@ -193,13 +193,13 @@ def linked(folder: Path) -> list[Path]:
 )
 def test_what_cannot_be_taken_is_said(tmp_path: Path, make, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
-        find(Inputs(files=tuple(map(str, make(tmp_path)))))
+        find_files(Inputs(files=tuple(map(str, make(tmp_path)))))
 
 
 def test_a_file_to_learn_from_is_not_one_to_test_with(tmp_path: Path) -> None:
     write(tmp_path, "a")
     with pytest.raises(DataError, match="given twice"):
-        find(Inputs(files=(str(tmp_path),), test=(str(tmp_path / "a"),)))
+        find_files(Inputs(files=(str(tmp_path),), test=(str(tmp_path / "a"),)))
 
 
 @pytest.mark.parametrize(
@@ -210,13 +210,13 @@ def test_a_file_to_learn_from_is_not_one_to_test_with(tmp_path: Path) -> None:
         (lambda: Inputs(positive=("a",)), "go together"),
         (lambda: Inputs(files=("a",), positive=("b",), negative=("c",)), "one or the other"),
         (lambda: Inputs(test=("a",), positive=("b",), negative=("c",)), "--test-share"),
-        (lambda: Inputs(positive=("b",), negative=("c",), wanted=Wanted(label="x")), "leave out the options"),
-        (lambda: Wanted(rating="a", label="b"), "exclude each other"),
-        (lambda: Wanted(rating="a", positive_label="b"), "--positive-label goes with labels"),
-        (lambda: Wanted(kind="json", separator=";"), "--separator goes with --format csv"),
-        (lambda: Wanted(separator=""), "--separator is empty"),
-        (lambda: Wanted(separator="a\nb"), "newline"),
-        (lambda: Wanted(kind="fasttext", text=("a",)), "has no fields"),
+        (lambda: Inputs(positive=("b",), negative=("c",), options=ReadingOptions(label="x")), "leave out the options"),
+        (lambda: ReadingOptions(rating="a", label="b"), "exclude each other"),
+        (lambda: ReadingOptions(rating="a", positive_label="b"), "--positive-label goes with labels"),
+        (lambda: ReadingOptions(kind="json", separator=";"), "--separator goes with --format csv"),
+        (lambda: ReadingOptions(separator=""), "--separator is empty"),
+        (lambda: ReadingOptions(separator="a\nb"), "newline"),
+        (lambda: ReadingOptions(kind="fasttext", text=("a",)), "has no fields"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(make, sentence: str) -> None:
@@ -246,12 +246,12 @@ def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def keys(*given: str, leave_out: str | None = None) -> list[str]:
     inputs = Inputs(files=tuple(f"s3://{BUCKET}/{key}" for key in given))
-    return [each.address.removeprefix(f"s3://{BUCKET}/") for each in find(inputs, leave_out).found]
+    return [each.address.removeprefix(f"s3://{BUCKET}/") for each in find_files(inputs, leave_out).files]
 
 
 @pytest.mark.usefixtures("_s3")
 def test_an_object_of_s3_is_that_object(tmp_path: Path) -> None:
-    (found,) = find(Inputs(files=(f"s3://{BUCKET}/alone.json",))).found
+    (found,) = find_files(Inputs(files=(f"s3://{BUCKET}/alone.json",))).files
     assert (found.address, found.size) == (f"s3://{BUCKET}/alone.json", len("alone.json"))
     assert found.identity == boto3.client("s3").head_object(Bucket=BUCKET, Key="alone.json")["ETag"].strip('"')
 
@@ -282,12 +282,12 @@ def test_a_pattern_of_s3_is_what_it_matches() -> None:
         (f"s3://{BUCKET}/rev", "there is nothing at s3://pile/rev; check the address"),
         (f"s3://{BUCKET}/*.csv", r"there is nothing at s3://pile/\*\.csv; check the pattern"),
         ("s3://nobody-has-it/a", "there is no bucket nobody-has-it"),
-        ("s3://", "is no address of S3"),
+        ("s3://", "is not an address of S3"),
     ],
 )
 def test_what_is_not_on_s3_is_said(address: str, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
-        find(Inputs(files=(address,)))
+        find_files(Inputs(files=(address,)))
 
 
 @given(st.text(alphabet="ab/.[]!*?-", max_size=12))

@@ -10,8 +10,8 @@ import pytest
 
 from corpus.errors import DataError
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import Understanding, understand
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, json_of, lines, understood, written
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)) * 40
@@ -36,7 +36,7 @@ def names(found: Understanding) -> list[str]:
 @pytest.mark.parametrize("pattern", ["", "/*"])
 def test_a_picture_in_a_folder_is_passed_over_with_a_note(tmp_path: Path, name: str, content: bytes, pattern) -> None:
     pile = folder_of(tmp_path, **{"a_json": SNAP_2014, name: content})
-    found = understand(Inputs(files=(pile + pattern,)))
+    found = understand_inputs(Inputs(files=(pile + pattern,)))
     assert names(found) == ["a.json"]
     assert [note.rpartition("/")[2] for note in found.warnings] == [
         f"{name.replace('_', '.')} is a picture or another binary file and is left out"
@@ -52,7 +52,7 @@ def test_a_picture_that_was_named_is_refused(tmp_path: Path, content: bytes, wha
 def test_text_in_another_encoding_is_no_picture(tmp_path: Path) -> None:
     pile = folder_of(tmp_path, a_json=SNAP_2014, b_txt="caf\u00e9 \u00fcber alles\n".encode("latin-1") * 50)
     with pytest.raises(DataError, match="no text in UTF-8"):
-        understand(Inputs(files=(pile,)))
+        understand_inputs(Inputs(files=(pile,)))
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_what_is_excluded_is_not_read(tmp_path: Path, patterns: tuple[str, ...],
         for path in (tmp_path / "pile" / "old").iterdir():
             path.rename(tmp_path / "pile" / path.name)
         patterns, left = ("[bc].*", "x.txt"), ["a.json"]
-    found = understand(Inputs(files=(pile + pattern,), exclude=patterns))
+    found = understand_inputs(Inputs(files=(pile + pattern,), exclude=patterns))
     assert names(found) == left
     assert [note for note in found.warnings if "fits no file" not in note] == []
 
 
 def test_a_pattern_to_exclude_that_fits_nothing_or_everything_is_said(tmp_path: Path) -> None:
     pile = folder_of(tmp_path, a_json=SNAP_2014)
-    assert understand(Inputs(files=(pile,), exclude=("*.jpg",))).warnings == ("--exclude *.jpg fits no file",)
+    assert understand_inputs(Inputs(files=(pile,), exclude=("*.jpg",))).warnings == ("--exclude *.jpg fits no file",)
     with pytest.raises(DataError, match="--exclude leaves no file of the input"):
-        understand(Inputs(files=(pile,), exclude=("*.json",)))
+        understand_inputs(Inputs(files=(pile,), exclude=("*.json",)))
 
 
 SEMICOLONS = b'text;rating\n"good, bright; fine";5\nbroke, at once;1\n'
@@ -88,15 +88,17 @@ SEMICOLONS = b'text;rating\n"good, bright; fine";5\nbroke, at once;1\n'
 
 @pytest.mark.parametrize("name", ["a.csv", "a.txt"])
 @pytest.mark.parametrize(
-    ("content", "wanted", "expected"),
+    ("content", "options", "expected"),
     [
         (SEMICOLONS, {}, ("text", "rating", True)),
         (SEMICOLONS.replace(b"text", b"body"), {"text": ("body",), "rating": "rating"}, ("body", "rating", True)),
         (b"1;broke, at once\n2;good, bright\n" * 9, {}, ("2", "1", False)),
     ],
 )
-def test_semicolons_between_columns_are_understood(tmp_path: Path, name: str, content: bytes, wanted, expected) -> None:
-    form = understood(tmp_path, name, content, **wanted).sources[0].format
+def test_semicolons_between_columns_are_understood(
+    tmp_path: Path, name: str, content: bytes, options, expected
+) -> None:
+    form = understood(tmp_path, name, content, **options).sources[0].format
     assert (form.kind, form.separator, form.text, form.value, form.header) == (
         *("csv", ";", (expected[0],), expected[1], expected[2]),
     )
@@ -112,7 +114,7 @@ def test_of_reviewtext_and_text_the_former_counts(tmp_path: Path) -> None:
     found = understood(tmp_path, "a.json", SNAP_2014 + lines(both))
     assert found.sources[0].format == json_of("reviewText", value="overall")
     assert (found.sample.lines, found.sample.malformed) == (3, 0)
-    asked = understand(Inputs(files=(str(tmp_path / "a.json"),), wanted=Wanted(text=("text",))))
+    asked = understand_inputs(Inputs(files=(str(tmp_path / "a.json"),), options=ReadingOptions(text=("text",))))
     assert asked.sources[0].format == json_of("text", value="overall")
 
 
@@ -152,4 +154,4 @@ def test_a_file_of_one_value_alone_still_has_to_be_explained(tmp_path: Path) -> 
 
 def test_what_a_person_named_that_is_damaged_is_not_passed_over(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", SNAP_2014 * 100 + b"\x00\xff\n")
-    assert understand(Inputs(files=(str(tmp_path),))).sources[0].address == path
+    assert understand_inputs(Inputs(files=(str(tmp_path),))).sources[0].address == path

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from corpus.errors import DataError
 from corpus.reading.formats import Codes, MalformedLineError
 from corpus.reading.inputs.scales import ScaleError, check_scale
-from corpus.reading.inputs.understanding import understand
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
 from jobs.settings import add_input_settings, add_settings, read_job_settings, read_settings, settings_arguments
 from tests import oracle
@@ -60,10 +60,10 @@ def test_a_rating_on_any_scale_is_what_the_oracle_says(options: tuple[str, ...],
     except oracle.Malformed:
         expected = "bad"
     codes = Codes(settings)
-    found: object = codes.known.get(value) if not isinstance(value, bool) else None
+    found: object = codes.known_codes.get(value) if not isinstance(value, bool) else None
     if found is None:
         try:
-            found = codes.of(value)
+            found = codes.code_of(value)
         except MalformedLineError:
             found = "bad"
     assert found == expected
@@ -81,14 +81,14 @@ def test_a_job_is_told_the_scale_that_the_command_was_told(options: tuple[str, .
 def test_half_stars_are_kept_as_their_number_of_halves() -> None:
     settings = settings_of(*HALVES)
     assert (settings.rating_range, settings.positive_from) == ((1, 10), 7)
-    assert [Codes(settings).of(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
+    assert [Codes(settings).code_of(value) for value in (0.5, "3.5", 5)] == [1, 7, 10]
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--positive-from", "3.5"), "3.5 is no rating of a dataset: give --half-stars, too"),
-        (("--positive-from", "3.3", "--half-stars"), "3.3 is no rating of a dataset: ratings are whole"),
+        (("--positive-from", "3.5"), "3.5 cannot be a rating of a dataset: give --half-stars, too"),
+        (("--positive-from", "3.3", "--half-stars"), "3.3 cannot be a rating of a dataset: ratings are whole"),
         (("--half-stars", "--positive-from", "5.5"), "start at 5.5, which leaves one class within 1 to 5"),
         (("--half-stars", "--rating-range", "0", "200"), "range is 0 to 200, but must rise, within 0 to 127.5"),
     ],
@@ -132,7 +132,7 @@ def test_what_reads_other_ratings_is_said_and_reads_them(values, options: str) -
     assert " ".join(found) == options
     if options:
         codes = Codes(settings_of(*found))
-        assert all(codes.of(str(value)) >= 0 for value in values)
+        assert all(codes.code_of(str(value)) >= 0 for value in values)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], valu
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:
     check_scale(Counter({"5": 95, "9": 5}), Settings(), 0.05)
-    with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are none from 1 to 5, such as '9' \(6\);"):
+    with pytest.raises(ScaleError, match=r"6 of the first 100 ratings are not from 1 to 5, such as '9' \(6\);"):
         check_scale(Counter({"5": 94, "9": 6}), Settings(), 0.05)
 
 
@@ -167,7 +167,7 @@ def test_words_are_shown_and_may_be_labels(tmp_path: Path) -> None:
 def test_a_column_without_a_name_is_found_by_ratings_on_the_scale_that_was_asked_for(tmp_path: Path, name) -> None:
     separator = "," if name == "a.csv" else "\t"
     (tmp_path / name).write_text("".join(f"{number / 2}{separator}a lamp\n" for number in range(1, 11)))
-    wanted = Wanted(rating_range=(1, 10), rating_steps=2)
-    found = understand(Inputs(files=(str(tmp_path / name),), wanted=wanted))
+    options = ReadingOptions(rating_range=(1, 10), rating_steps=2)
+    found = understand_inputs(Inputs(files=(str(tmp_path / name),), options=options))
     assert (found.sources[0].format.value, found.labelled) == ("1", False)
     assert json.dumps(found.sample.values, sort_keys=True).startswith('{"0.5": 1, "1": 1, "1.5": 1')

@@ -16,8 +16,8 @@ from pyarrow import parquet
 from benchmarks.real_reviews import ABSENT, FOLDER, REVIEWS
 from corpus.errors import DataError
 from corpus.reading.formats import Format
-from corpus.reading.inputs.understanding import understand
-from corpus.reading.sources import Inputs, Wanted
+from corpus.reading.inputs.understanding import understand_inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from tests.corpus.reading.inputs.beginnings import (
@@ -63,7 +63,7 @@ def test_packed_files_are_read_as_what_they_hold(tmp_path: Path, suffix: str, pa
 
 def test_files_of_one_class_need_no_fields(tmp_path: Path) -> None:
     good, bad = written(tmp_path, "good", TEXTS), written(tmp_path, "bad.json", lines({"text": "broke"}))
-    found = understand(Inputs(positive=(good,), negative=(bad,)))
+    found = understand_inputs(Inputs(positive=(good,), negative=(bad,)))
     assert [(source.format, source.code) for source in found.sources] == [
         (Format(kind="text"), 1),
         (Format(kind="json", text=("text",)), 0),
@@ -75,15 +75,15 @@ def test_files_of_one_class_need_no_fields(tmp_path: Path) -> None:
 def test_ratings_and_labels_do_not_mix(tmp_path: Path) -> None:
     written(tmp_path, "a.json", SNAP_2014)
     written(tmp_path, "b.txt", FASTTEXT)
-    with pytest.raises(DataError, match=r"b\.txt says labels, but .*a\.json says ratings \(overall\)"):
-        understand(Inputs(files=(str(tmp_path),)))
+    with pytest.raises(DataError, match=r"b\.txt has labels, but .*a\.json has ratings \(overall\)"):
+        understand_inputs(Inputs(files=(str(tmp_path),)))
 
 
 def test_formats_may_differ_from_file_to_file(tmp_path: Path) -> None:
     written(tmp_path, "a.json", SNAP_2014)
     written(tmp_path, "b.json.gz", gzip.compress(SNAP_2023))
     written(tmp_path, "c.tsv", AMAZON)
-    found = understand(Inputs(files=(str(tmp_path),)))
+    found = understand_inputs(Inputs(files=(str(tmp_path),)))
     assert [source.format.value for source in found.sources] == ["overall", "rating", "star_rating"]
     assert (found.rows, found.sample.values) == (6, {"5": 3, "1": 3})
 
@@ -92,18 +92,18 @@ def test_a_file_without_lines_is_left_out_with_a_warning(tmp_path: Path) -> None
     written(tmp_path, "a.json", SNAP_2014)
     written(tmp_path, "b.json", b"\n\n")
     written(tmp_path, "c.json", b"")
-    found = understand(Inputs(files=(str(tmp_path),)))
+    found = understand_inputs(Inputs(files=(str(tmp_path),)))
     assert len(found.sources) == 1
     assert [warning.partition("/")[2].partition(".json")[2] for warning in found.warnings] == [
         " is empty and left out",
-        " holds no lines and is left out",
+        " has no lines and is left out",
     ]
 
 
 def test_a_damaged_archive_among_others_is_read_as_they_are(tmp_path: Path) -> None:
     written(tmp_path, "a.json", SNAP_2014)
     written(tmp_path, "b.json.gz", gzip.compress(os.urandom(3_000).hex().encode())[:500])
-    found = understand(Inputs(files=(str(tmp_path),)))
+    found = understand_inputs(Inputs(files=(str(tmp_path),)))
     assert {source.format for source in found.sources} == {json_of("reviewText", value="overall")}
     assert "may be damaged" in found.warnings[0]
 
@@ -112,7 +112,7 @@ def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     content = gzip.compress(lines(*({"reviewText": os.urandom(30).hex(), "overall": 5} for _ in range(2_000))))
     found = understood(tmp_path, "a.json.gz", content[: len(content) // 2])
     assert found.sample.malformed == 0
-    assert [damage.file for damage in found.sample.tally.damages()] == [str(tmp_path / "a.json.gz")]
+    assert [damage.file for damage in found.sample.tally.damaged_files()] == [str(tmp_path / "a.json.gz")]
     assert found.sample.values["5"] > 500
 
 
@@ -122,7 +122,7 @@ def test_damaged_archives_alone_are_refused_and_all_named(tmp_path: Path) -> Non
         understood(tmp_path, "b.json.gz", nothing)
     written(tmp_path, "c.json.gz", nothing)
     with pytest.raises(DataError, match=r"2 files show no whole line.*b\.json\.gz, .*c\.json\.gz\)"):
-        understand(Inputs(files=(str(tmp_path),)))
+        understand_inputs(Inputs(files=(str(tmp_path),)))
 
 
 def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
     sample = found.sample
     assert (sample.lines, sample.malformed) == (4, 2)
     assert sample.malformed_by_reason == {"not_json": 1, "bad_rating": 1}
-    first = sample.places[0]
+    first = sample.malformed_lines[0]
     assert (first.reason, first.line, first.begins) == ("not_json", 3, "{")
     assert (sample.words, sample.example, sample.example_value) == (3, "a fine lamp", "5")
     assert (found.rows, found.plain_bytes) == (4, found.sources[0].size)
@@ -139,7 +139,7 @@ def test_the_sample_says_what_was_read(tmp_path: Path) -> None:
 def test_the_words_of_a_text_are_those_of_all_files(tmp_path: Path) -> None:
     for name, text, count in (("a.json", "word", 9_000), ("b.json", "five words are in it", 3_000)):
         written(tmp_path, name, lines(*({"reviewText": text, "overall": 5} for _ in range(count))))
-    assert understand(Inputs(files=(str(tmp_path),))).sample.words == 2
+    assert understand_inputs(Inputs(files=(str(tmp_path),))).sample.words == 2
 
 
 def test_a_text_is_shown_without_what_a_terminal_takes_for_commands(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_of_what_is_no_review_reading_ends_early(tmp_path: Path) -> None:
 def test_thousands_of_files_are_understood_by_a_little_of_each(tmp_path: Path) -> None:
     for number in range(2_000):
         (tmp_path / f"{number}.json").write_bytes(SNAP_2014)
-    found = understand(Inputs(files=(str(tmp_path),)))
+    found = understand_inputs(Inputs(files=(str(tmp_path),)))
     assert len(found.sources) == 2_000
     assert len(found.sample.files) == 20
     assert found.rows == 4_000
@@ -182,7 +182,7 @@ def test_settings_say_what_the_input_says(tmp_path: Path) -> None:
         written(tmp_path, "a.csv", b"label,text\nyes,a\nno,b\n"),
         written(tmp_path, "b.csv", b"label,text\nyes,a\n"),
     )
-    found = understand(Inputs(files=(train,), test=(test,), wanted=Wanted(positive_label="yes")))
+    found = understand_inputs(Inputs(files=(train,), test=(test,), options=ReadingOptions(positive_label="yes")))
     assert found.settings(Settings(row_length=7)) == Settings(
         row_length=7, labelled=True, positive_label="yes", test_input=True
     )
@@ -218,35 +218,37 @@ def test_objects_of_s3_are_understood_as_files_are(tmp_path: Path) -> None:
     for key, content in contents.items():
         boto3.client("s3").put_object(Bucket=BUCKET, Key=f"reviews/{key}", Body=content)
         written(tmp_path, key, content)
-    there, here = (understand(Inputs(files=(place,))) for place in (f"s3://{BUCKET}/reviews/", str(tmp_path)))
+    there, here = (understand_inputs(Inputs(files=(place,))) for place in (f"s3://{BUCKET}/reviews/", str(tmp_path)))
     assert [source.format for source in there.sources] == [source.format for source in here.sources]
     assert (there.rows, there.plain_bytes, there.sample.values) == (here.rows, here.plain_bytes, here.sample.values)
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
 def test_real_reviews_are_understood_without_a_word() -> None:
-    found = understand(Inputs(files=(str(FOLDER / "reviews"),)))
+    found = understand_inputs(Inputs(files=(str(FOLDER / "reviews"),)))
     assert {source.format for source in found.sources} == {json_of("reviewText", value="overall")}
     assert found.rows == pytest.approx(25_614, rel=0.1)
 
 
 @pytest.mark.skipif(not REVIEWS, reason=ABSENT)
 def test_real_sets_of_labels_are_understood_with_few() -> None:
-    imdb = understand(Inputs(files=(str(FOLDER / "imdb" / "imdb_train.jsonl.gz"),), wanted=Wanted(label="label")))
+    imdb = understand_inputs(
+        Inputs(files=(str(FOLDER / "imdb" / "imdb_train.jsonl.gz"),), options=ReadingOptions(label="label"))
+    )
     assert imdb.sources[0].format == json_of("text", value="label")
     assert imdb.rows == pytest.approx(25_000, rel=0.1)
-    polarity = understand(
+    polarity = understand_inputs(
         Inputs(
             files=(str(FOLDER / "polarity" / "*.train.dat.gz"),),
             test=(str(FOLDER / "polarity" / "*.test.dat.gz"),),
-            wanted=Wanted(separator="$LABEL$"),
+            options=ReadingOptions(separator="$LABEL$"),
         )
     )
     assert {source.format for source in polarity.sources} == {
         Format(kind="separated", separator="$LABEL$", text=("1",), value="2")
     }
     assert (polarity.rows, polarity.sample.malformed, polarity.test_input) == (10_000, 0, True)
-    yelp = understand(
+    yelp = understand_inputs(
         Inputs(
             positive=(str(FOLDER / "polarity" / "yelp_sentences.dev.1.gz"),),
             negative=(str(FOLDER / "polarity" / "yelp_sentences.dev.0.gz"),),

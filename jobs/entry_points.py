@@ -1,4 +1,4 @@
-"""How a task or a step of one process ends when its data are bad: with one sentence instead of a traceback."""
+"""Runs a task or a step of one process, which ends with one sentence instead of a traceback when its data are bad."""
 
 import sys
 from argparse import ArgumentParser
@@ -12,7 +12,7 @@ FAILURE_PREFIX = "shoal: "
 
 
 def run_as_script(job: Any) -> None:
-    """Run a job's task; of bad data and a full disk it leaves one sentence instead of a traceback."""
+    """Run a job's task; for bad data and a full disk it prints one sentence instead of a traceback."""
     try:
         job.run()
     except DataError as error:
@@ -24,10 +24,10 @@ def run_as_script(job: Any) -> None:
 
 
 def run_as_command(run: Callable[[Sequence[str]], str]) -> None:
-    """Run a step of one process by the command line's arguments, and print what it says it made.
+    """Run a step of one process by the command line's arguments, and print the text that it returns.
 
-    Of bad data it leaves one sentence, on standard error and at the address that `--failure` names: a cluster
-    brings a step's standard error to its user minutes later.
+    For bad data it writes one sentence, to standard error and to the address of `--failure`, because a cluster delivers
+    the standard error of a step minutes later.
     """
     parser = ArgumentParser(add_help=False)
     parser.add_argument("--failure")

@@ -1,8 +1,8 @@
-"""The blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/dataset.md.
+"""Reduces the blocks of one part, from all mappers, to its distinct texts: rules 3 to 8 of docs/dataset.md.
 
-A part is as large as its share of the digests, and the number of parts grows with the input, so memory here does not.
-What comes out depends on the texts alone, never on the order of the blocks: ids count words in the order in which
-the rows, sorted by digest, show them first.
+The number of parts grows with the input, so the memory for one part does not. The result must depend on the texts only,
+not on the order of the blocks: ids number the words in the order of their first appearance in the rows, sorted by
+digest.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ import numpy.typing as npt
 from pybase64 import b64decode
 
 from corpus.rules import in_test_sets, modal_ratings
+from corpus.segments import add_counts, gather, renumber
 from corpus.settings import Settings
-from corpus.stretches import add_counts, gather, renumber
 from corpus.tokenise import Tokeniser
-from jobs.arrays import Arrays, unpack
+from jobs.arrays import Arrays, unpack_arrays
 from jobs.collector import first_of_each, group_numbers
 
 # Texts of 2 ** 13 words and more share a bin of the histogram.
@@ -25,7 +25,7 @@ LONGEST_BIN = 13
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct:
+class DistinctTexts:
     """The distinct texts of a part.
 
     rows: of n texts that keep a word, in the order of their digests: `lengths` (n,) in kept words, at most the row
@@ -42,8 +42,8 @@ class Distinct:
     counts: Counter[str]
 
 
-class Part:
-    """Takes the blocks of a part one by one."""
+class PartReducer:
+    """Collects the blocks of a part and unites them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -51,14 +51,14 @@ class Part:
         self._blocks: list[Arrays] = []
 
     def add(self, value: bytes) -> None:
-        """Take a block as `Collector.blocks` made it."""
-        block = unpack(b64decode(value, validate=True))
+        """Add a block of `Collector.blocks`."""
+        block = unpack_arrays(b64decode(value, validate=True))
         block["mapping"] = self._tokeniser.add(block.pop("words").tobytes())
         block["lengths"] = block["lengths"].astype(np.int64)
         block["starts"] = np.cumsum(block["lengths"]) - block["lengths"]
         self._blocks.append(block)
 
-    def unite(self) -> Distinct:
+    def unite(self) -> DistinctTexts:
         """The distinct texts of all blocks."""
         high, low, lengths, tests = (self._all(name) for name in ("hi", "lo", "lengths", "test"))
         order = np.lexsort((low, high))
@@ -93,13 +93,13 @@ class Part:
         powers = np.frexp(lengths[has_row])[1] - 1  # of two, at most as large as the length
         for power, count in enumerate(np.bincount(np.minimum(powers, LONGEST_BIN)).tolist()):
             counts[f"lengths.{1 << power}"] = count
-        return Distinct(
+        return DistinctTexts(
             rows={
                 "lengths": cut[has_row].astype(np.uint16),
                 "codes": codes[has_row],
                 "test": test[has_row],
                 "ids": ids.astype(np.uint16) if known <= 1 << 16 else ids,
-                "words": np.frombuffer(self._tokeniser.letters_of(words[:known]), np.uint8),
+                "words": np.frombuffer(self._tokeniser.join_words(words[:known]), np.uint8),
             },
             dictionary=self._tokeniser,
             words=used,
@@ -111,7 +111,7 @@ class Part:
         return np.concatenate([block[name] for block in self._blocks])
 
     def _texts(self) -> npt.NDArray[np.int64]:
-        """The texts that the entries of `code` and `times` speak of, numbered over all blocks."""
+        """The texts of the entries of `code` and `times`, numbered over all blocks."""
         sizes = [len(block["hi"]) for block in self._blocks]
         before = np.cumsum(sizes) - sizes
         return np.concatenate([block["text"] + start for block, start in zip(self._blocks, before, strict=True)])

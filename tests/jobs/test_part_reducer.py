@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from corpus.settings import Settings
 from corpus.text import words
 from jobs import collector
-from jobs.arrays import pack, unpack
+from jobs.arrays import pack_arrays, unpack_arrays
 from jobs.collector import Collector
-from jobs.part import Part
+from jobs.part_reducer import PartReducer
 
 STOPWORDS = ["the"]
 WORDS = st.sampled_from(["the", "a", "lamp", "don't", "incomprehensibilities", "!"])
@@ -30,7 +30,7 @@ REVIEWS = st.lists(
 )
 
 
-def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lambda values: values) -> Part:
+def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lambda values: values) -> PartReducer:
     values = []
     for task in tasks:
         collected = Collector(STOPWORDS, 1)
@@ -39,7 +39,7 @@ def united(tasks: list[list[tuple[str, int, bool]]], chosen: Settings, order=lam
             if len(text) % 3 == 0:
                 values += [block for name, block in collected.blocks() if name == b"0000"]
         values += [block for name, block in collected.blocks() if name == b"0000"]
-    part = Part(chosen)
+    part = PartReducer(chosen)
     for value in order(values):
         part.add(value)
     return part if values else None
@@ -68,7 +68,7 @@ def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, ran
         return
     distinct = part.unite()
     once = united([reviews], chosen).unite()
-    assert b"".join(pack(distinct.rows)) == b"".join(pack(once.rows))
+    assert b"".join(pack_arrays(distinct.rows)) == b"".join(pack_arrays(once.rows))
 
     rows = []
     listed = distinct.rows["words"].tobytes().decode().split(" ")
@@ -84,7 +84,7 @@ def test_a_part_is_what_its_texts_are_however_they_came(reviews, tasks: int, ran
     assert distinct.rows["codes"].tolist() == [
         min(texts[d][1], key=lambda code: (-texts[d][1][code], code)) for d in in_order
     ]
-    letters = distinct.dictionary.letters_of(distinct.words).split()
+    letters = distinct.dictionary.join_words(distinct.words).split()
     frequencies = dict(zip(letters, distinct.frequencies.tolist(), strict=True))
     assert frequencies == Counter(w.encode() for d in texts if not in_test[d] for w in kept[d])
     assert distinct.counts["distinct"] == len(texts)
@@ -99,7 +99,7 @@ def test_a_text_repeated_without_end_costs_one_entry_a_block() -> None:
     ((name, block),) = collected.blocks()
     assert name == b"0000"
     assert len(block) < 1_000
-    part = Part(Settings())
+    part = PartReducer(Settings())
     part.add(block)
     distinct = part.unite()
     assert distinct.rows["codes"].tolist() == [5]
@@ -123,7 +123,7 @@ def test_a_collector_is_full_before_its_memory_grows(monkeypatch: pytest.MonkeyP
 @given(st.dictionaries(st.sampled_from(["a", "ids", "letters8"]), st.lists(st.integers(0, 255), max_size=5)))
 def test_arrays_come_back_as_they_were(listed: dict[str, list[int]]) -> None:
     arrays = {name: np.array(values, np.uint8 if name == "a" else np.uint32) for name, values in listed.items()}
-    back = unpack(b"".join(pack(arrays)))
+    back = unpack_arrays(b"".join(pack_arrays(arrays)))
     assert {name: (array.dtype, array.tolist()) for name, array in back.items()} == {
         name: (array.dtype, array.tolist()) for name, array in arrays.items()
     }

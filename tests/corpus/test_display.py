@@ -2,7 +2,7 @@
 
 import pytest
 
-from corpus.counted import plural
+from corpus.display import plural
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1234, "1,234 rows")])

@@ -1,7 +1,7 @@
-"""The folder of one run's work on this machine: claimed by one process, found again by the next, gone when it is done.
+"""The work folder of a run on this machine: locked by one process, continued by the next, removed at the end.
 
-The easy mistake is a half-removed folder that looks like finished work. So a folder is renamed before it is removed,
-and its name says which input, settings and code it belongs to. Anybody who may write beside it can know that name too.
+Rename a folder before it is removed, because a partly removed one would look like finished work. Its name stands for
+its input, settings and code, and other users can predict it.
 """
 
 import fcntl
@@ -14,10 +14,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from corpus.errors import DataError
-from corpus.private import private_folder
+from corpus.private_folders import make_private_folder
 from jobs.errors import FinalError, JobError
 
-_OURS = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
+_WORK_NAME = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
 
 
 @contextmanager
@@ -26,10 +26,10 @@ def work_folder(
 ) -> Iterator[Path]:
     """A folder in `home` for the work of this name (12 hexadecimal digits), with what an earlier run of it left.
 
-    It is gone afterwards, and `home` too where it was not there and stays empty. But where the work fails for a reason
-    that may pass, and `has_finished` something, it stays, and the error says where. What runs of other names left in
-    `home` is removed. The folder is this user's alone. `private`: others may write where `home` lies, so that has to be
-    so too. Raises DataError when either cannot be made or is not private, or another process works in the folder.
+    It is removed afterwards, and so is an empty `home` that this call created. But where the work fails for a temporary
+    reason and `has_finished` returns true, the folder remains, and the error names it. Folders of other work
+    in `home` are removed. The folder is private to this user; with `private` so is `home`, for a parent that all users
+    may write to. Raises DataError when either cannot be created or is not private, or another process uses the folder.
     """
     folder = home / f".shoal-work-{name}"
     if home.exists() and not home.is_dir():
@@ -37,27 +37,25 @@ def work_folder(
     was_there = home.exists()
     try:
         with ExitStack() as claim:
-            with _written(home):
+            with _explained_write_errors(home):
                 if private:
-                    private_folder(home, "set TMPDIR to another folder")
+                    make_private_folder(home, "set TMPDIR to another folder")
                 home.mkdir(parents=True, exist_ok=True)
                 _remove_leftovers(home, folder)
-                free = claim.enter_context(_claimed(folder))
+                free = claim.enter_context(_locked(folder))
             if not free:
                 raise DataError(
-                    f"another run works on the same input in {home}; wait for it, or choose another --output"
+                    f"another run processes the same input in {home}; wait for it, or choose another --output"
                 )
-            with _written(home):
-                private_folder(folder, "choose another --output")
+            with _explained_write_errors(home):
+                make_private_folder(folder, "choose another --output")
             try:
                 yield folder
             except (DataError, JobError) as error:
                 if isinstance(error, FinalError) or not has_finished(folder):
                     _remove(folder)
                     raise
-                kept = (
-                    f"; what is finished stays in {folder}, and a run of the same input and settings goes on from there"
-                )
+                kept = f"; the finished steps remain in {folder}; run it again with the same settings to continue"
                 raise type(error)(f"{error}{kept}") from error
             except BaseException:
                 _remove(folder)
@@ -70,7 +68,7 @@ def work_folder(
 
 
 @contextmanager
-def _written(home: Path) -> Iterator[None]:
+def _explained_write_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -78,15 +76,15 @@ def _written(home: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(home: Path, but: Path) -> None:
-    for name in {found[1] for path in home.iterdir() if (found := _OURS.fullmatch(path.name))}:
+    for name in {found[1] for path in home.iterdir() if (found := _WORK_NAME.fullmatch(path.name))}:
         if (left := home / name) != but:
-            with suppress(OSError), _claimed(left) as free:  # of another user, or gone meanwhile
+            with suppress(OSError), _locked(left) as free:  # of another user, or gone meanwhile
                 if free:
                     _remove(left)
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder; what a crash leaves of it nobody takes for work."""
+    """Rename a folder and remove it, so that a crash leaves nothing that looks like work."""
     gone = folder.with_name(f".shoal-gone-{uuid4().hex}")
     with suppress(FileNotFoundError):
         folder.replace(gone)
@@ -94,8 +92,8 @@ def _remove(folder: Path) -> None:
 
 
 @contextmanager
-def _claimed(folder: Path) -> Iterator[bool]:
-    """Holds the lock of a folder, which ends with the process; whether it was free."""
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, which ends with the process; gives whether it was free."""
     lock = folder.with_name(f"{folder.name}.lock")
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -104,7 +102,7 @@ def _claimed(folder: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
             return
-        # The holder before removes the file when it ends: then this lock is of a file that nobody else will see.
+        # The previous holder removes the file at its end: then this lock is on a deleted file.
         if not lock.exists() or not os.path.samestat(os.fstat(handle), lock.stat()):
             yield False
             return

@@ -1,20 +1,19 @@
-"""What a file is not: packed or written in a way that is not read here, each said in a sentence with the way out.
+"""Refuses files of unsupported formats by their beginning, with a message that says how to convert them.
 
-The easy mistake is to read on where the beginning already says that the file is something else: a web page, a JSON
-array or a file in UTF-16 would be counted as millions of malformed lines.
+Without these checks a web page, a JSON array or a file in UTF-16 would be counted as millions of malformed lines.
 """
 
 import re
 from collections.abc import Sequence
 
+from corpus.display import printable
 from corpus.errors import DataError
 from corpus.reading.compression import compression
-from corpus.shown import printable
 
-BEGINNING_BYTES = 6
-"""How much of a file `check_beginning` wants to see."""
+SIGNATURE_BYTES = 6
+"""How many bytes of a file `check_signature` needs."""
 
-_BEGINNINGS = {
+_SIGNATURES = {
     ".gz": b"\x1f\x8b",
     ".bz2": b"BZh",
     ".xz": b"\xfd7zXZ\x00",
@@ -30,7 +29,7 @@ _ARCHIVES = {
 }
 _PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")
 _ARCHIVE_NAMES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|zip|7z|rar|Z|lz4|lzma|br)$")
-_FOREIGN = {
+_UNSUPPORTED = {
     b"%PDF": "a PDF document",
     b"SQLite format 3": "an SQLite database",
     b"\x89HDF": "an HDF5 file",
@@ -46,19 +45,18 @@ _SHOWN_LETTERS = 60
 
 
 class BinaryFileError(DataError):
-    """A file that is no text at all, such as a picture: in a folder it is passed over."""
+    """A file that is not text, such as a picture: in a folder it is skipped."""
 
 
-def check_beginning(address: str, beginning: bytes) -> None:
-    """Refuse a file whose first bytes are not what its name says.
+def check_signature(address: str, beginning: bytes) -> None:
+    """Raise DataError for a file whose compression does not fit its name, or is not supported.
 
-    `beginning` is the file's first BEGINNING_BYTES, as they lie there. Raises DataError for data that are packed in
-    another way than the name says, or in a way that is not read here.
+    `beginning` is the file's first SIGNATURE_BYTES as they are stored.
     """
     packed = compression(address)
     if _ARCHIVE_NAMES.search(address):
-        raise DataError(f"{address} is an archive or packed in a way that is not read here; unpack it first")
-    for suffix, magic in _BEGINNINGS.items():
+        raise DataError(f"{address} is an archive, or has a compression that is not supported; unpack it first")
+    for suffix, magic in _SIGNATURES.items():
         if beginning.startswith(magic) and packed != suffix:
             raise DataError(
                 f"{address} holds {suffix.lstrip('.')} data, but its name does not say so; rename it to end in {suffix}"
@@ -66,16 +64,16 @@ def check_beginning(address: str, beginning: bytes) -> None:
     for kind, magic in _ARCHIVES.items():
         if beginning.startswith(magic):
             raise DataError(f"{address} holds {kind} data, but its name does not say so; unpack it first")
-    if packed and not beginning.startswith(_BEGINNINGS[packed]) and not _BEGINNINGS[packed].startswith(beginning):
+    if packed and not beginning.startswith(_SIGNATURES[packed]) and not _SIGNATURES[packed].startswith(beginning):
         raise DataError(
             f"cannot read {address}: it holds no {packed.lstrip('.')} data, though its name says so; "
             "rename it, or download it again"
         )
 
 
-def refuse_foreign(name: str, data: bytes) -> None:
-    """What is no text at all, by its first bytes."""
-    for beginning, what in _FOREIGN.items():
+def refuse_unsupported(name: str, data: bytes) -> None:
+    """Raise DataError for a file that is not text, by its first bytes."""
+    for beginning, what in _UNSUPPORTED.items():
         if data.startswith(beginning):
             raise DataError(f"{name} is {what}; export its reviews as JSON lines, CSV or Parquet, and give that")
     if data[_TAR_MAGIC] == b"ustar":
@@ -101,8 +99,8 @@ def _is_utf16(data: bytes) -> bool:
     )
 
 
-def refuse_unreadable(name: str, lines: Sequence[bytes]) -> None:
-    """Text that is in no readable form, by most of its lines."""
+def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
+    """Raise DataError where most of the lines are not UTF-8."""
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 and any(b"\0" in line for line in lines):
         raise BinaryFileError(f"{name} is no text in UTF-8, but a picture or another binary file; leave it out")
@@ -131,7 +129,7 @@ def _is_array(line: bytes) -> bool:
 
 
 def refuse_other_json(name: str, lines: Sequence[bytes]) -> None:
-    """JSON, but not an object a line."""
+    """Raise DataError for JSON that is not an object a line."""
     first = lines[0].strip()
     if not re.match(rb"\[\s*\{", first) and _is_array(first):
         raise DataError(f"a line of {name} is a JSON array, which names no fields; write an object a line")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.stretches import add_counts, fill_rows, gather, renumber
+from corpus.segments import add_counts, fill_rows, gather, renumber
 
 STRETCHES = st.lists(st.lists(st.integers(0, 30), max_size=8), min_size=1, max_size=8)
 

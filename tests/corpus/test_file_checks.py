@@ -14,20 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.counts import published
-from corpus.dataset import ARRAYS, Dataset, DatasetWriter, Rows, open_dataset
+from corpus.counts import final_counts
+from corpus.dataset import ARRAYS, Dataset, DatasetWriter, RowBlock, open_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 
 SETTINGS = Settings(row_length=4, vocabulary_size=9)
 WORDS = ["good", "bad", "it's"]
-COUNTS = published({}, settings=SETTINGS, positive_from=4, frequent_words=[("good", 7)])
+COUNTS = final_counts({}, settings=SETTINGS, positive_from=4, frequent_words=[("good", 7)])
 
 
-def rows(count: int) -> Rows:
+def rows(count: int) -> RowBlock:
     tokens = (np.arange(4 * count).reshape(count, 4) % 4 + 1).astype(np.uint16)
     numbers = np.arange(count, dtype=np.uint8)
-    return Rows(tokens, np.full(count, 4, np.uint16), numbers % 2, numbers % 5 + 1)
+    return RowBlock(tokens, np.full(count, 4, np.uint16), numbers % 2, numbers % 5 + 1)
 
 
 def make(path: Path, *, packed: bool) -> bytes:
@@ -127,66 +127,72 @@ HARM: dict[str, tuple[Callable[[h5py.File], None], str]] = {
     "a path as digest": (attribute("digest", "../" * 10 + "ab"), "its digest is not 32 hexadecimal digits"),
     "capital digits": (attribute("digest", "A" * 32), "its digest is not 32 hexadecimal digits"),
     "a line more": (attribute("digest", "a" * 32 + "\n"), "its digest is not 32 hexadecimal digits"),
-    "a number as digest": (attribute("digest", 7), "its attribute 'digest' is no text"),
-    "several digests": (attribute("digest", ["a" * 32] * 2), "its attribute 'digest' is no text"),
-    "no digest": (lambda file: file.attrs.__delitem__("digest"), "it has no attribute 'digest'"),
-    "rows without end": (longer(*ARRAYS), "/train/tokens claims 200,000,000 rows, which are not all stored"),
-    "labels without end": (longer("labels"), "/train/labels claims 200,000,000 rows, which are not all stored"),
-    "no chunk stored": (labels(data=None, shape=(40,), dtype=np.uint8, chunks=(40,)), "which are not all stored"),
-    "not in chunks": (labels(), "/train/labels is not cut into chunks"),
-    "chunks of one number": (tokens(data=rows(40).tokens, chunks=(1, 1)), "and not of whole rows"),
+    "a number as digest": (attribute("digest", 7), "its attribute 'digest' is not a text"),
+    "several digests": (attribute("digest", ["a" * 32] * 2), "its attribute 'digest' is not a text"),
+    "no digest": (lambda file: file.attrs.__delitem__("digest"), "its attribute 'digest' is missing"),
+    "rows without end": (longer(*ARRAYS), "/train/tokens declares 200,000,000 rows, but not all of them are stored"),
+    "labels without end": (longer("labels"), "/train/labels declares 200,000,000 rows, but not all of them are stored"),
+    "no chunk stored": (labels(data=None, shape=(40,), dtype=np.uint8, chunks=(40,)), "not all of them are stored"),
+    "not in chunks": (labels(), "/train/labels is not chunked"),
+    "chunks of one number": (tokens(data=rows(40).tokens, chunks=(1, 1)), "chunks have whole rows"),
     "a huge chunk": (
         tokens(shape=(40, 4), maxshape=(None, 4), chunks=(1 << 28, 4)),
-        r"chunks of \(268435456, 4\), and not of whole rows",
+        r"chunks of \(268435456, 4\); chunks have whole rows",
     ),
-    "longer rows": (tokens(data=np.ones((40, 9)), chunks=(40, 9)), r"has the shape \(40, 9\), and not \(N, 4\)"),
-    "shorter rows": (tokens(data=np.ones((40, 3)), chunks=(40, 3)), r"has the shape \(40, 3\), and not \(N, 4\)"),
-    "flat tokens": (tokens(data=np.ones(40), chunks=(40,)), r"has the shape \(40,\), and not \(N, 4\)"),
+    "longer rows": (tokens(data=np.ones((40, 9)), chunks=(40, 9)), r"has the shape \(40, 9\) instead of \(N, 4\)"),
+    "shorter rows": (tokens(data=np.ones((40, 3)), chunks=(40, 3)), r"has the shape \(40, 3\) instead of \(N, 4\)"),
+    "flat tokens": (tokens(data=np.ones(40), chunks=(40,)), r"has the shape \(40,\) instead of \(N, 4\)"),
     "deep tokens": (tokens(data=np.ones((40, 4, 1)), chunks=(40, 4, 1)), r"has the shape \(40, 4, 1\)"),
-    "wide tokens": (tokens(data=rows(40).tokens, dtype=np.uint32), "holds uint32, and not uint16"),
-    "tokens of another machine": (tokens(data=rows(40).tokens, dtype=">u2"), "holds >u2, and not uint16"),
-    "signed labels": (labels(dtype=np.int8, chunks=(40,)), "holds int8, and not uint8"),
-    "labels as text": (labels(data=["a"] * 40, chunks=(40,)), "and not uint8"),
-    "no numbers at all": (labels(data=h5py.Empty(np.uint8)), "/train/labels is no array"),
-    "another filter": (labels(chunks=(40,), compression="lzf"), "is packed otherwise than by shuffle and gzip"),
-    "virtual": (virtual, "/train/labels is not cut into chunks"),
-    "external": (external_labels, "/train/labels is not cut into chunks"),
+    "wide tokens": (tokens(data=rows(40).tokens, dtype=np.uint32), "has the type uint32 instead of uint16"),
+    "tokens of another machine": (tokens(data=rows(40).tokens, dtype=">u2"), "has the type >u2 instead of uint16"),
+    "signed labels": (labels(dtype=np.int8, chunks=(40,)), "has the type int8 instead of uint8"),
+    "labels as text": (labels(data=["a"] * 40, chunks=(40,)), "instead of uint8"),
+    "no numbers at all": (labels(data=h5py.Empty(np.uint8)), "/train/labels is not an array"),
+    "another filter": (labels(chunks=(40,), compression="lzf"), "is compressed by other filters than shuffle and gzip"),
+    "virtual": (virtual, "/train/labels is not chunked"),
+    "external": (external_labels, "/train/labels is not chunked"),
     "external words": (external_words, "/vocabulary is not stored in one piece"),
     "a link to a file": (link(h5py.ExternalLink("other.h5", "/labels")), "/train/labels is a link"),
     "a link to itself": (link(h5py.SoftLink("/test/labels")), "/train/labels is a link"),
     "a linked group": (link(h5py.ExternalLink("other.h5", "/"), "train"), "/train/tokens is a link"),
     "linked words": (link(h5py.SoftLink("/stopwords"), "vocabulary"), "/vocabulary is a link"),
-    "a type as array": (link(np.dtype(np.uint8)), "/train/labels is no array"),
-    "numbers as words": (words([1], np.uint8), "/vocabulary is no list of words"),
-    "words of one length": (words([b"a"], "S1"), "/vocabulary is no list of words"),
-    "a table of words": (words([["a", "b"]]), "/vocabulary is no list of words"),
-    "one word alone": (words("a"), "/vocabulary is no list of words"),
+    "a type as array": (link(np.dtype(np.uint8)), "/train/labels is not an array"),
+    "numbers as words": (words([1], np.uint8), "/vocabulary is not a list of words"),
+    "words of one length": (words([b"a"], "S1"), "/vocabulary is not a list of words"),
+    "a table of words": (words([["a", "b"]]), "/vocabulary is not a list of words"),
+    "one word alone": (words("a"), "/vocabulary is not a list of words"),
     "packed words": (words(["a"], chunks=(1,), compression="gzip"), "/vocabulary is not stored in one piece"),
-    "words not stored": (unstored_words, "/vocabulary claims 9 words, which are not all stored"),
-    "one word many times": (one_long_word_many_times, "/vocabulary claims 60,000 words, which are not all stored"),
+    "words not stored": (unstored_words, "/vocabulary declares 9 words, but not all of them are stored"),
+    "one word many times": (
+        one_long_word_many_times,
+        "/vocabulary declares 60,000 words, but not all of them are stored",
+    ),
     "too many words": (words([f"w{number}" for number in range(10)]), "it has 10 words, but its vocabulary size is 9"),
-    "a word twice": (words(["a", "a"]), "/vocabulary holds what is no word, or one twice"),
-    "an empty word": (words(["a", ""]), "/vocabulary holds what is no word"),
-    "a command for a terminal": (words(["a\x1b[2J"]), "/vocabulary holds what is no word"),
+    "a word twice": (words(["a", "a"]), "/vocabulary has an entry that is not a word, or a word twice"),
+    "an empty word": (words(["a", ""]), "/vocabulary has an entry that is not a word"),
+    "a command for a terminal": (words(["a\x1b[2J"]), "/vocabulary has an entry that is not a word"),
     "no UTF-8": (words([b"\xff\xfe"]), "is damaged"),
-    "a row length of 4.0": (changed("settings", row_length=4.0), "row_length is of another type than int"),
-    "a row length of yes": (changed("settings", row_length=True), "row_length is of another type than int"),
-    "a text as share": (changed("settings", test_share="0.1"), "test_share is of another type than float"),
-    "no number as share": (changed("settings", test_share=float("nan")), "'settings': it is no JSON: NaN is no number"),
-    "three ratings": (changed("settings", rating_range=[1, 3, 5]), "rating_range is of another type"),
-    "unknown setting": (changed("settings", colour="red"), "nothing is known of 'colour'"),
-    "half a letter": (changed("settings", stopwords="\ud800"), "'settings': it is no JSON"),
-    "settings as list": (attribute("settings", "[1]"), "'settings': it is no JSON object"),
-    "endless settings": (attribute("settings", "[" * 60_000), "'settings': it is no JSON"),
-    "counts as list": (attribute("counts", "[]"), "'counts': it is no JSON object"),
-    "counts of nothing": (attribute("counts", '{"lines": 7}'), "its counts are not those of a dataset"),
-    "half of the labels": (changed("counts", labels={"before": {}, "after": {}}), "its counts are not those"),
-    "classes as text": (changed("counts", labels="many"), "its counts are not those"),
-    "a negative count": (changed("counts", lengths={"1": -7}), "its counts are not those"),
-    "words for lengths": (changed("counts", lengths={"one": 7}), "its counts are not those"),
-    "a shown command": (changed("counts", frequent_words=[["\x1b[2J", 7]]), "its counts are not those"),
-    "a version of text": (attribute("layout_version", "two"), "its layout version is no number"),
-    "two versions": (attribute("layout_version", [2, 2]), "its layout version is no number"),
+    "a row length of 4.0": (changed("settings", row_length=4.0), "row_length is not of type int"),
+    "a row length of yes": (changed("settings", row_length=True), "row_length is not of type int"),
+    "a text as share": (changed("settings", test_share="0.1"), "test_share is not of type float"),
+    "no number as share": (
+        changed("settings", test_share=float("nan")),
+        "'settings': it is not JSON: NaN is not a number",
+    ),
+    "three ratings": (changed("settings", rating_range=[1, 3, 5]), "rating_range is not of type"),
+    "unknown setting": (changed("settings", colour="red"), "'colour' is not a known field"),
+    "half a letter": (changed("settings", stopwords="\ud800"), "'settings': it is not JSON"),
+    "settings as list": (attribute("settings", "[1]"), "'settings': it is not a JSON object"),
+    "endless settings": (attribute("settings", "[" * 60_000), "'settings': it is not JSON"),
+    "counts as list": (attribute("counts", "[]"), "'counts': it is not a JSON object"),
+    "counts of nothing": (attribute("counts", '{"lines": 7}'), "its counts are not in the form"),
+    "half of the labels": (changed("counts", labels={"before": {}, "after": {}}), "its counts are not in the form"),
+    "classes as text": (changed("counts", labels="many"), "its counts are not in the form"),
+    "a negative count": (changed("counts", lengths={"1": -7}), "its counts are not in the form"),
+    "words for lengths": (changed("counts", lengths={"one": 7}), "its counts are not in the form"),
+    "a shown command": (changed("counts", frequent_words=[["\x1b[2J", 7]]), "its counts are not in the form"),
+    "a version of text": (attribute("layout_version", "two"), "its layout version is not a number"),
+    "two versions": (attribute("layout_version", [2, 2]), "its layout version is not a number"),
 }
 
 
@@ -220,7 +226,10 @@ def test_a_chunk_that_would_fill_more_memory_than_it_should_is_not_unpacked(tmp_
     with h5py.File(path, "r+") as file:
         file["train/tokens"].id.write_direct_chunk((0, 0), bomb)
     tracemalloc.start()
-    with open_dataset(path) as dataset, pytest.raises(DataError, match="a chunk is no 320 bytes when it is unpacked"):
+    with (
+        open_dataset(path) as dataset,
+        pytest.raises(DataError, match="a chunk does not have 320 bytes after decompression"),
+    ):
         dataset.computed_digest()
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()

@@ -1,8 +1,8 @@
-"""What an HDF5 file claims, checked where it is opened: after that, nothing in a dataset surprises who reads it.
+"""Reads the parts of a dataset file and checks each of them, for `dataset.open_dataset`.
 
-The easy mistake is to believe a shape: a file of some kilobytes can claim terabytes of rows that are not stored, words
-that are one and the same millions of times, or arrays that lie in other files. So whatever is read takes
-memory in proportion to bytes that the file really has. Errors are clauses: the caller knows the file's name.
+Do not trust a shape: a file of some kilobytes can declare terabytes of rows that are not stored, the same word millions
+of times, or arrays that lie in other files. So each read takes memory in proportion to the bytes that the file has.
+Error messages are clauses without the file's name, which the caller adds.
 """
 
 import re
@@ -14,46 +14,46 @@ import numpy as np
 from h5py import h5d, h5t, h5z
 
 from corpus.errors import DataError
+from corpus.json_values import parse_json_object
 from corpus.layout import LAYOUT_VERSION, Column, is_digest
-from corpus.plain import read_object
 from corpus.settings import Settings
 
 _MOST_CHUNK_BYTES = 16 << 20
-"""Those that Shoal writes have 1 MiB."""
+"""The chunks that Shoal writes have 1 MiB."""
 _MOST_DEFLATED = 1032
-"""How many times smaller deflate makes anything at most (zlib's technical details)."""
+"""The largest compression ratio of deflate (zlib's technical details)."""
 _PIPELINES = ((), (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE))
 _WORD = np.dtype([("bytes", "<u4"), ("heap", "<u8"), ("number", "<u4")])
-"""How a string of any length stands in an array (HDF5 File Format Specification, VIII)."""
+"""A string of variable length as an array stores it (HDF5 File Format Specification, VIII)."""
 _BIN = re.compile(r"[0-9]{1,9}")
 
 
-def layout_version(file: h5py.File) -> int | None:
-    """The version of the layout; None for a file that is no dataset."""
+def read_layout_version(file: h5py.File) -> int | None:
+    """The version of the layout; None for a file that is not a dataset."""
     if "layout_version" not in file.attrs:
         return None
     attribute = file.attrs.get_id("layout_version")
     if attribute.shape != () or attribute.dtype.kind not in "iu":
-        raise DataError(f"its layout version is no number, such as {LAYOUT_VERSION}")
+        raise DataError(f"its layout version is not a number such as {LAYOUT_VERSION}")
     return int(file.attrs["layout_version"])
 
 
-def digest(file: h5py.File) -> str:
+def read_digest(file: h5py.File) -> str:
     """The recorded digest: 32 hexadecimal digits."""
-    found = _text(file, "digest")
+    found = _text_attribute(file, "digest")
     if not is_digest(found):
         raise DataError("its digest is not 32 hexadecimal digits")
     return found
 
 
-def settings(file: h5py.File) -> Settings:
-    """The settings that it was made by."""
-    return Settings.of(_object(file, "settings"))
+def read_settings(file: h5py.File) -> Settings:
+    """The settings that the dataset was made with."""
+    return Settings.from_json(_json_attribute(file, "settings"))
 
 
-def counts(file: h5py.File) -> dict[str, Any]:
-    """The counts, which a part file has none of: numbers, and histograms as people are shown them."""
-    found = _object(file, "counts")
+def read_counts(file: h5py.File) -> dict[str, Any]:
+    """The counts: numbers and histograms. A part file has none."""
+    found = _json_attribute(file, "counts")
     if not found:
         return found
     histograms = [found.get("lengths")]
@@ -63,55 +63,57 @@ def counts(file: h5py.File) -> dict[str, Any]:
     words = found.get("frequent_words")
     right = all(map(_is_histogram, histograms)) and isinstance(words, list) and all(map(_is_counted_word, words))
     if not right or any(set(found["labels"][when]) != {"0", "1"} for when in ("before", "after")):
-        raise DataError("its counts are not those of a dataset")
+        raise DataError("its counts are not in the form of a dataset's counts")
     return found
 
 
-def array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
-    """The array of a column: (N, *column.row), in chunks of whole rows that are all stored."""
-    found = _member(file, split, column.name)
+def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:
+    """The array of a column, (N, *column.row), in chunks of whole rows that are all stored."""
+    found = _own_array(file, split, column.name)
     layout = found.id.get_create_plist()
     if layout.get_layout() != h5d.CHUNKED:
-        raise DataError(f"{found.name} is not cut into chunks")
+        raise DataError(f"{found.name} is not chunked")
     if not found.id.get_type().equal(h5t.py_create(column.dtype)):
-        raise DataError(f"{found.name} holds {found.dtype}, and not {column.dtype}")
+        raise DataError(f"{found.name} has the type {found.dtype} instead of {column.dtype}")
     if found.shape[1:] != column.row or len(found.shape) != 1 + len(column.row):
-        raise DataError(f"{found.name} has the shape {found.shape}, and not (N, {', '.join(map(str, column.row))})")
+        raise DataError(f"{found.name} has the shape {found.shape} instead of (N, {', '.join(map(str, column.row))})")
     rows, *row = found.chunks
     chunk_bytes = rows * int(np.prod(column.row, dtype=np.int64)) * column.dtype.itemsize
     if tuple(row) != column.row or chunk_bytes > _MOST_CHUNK_BYTES:
-        raise DataError(f"{found.name} has chunks of {found.chunks}, and not of whole rows, {_MOST_CHUNK_BYTES} bytes")
+        raise DataError(
+            f"{found.name} has chunks of {found.chunks}; chunks have whole rows and up to {_MOST_CHUNK_BYTES} bytes"
+        )
     filters = tuple(layout.get_filter(number)[0] for number in range(layout.get_nfilters()))
     if filters not in _PIPELINES:
-        raise DataError(f"{found.name} is packed otherwise than by shuffle and gzip")
+        raise DataError(f"{found.name} is compressed by other filters than shuffle and gzip")
     _require_stored(found, plain=-(-len(found) // rows) * chunk_bytes, chunks=-(-len(found) // rows), packed=filters)
     return found
 
 
 def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Sequence[int]) -> None:
-    """`plain`: the bytes of all its chunks, unpacked."""
+    """Raise DataError unless all chunks are stored. `plain`: the bytes of all of them, decompressed."""
     stored = found.id.get_storage_size()
     least, most = (plain // _MOST_DEFLATED, found.file.id.get_filesize()) if packed else (plain, plain)
     if found.id.get_num_chunks() != chunks or not least <= stored <= most:
-        raise DataError(f"{found.name} claims {len(found):,} rows, which are not all stored")
+        raise DataError(f"{found.name} declares {len(found):,} rows, but not all of them are stored")
 
 
-def words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
-    """A list of words, each on one line and once; `content` is the file's."""
-    found = _member(file, name)
+def read_words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
+    """A list of different words, each on one line. `content` is the opened file itself."""
+    found = _own_array(file, name)
     kind = h5py.check_string_dtype(found.dtype)
     layout = found.id.get_create_plist()
     if kind is None or kind.length is not None or len(found.shape) != 1:
-        raise DataError(f"{found.name} is no list of words")
+        raise DataError(f"{found.name} is not a list of words")
     if layout.get_layout() != h5d.CONTIGUOUS or layout.get_external_count():
         raise DataError(f"{found.name} is not stored in one piece")
-    # Many entries may stand for one and the same string, so what they would fill is added up before they are read.
+    # Many entries may refer to one string, so the memory that they would fill is added up before they are read.
     size = found.file.id.get_filesize()
     if found.id.get_storage_size() != _WORD.itemsize * len(found) or _word_bytes(found, content) > size:
-        raise DataError(f"{found.name} claims {len(found):,} words, which are not all stored")
+        raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
     read = [str(word) for word in found.asstr()[:]]
     if len(set(read)) != len(read) or not all(word and word.isprintable() and " " not in word for word in read):
-        raise DataError(f"{found.name} holds what is no word, or one twice")
+        raise DataError(f"{found.name} has an entry that is not a word, or a word twice")
     return read
 
 
@@ -121,37 +123,37 @@ def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
     content.seek(found.id.get_offset())
     entries = content.read(_WORD.itemsize * len(found))
     if len(entries) < _WORD.itemsize * len(found):
-        raise DataError(f"{found.name} reaches beyond the end of the file")
+        raise DataError(f"{found.name} ends after the end of the file")
     return int(np.frombuffer(entries, _WORD)["bytes"].sum(dtype=np.int64))
 
 
-def _member(file: h5py.File, *path: str) -> h5py.Dataset:
-    """An array of the file itself: links could lead to any file that this user may read."""
+def _own_array(file: h5py.File, *path: str) -> h5py.Dataset:
+    """An array of the file itself. Links are refused: they could lead to any file that this user may read."""
     place: Any = file
     for name in path:
         if not isinstance(place, h5py.Group) or (link := place.get(name, getclass=True, getlink=True)) is None:
-            raise DataError(f"it has no /{'/'.join(path)}")
+            raise DataError(f"/{'/'.join(path)} is missing")
         if link is not h5py.HardLink:
-            raise DataError(f"/{'/'.join(path)} is a link to another place")
+            raise DataError(f"/{'/'.join(path)} is a link")
         place = place[name]
     if not isinstance(place, h5py.Dataset) or place.shape is None:
-        raise DataError(f"/{'/'.join(path)} is no array")
+        raise DataError(f"/{'/'.join(path)} is not an array")
     return place
 
 
-def _object(file: h5py.File, name: str) -> dict[str, Any]:
+def _json_attribute(file: h5py.File, name: str) -> dict[str, Any]:
     try:
-        return read_object(_text(file, name))
+        return parse_json_object(_text_attribute(file, name))
     except DataError as error:
-        raise DataError(f"of its attribute '{name}': {error}") from error
+        raise DataError(f"its attribute '{name}': {error}") from error
 
 
-def _text(file: h5py.File, name: str) -> str:
+def _text_attribute(file: h5py.File, name: str) -> str:
     if name not in file.attrs:
-        raise DataError(f"it has no attribute '{name}'")
+        raise DataError(f"its attribute '{name}' is missing")
     attribute = file.attrs.get_id(name)
     if attribute.shape != () or h5py.check_string_dtype(attribute.dtype) is None:
-        raise DataError(f"its attribute '{name}' is no text")
+        raise DataError(f"its attribute '{name}' is not a text")
     return str(file.attrs[name])
 
 

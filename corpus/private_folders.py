@@ -1,7 +1,7 @@
-"""A folder under a name that anybody can know beforehand, which nobody else may have had a hand in.
+"""Folders with a predictable name that belong to this user alone.
 
-The easy mistake is to take what is there: where all may write, another user can have put a folder, or a link, under
-that name, and would then choose what is read, or which files are removed.
+Do not use an existing folder unchecked. In a folder that all users may write to, another user can create a folder or a
+link of that name, and would then choose which files are read or removed.
 """
 
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 from corpus.errors import DataError
 
 
-def private_folder(path: Path, way_out: str) -> Path:
-    """Make this folder for this user alone, or take the one that is there where only this user can write to it.
+def make_private_folder(path: Path, alternative: str) -> Path:
+    """Create the folder for this user alone, or accept an existing one that only this user can write to.
 
     `way_out`: what else the user can do than remove it. Raises DataError where it is another's, and OSError where it
     cannot be made.
@@ -23,10 +23,10 @@ def private_folder(path: Path, way_out: str) -> Path:
         found = path.lstat()
         for wrong, what in (
             (stat.S_ISLNK(found.st_mode), "is a link"),
-            (not stat.S_ISDIR(found.st_mode), "is no folder"),
+            (not stat.S_ISDIR(found.st_mode), "is not a folder"),
             (found.st_uid != os.geteuid(), "belongs to another user"),
             (bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)), "can be written to by other users"),
         ):
             if wrong:
-                raise DataError(f"{path} {what}, so Shoal does not trust it; remove it, or {way_out}") from None
+                raise DataError(f"{path} {what}, so Shoal does not trust it; remove it, or {alternative}") from None
     return path

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from corpus.errors import DataError
-from jobs.workplace import work_folder
+from jobs.work_folder import work_folder
 from tests.users import as_another, open_folder
 
 NAME = "0123456789ab"
