@@ -14,7 +14,7 @@ from pathlib import Path
 _PROCESSES = Path("/proc")
 
 
-def bearers(name: str, value: str) -> list[int]:
+def marked_processes(name: str, value: str) -> list[int]:
     """Ids of the living processes that were started with `name=value` in their environment, this one excepted."""
     mark = b"\0" + f"{name}={value}".encode() + b"\0"
     found = []
@@ -36,7 +36,7 @@ def end(name: str, value: str, *, deadline: float = 10.0) -> None:
     Raises TimeoutError when some survive for `deadline` seconds.
     """
     until = time.monotonic() + deadline
-    while ids := bearers(name, value):
+    while ids := marked_processes(name, value):
         for process in ids:
             try:
                 os.kill(process, signal.SIGKILL)

@@ -67,7 +67,7 @@ class Guard(Construct):
             self._budget(wanted.guard.budget, wanted.guard.mail)
 
     def _settings(self, wanted: topology.Topology) -> dict[str, object]:
-        """What `handlers.guard.rules.Settings` holds."""
+        """What `handlers.guard.rules.GuardSettings` holds."""
         return {
             "deployment": self._deployment,
             "stack": Stack.of(self).stack_id,

@@ -36,7 +36,7 @@ class Network(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.Network,
+        wanted: parts.NetworkSpec,
         zone: str | None,
         through: Sequence[iam.PolicyStatement],
     ) -> None:
@@ -66,7 +66,7 @@ class Network(Construct):
         if self._door:
             self._door.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
 
-    def _given(self, wanted: parts.Network, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
+    def _given(self, wanted: parts.NetworkSpec, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
         assert wanted.vpc
         assert wanted.subnet
         assert zone

@@ -42,7 +42,7 @@ class Preprocessing(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.Preprocessing,
+        wanted: parts.PreprocessingSpec,
         idle_minutes: int,
         deployment: str,
         generation: int,
@@ -95,7 +95,7 @@ class Preprocessing(Construct):
         self._accept_findings()
 
     def _instances(
-        self, wanted: parts.Preprocessing, network: Network
+        self, wanted: parts.PreprocessingSpec, network: Network
     ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
         return emr.CfnCluster.JobFlowInstancesConfigProperty(
             ec2_subnet_id=network.subnet.subnet_id,
@@ -190,7 +190,7 @@ class Preprocessing(Construct):
         return [primary, workers, access]
 
 
-def _nodes(wanted: parts.Primary | parts.Workers, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+def _nodes(wanted: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
     """Nodes of one kind; spot ones bid the on-demand price, which EMR takes where none is said."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
         instance_type=wanted.instance_type,
@@ -208,11 +208,11 @@ def _nodes(wanted: parts.Primary | parts.Workers, count: int) -> emr.CfnCluster.
     )
 
 
-def _buys_spot(wanted: parts.Preprocessing) -> bool:
+def _buys_spot(wanted: parts.PreprocessingSpec) -> bool:
     return "spot" in {wanted.primary.market, *(group.market for _, group in wanted.workers)}
 
 
-def _scaling(wanted: parts.Preprocessing) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
+def _scaling(wanted: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
     """From the core nodes alone up to the maximum; where there are task nodes only they come and go, as HDFS is not on
     them."""
     if not wanted.scaling or not wanted.core:

@@ -19,10 +19,10 @@ def schema() -> dict[str, Any]:
     types = list(catalog.catalog().types.values())
     emr = [each.name for each in types if each.runs_emr]
     gpu = [each.name for each in types if each.gpu]
-    for part, names in (("Primary", emr), ("Workers", emr), ("Group", gpu)):
+    for part, names in (("Primary", emr), ("WorkersSpec", emr), ("NodeGroup", gpu)):
         found["$defs"][part]["properties"]["instance_type"]["enum"] = names
     # Where a topology says nothing the model fills these in, from the instance type.
-    found["$defs"]["Group"]["required"] = ["instance_type", "count"]
+    found["$defs"]["NodeGroup"]["required"] = ["instance_type", "count"]
     return found
 
 

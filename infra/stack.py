@@ -79,7 +79,7 @@ class ShoalStack(Stack):
         if not emulated:
             self._refuse()
 
-    def _preprocessing(self, wanted: parts.Preprocessing) -> Preprocessing:
+    def _preprocessing(self, wanted: parts.PreprocessingSpec) -> Preprocessing:
         return Preprocessing(
             self,
             "Preprocessing",
@@ -97,7 +97,7 @@ class ShoalStack(Stack):
             ),
         )
 
-    def _training(self, wanted: Sequence[parts.Group]) -> Training:
+    def _training(self, wanted: Sequence[parts.NodeGroup]) -> Training:
         return Training(
             self,
             "Training",

@@ -32,7 +32,7 @@ class Buckets(Construct):
     own: list[s3.Bucket]
     kept: list[s3.Bucket]
 
-    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.Data) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.DataSpec) -> None:
         """Build what is not given."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")

@@ -33,7 +33,7 @@ class Training(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: Sequence[parts.Group],
+        wanted: Sequence[parts.NodeGroup],
         environment: Mapping[str, str],
         network: Network,
         share: Share | None,
@@ -72,7 +72,9 @@ class Training(Construct):
             # The way to S3 and the folder must be there before nodes and outlive them.
             group.node.add_dependency(self.role, *network.paths, *([share] if share else []))
 
-    def _group(self, wanted: parts.Group, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
+    def _group(
+        self, wanted: parts.NodeGroup, network: Network, user_data: ec2.UserData
+    ) -> autoscaling.AutoScalingGroup:
         template = self._template(wanted, user_data)
         spot = wanted.market == "spot"
         group = autoscaling.AutoScalingGroup(
@@ -103,7 +105,7 @@ class Training(Construct):
         accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
         return group
 
-    def _template(self, wanted: parts.Group, user_data: ec2.UserData) -> ec2.LaunchTemplate:
+    def _template(self, wanted: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
         return ec2.LaunchTemplate(
             self,
             f"{wanted.name}-Template",
@@ -150,7 +152,7 @@ def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
     )
 
 
-def _of_group(common: Mapping[str, str], wanted: parts.Group) -> dict[str, str]:
+def _of_group(common: Mapping[str, str], wanted: parts.NodeGroup) -> dict[str, str]:
     """What the boot script of one group's nodes needs to know."""
     gpu = catalog.find(wanted.instance_type).gpu
     return {**common, "GROUP": wanted.name, "GPUS": str(gpu.count if gpu else 0)}

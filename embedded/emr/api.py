@@ -7,20 +7,20 @@ waits, a step that completed) is here the beginning of something that really hap
 from typing import Any
 
 from embedded.emr import releases, scaling_policies, security_configurations
-from embedded.emr.cluster import TERMINATED, Cluster
+from embedded.emr.cluster import TERMINATED, EmulatedCluster
 from embedded.emr.traffic import refusal_of_groups
 from embedded.faults import capacity
 from embedded.faults.file import Faults
-from embedded.faults.kinds import NoCapacity, NotOffered, Unruly
+from embedded.faults.kinds import AttemptFaults, NoCapacity, NotOffered
 from embedded.nodes.machine import Machine, Machines
 from embedded.seams import ec2, emr, requests
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
-_clusters: dict[str, Cluster] = {}
+_clusters: dict[str, EmulatedCluster] = {}
 
 
-def cluster_of(identifier: str) -> Cluster:
+def cluster_of(identifier: str) -> EmulatedCluster:
     """The cluster of an id.
 
     Raises:
@@ -31,7 +31,7 @@ def cluster_of(identifier: str) -> Cluster:
     return _clusters[identifier]
 
 
-def clusters() -> list[Cluster]:
+def clusters() -> list[EmulatedCluster]:
     """The clusters of the present request's region."""
     return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
 
@@ -65,12 +65,12 @@ def install(machines: Machines, faults: Faults) -> None:
         for identifier in set(emr.clusters) - known:
             record = emr.clusters[identifier]
             _keep_attributes(record, request)
-            _clusters[identifier] = Cluster(
+            _clusters[identifier] = EmulatedCluster(
                 record=record,
                 steps=emr.steps[identifier],
                 machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
                 obstacle=_obstacle(record, faults),
-                unruly=lambda: faults.find(Unruly),
+                unruly=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
             scaling_policies.start_with(identifier, request)

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from embedded.emr.logs import ClusterLogs
 from embedded.emr.traffic import allow_traffic_of_cluster
-from embedded.faults.kinds import Unruly
-from embedded.hadoop.streaming import unruly_environment
+from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop.streaming import attempt_faults_environment
 from embedded.nodes.machine import Machine
 from embedded.processes import end
 from embedded.seams import requests
@@ -36,7 +36,7 @@ _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination polic
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 
 
-class Cluster:
+class EmulatedCluster:
     """A cluster that runs on a thread of its own from `start` until it is terminated.
 
     Args:
@@ -57,7 +57,7 @@ class Cluster:
         record: Record,
         steps: list[Record],
         machine: Machine,
-        unruly: Callable[[], Unruly | None],
+        unruly: Callable[[], AttemptFaults | None],
         idle_seconds: int | None,
         obstacle: str = "",
     ) -> None:
@@ -189,7 +189,7 @@ class Cluster:
         extra: dict[str, str] = {}
         if command[:1] == ["hadoop-streaming"]:
             command = [*_STREAMING, *command[1:]]
-            extra = {"PYTHONPATH": _PACKAGES, **unruly_environment(self._unruly() or Unruly())}
+            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._unruly() or AttemptFaults())}
         if configuration["Jar"] != "command-runner.jar" or not command:
             message = f"The embedded EMR plays command-runner.jar with arguments, not {configuration['Jar']}."
             self._settle(step, "FAILED", message)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from embedded.emr.api import clusters
-from embedded.emr.cluster import TERMINATED, Cluster
+from embedded.emr.cluster import TERMINATED, EmulatedCluster
 from embedded.seams import cloudwatch
 from embedded.service import Record, parameter
 
@@ -53,7 +53,7 @@ def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[f
         moment += _EVERY
 
 
-def _point(cluster: Cluster, moment: float, value: float) -> Record:
+def _point(cluster: EmulatedCluster, moment: float, value: float) -> Record:
     return {
         "Timestamp": moment,
         "Value": value,

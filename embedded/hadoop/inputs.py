@@ -57,7 +57,7 @@ def input_files(files: Files, path: str) -> list[Entry]:
     return found
 
 
-def splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
+def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
     """Cut files into splits: `mapreduce.job.maps` is how many to aim at, and no more than a block each."""
     goal = sum(entry.size for entry in entries) // max(1, int(properties.get("mapreduce.job.maps", "2")))
     least = int(properties.get("mapreduce.input.fileinputformat.split.minsize", "1"))
@@ -74,7 +74,7 @@ def splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSpli
     return cut
 
 
-def lines(files: Files, split: FileSplit, *, only_newline: bool) -> Iterator[bytes]:
+def read_lines(files: Files, split: FileSplit, *, only_newline: bool) -> Iterator[bytes]:
     """The lines of a split in blocks of bytes; the last line ends in a newline even if it does not in the file.
 
     A line ends at a newline and, unless `only_newline`, also at a carriage return, which becomes one.

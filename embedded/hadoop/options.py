@@ -22,7 +22,7 @@ _UNPLAYED = (
 
 
 @dataclass(kw_only=True)
-class Job:
+class StreamingJob:
     """What the command line asks for.
 
     properties: the job's configuration, by name.
@@ -42,13 +42,13 @@ class Job:
         return int(self.properties.get("mapreduce.job.reduces", "1"))
 
 
-def parse(arguments: Sequence[str]) -> Job:
+def parse_options(arguments: Sequence[str]) -> StreamingJob:
     """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
 
     Raises:
         EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not played.
     """
-    job = Job()
+    job = StreamingJob()
     generic = True
     for option, value in _pairs(arguments):
         if option in ("-D", "-files"):
@@ -79,7 +79,7 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield option, value
 
 
-def _read_streaming(job: Job, option: str, value: str) -> None:
+def _read_streaming(job: StreamingJob, option: str, value: str) -> None:
     if option == "-input":
         job.inputs.append(value)
     elif option in ("-mapper", "-reducer", "-output"):
@@ -88,7 +88,7 @@ def _read_streaming(job: Job, option: str, value: str) -> None:
         raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
 
 
-def _read_generic(job: Job, option: str, value: str) -> None:
+def _read_generic(job: StreamingJob, option: str, value: str) -> None:
     if option == "-files":
         for uri in value.split(","):
             path, _, name = uri.partition("#")

@@ -23,7 +23,7 @@ _G = {"xlarge": 1, "2xlarge": 1, "4xlarge": 1, "8xlarge": 1, "12xlarge": 4, "16x
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceType:
+class EmulatedInstanceType:
     """A type: its vCPUs, its memory (GiB), and the name, number and memory (GiB each) of its GPUs."""
 
     name: str
@@ -35,18 +35,24 @@ class InstanceType:
     gpu_memory: int = 0
 
 
-def _cpus(family: str, sizes: tuple[str, ...], memory: int, architecture: str = "x86_64") -> Iterator[InstanceType]:
+def _cpus(
+    family: str, sizes: tuple[str, ...], memory: int, architecture: str = "x86_64"
+) -> Iterator[EmulatedInstanceType]:
     """A family's types without GPUs; `memory`: GiB a vCPU."""
     for size in sizes:
         vcpus = _VCPUS[size]
-        yield InstanceType(name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, architecture=architecture)
+        yield EmulatedInstanceType(
+            name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, architecture=architecture
+        )
 
 
-def _gpus(family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memory: int) -> Iterator[InstanceType]:
+def _gpus(
+    family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memory: int
+) -> Iterator[EmulatedInstanceType]:
     """A family's types with GPUs; `sizes`: how many each has."""
     for size, count in sizes.items():
         vcpus = _VCPUS[size]
-        yield InstanceType(
+        yield EmulatedInstanceType(
             name=f"{family}.{size}",
             vcpus=vcpus,
             memory=vcpus * memory,
@@ -56,11 +62,11 @@ def _gpus(family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memo
         )
 
 
-def _largest(name: str, gpu: str, gpu_memory: int) -> InstanceType:
-    return InstanceType(name=name, vcpus=192, memory=2048, gpu=gpu, gpus=8, gpu_memory=gpu_memory)
+def _largest(name: str, gpu: str, gpu_memory: int) -> EmulatedInstanceType:
+    return EmulatedInstanceType(name=name, vcpus=192, memory=2048, gpu=gpu, gpus=8, gpu_memory=gpu_memory)
 
 
-TYPES: Mapping[str, InstanceType] = {
+TYPES: Mapping[str, EmulatedInstanceType] = {
     kind.name: kind
     for kind in (
         *_cpus("m4", ("large", "xlarge", "2xlarge", "4xlarge", "10xlarge", "16xlarge"), 4),
@@ -115,7 +121,7 @@ def _describe(parameters: Record) -> Any:
     return ec2.answer(200, "DescribeInstanceTypesResponse", f"<instanceTypeSet>{items}</instanceTypeSet>")
 
 
-def _told(kind: InstanceType) -> str:
+def _told(kind: EmulatedInstanceType) -> str:
     gpu = (
         f"<gpuInfo><gpus><item><name>{kind.gpu}</name><manufacturer>NVIDIA</manufacturer><count>{kind.gpus}</count>"
         f"<memoryInfo><sizeInMiB>{kind.gpu_memory * _MIB}</sizeInMiB></memoryInfo></item></gpus>"

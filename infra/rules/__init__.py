@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from infra.parts import Group
+from infra.parts import NodeGroup
 from infra.topology import Topology
 
 Level = Literal["error", "warning"]
@@ -34,6 +34,6 @@ class Rule(ABC):
         """A sentence for each time that it is wrong."""
 
 
-def named(number: int, group: Group) -> str:
+def group_label(number: int, group: NodeGroup) -> str:
     """A node group as a reader counts, from 1."""
     return f"training {number} ({group.name})"

@@ -5,7 +5,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.faults.kinds import Denied, NotOffered, Quota
+from embedded.faults.kinds import Denied, NotOffered, QuotaLimit
 from embedded.nodes.instance_types import TYPES
 
 G_ON_DEMAND = "L-DB2E81BA"
@@ -18,7 +18,7 @@ def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
         return float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G_ON_DEMAND)["Quota"]["Value"])
 
     usual = value()
-    with aws.faults.during(Quota(code=G_ON_DEMAND, value=4)):
+    with aws.faults.during(QuotaLimit(code=G_ON_DEMAND, value=4)):
         assert value() == 4
         listed = {
             quota["QuotaCode"]: quota["Value"] for quota in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.faults.file import FaultFile, Faults
-from embedded.faults.kinds import DeleteFails, NoCapacity, Quota, Throttled
+from embedded.faults.kinds import DeleteFails, NoCapacity, QuotaLimit, Throttled
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_each_of_several_faults_has_its_own_count(both):
 
 def test_a_fault_within_a_block_ends_with_it(both):
     file, faults = both
-    file.add(Quota(code="L-1", value=1))
-    with file.during(Quota(code="L-2", value=2), NoCapacity()):
-        assert faults.find(Quota, code="L-2") == Quota(code="L-2", value=2)
-    assert faults.find(Quota, code="L-2") is None
-    assert faults.find(Quota, code="L-1") == Quota(code="L-1", value=1)
+    file.add(QuotaLimit(code="L-1", value=1))
+    with file.during(QuotaLimit(code="L-2", value=2), NoCapacity()):
+        assert faults.find(QuotaLimit, code="L-2") == QuotaLimit(code="L-2", value=2)
+    assert faults.find(QuotaLimit, code="L-2") is None
+    assert faults.find(QuotaLimit, code="L-1") == QuotaLimit(code="L-1", value=1)
