@@ -1,8 +1,7 @@
 """Starts and stops the embedded AWS.
 
-Several stand side by side: each has its folder and its port. The one thing that is easy to get wrong is whom a client
-talks to: the environment given here outweighs a user's own profile, token and proxy, so that nothing of a demo ever
-reaches the real AWS.
+Several may run at once, each with its own folder and port. The environment given here overrides a user's own profile,
+token and proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
@@ -19,7 +18,7 @@ from typing import Self
 from embedded.errors import EmulatorError
 from embedded.faults.file import FaultFile
 from embedded.keeper import MARK
-from embedded.processes import end
+from embedded.processes import kill_marked
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -162,7 +161,7 @@ class EmbeddedAws:
         except subprocess.TimeoutExpired:
             keeper.kill()
             keeper.wait()
-        end(MARK, str(self.folder))
+        kill_marked(MARK, str(self.folder))
 
 
 def _available_port(port: int | None) -> int:

@@ -30,7 +30,7 @@ def marked_processes(name: str, value: str) -> list[int]:
     return found
 
 
-def end(name: str, value: str, *, deadline: float = 10.0) -> None:
+def kill_marked(name: str, value: str, *, deadline: float = 10.0) -> None:
     """Kill every bearer of `name=value`; again until none is left, for they may be starting others.
 
     Raises TimeoutError when some survive for `deadline` seconds.

@@ -1,7 +1,7 @@
-"""What a topology costs an hour: plain arithmetic on the price list of its region.
+"""Computes what a topology costs an hour, from the price list of its region.
 
-Easy to get wrong: the sum of all rows is what it costs while everything works, not all the time. Node groups stand at
-zero until a training raises them, and the guard ends an idle cluster; a row's `since` tells these apart.
+The sum of all rows is the cost while everything works, which is not all the time: node groups are at zero until a
+training starts them, and the guard ends an idle cluster. A row's `since` says when it is paid for.
 """
 
 import datetime

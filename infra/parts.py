@@ -1,7 +1,7 @@
-"""The parts that a topology is made of: fields, defaults, and what each may hold.
+"""The parts of a topology: their fields, defaults and rules.
 
-Easy to get wrong: a field's `description` completes the sentence "... must be ...", and its first example is what a
-reader is told to write; both are shown to the user.
+A field's `description` completes the sentence "... must be ...", and its first example is what a user is asked to
+write; both are shown to the user.
 """
 
 import difflib

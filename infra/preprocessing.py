@@ -1,8 +1,8 @@
-"""The EMR cluster that turns raw reviews into a dataset.
+"""Creates the EMR cluster that turns raw reviews into a dataset.
 
-Easy to get wrong: EMR adds rules to its nodes' security groups that CloudFormation does not know, and puts them back
-while the cluster lives; the stack makes the cluster depend on the `Cleanup` that removes them. And EMR's service policy
-works only on what carries the tag below.
+EMR adds rules to its nodes' security groups that CloudFormation does not know, and adds them again while the cluster
+lives; so the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
+tag below.
 """
 
 from aws_cdk import Stack, Tags
@@ -15,7 +15,7 @@ from constructs import Construct
 from infra import parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, accept_policy, for_own_resources, node_role
+from infra.roles import accept, accept_policy, node_role, same_account_principal
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 # Not the VPC: with the tag EMR's policy lets it make security groups there, which CloudFormation would not know, and
@@ -89,7 +89,7 @@ class Preprocessing(Construct):
         )
         # Roles with their policies, the rules of EMR's own group, and the way to S3, must be there before the nodes and
         # outlive them.
-        self.cluster.node.add_dependency(self.role, profile, service, self._access, *network.paths)
+        self.cluster.node.add_dependency(self.role, profile, service, self._access, *network.node_dependencies)
         for part in (self, network.subnet):
             Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
         self._accept_findings()
@@ -130,7 +130,7 @@ class Preprocessing(Construct):
         role = iam.Role(
             self,
             "ServiceRole",
-            assumed_by=for_own_resources(
+            assumed_by=same_account_principal(
                 Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
             ),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],

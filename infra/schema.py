@@ -1,7 +1,7 @@
 """The JSON schema by which an editor completes and checks a topology while it is written.
 
-`python -m infra.schema` prints it; `topologies/schema.json` is a copy, and each topology's first line names it. Easy to
-get wrong: an editor knows only what the schema says, so what a validator alone refuses is found at `shoal plan`.
+`python -m infra.schema` prints it; `topologies/schema.json` is a copy, and each topology's first line names it. What
+only a validator refuses is not in the schema; `shoal plan` finds it.
 """
 
 import json

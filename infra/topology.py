@@ -1,7 +1,6 @@
-"""A topology: which machines a user asks for. Parsed and checked here, together with every name that the stack and its
-users agree on.
+"""Reads and checks a topology: the machines that a user asks for. Holds every name that the stack and its users share.
 
-Easy to get wrong: this module must not import `aws_cdk`, directly or not: the command line reads it at every start.
+Do not import `aws_cdk` here, directly or not, because the command line imports this module at every start.
 """
 
 import difflib

@@ -1,8 +1,7 @@
-"""The GPU nodes: one auto scaling group for each node group of the topology.
+"""Creates the GPU nodes: one auto scaling group for each node group of the topology.
 
-Easy to get wrong: the groups are made without a desired capacity. They start at their minimum, zero, and a later
-deployment leaves alone what `shoal train` has raised; a stated zero would end a running training. Only a group that
-starts with the deployment has one.
+Do not give the groups a desired capacity, because a later deployment would set it again and end a running training.
+They start at their minimum, zero, and `shoal train` raises them. Only a group that starts with the deployment has one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,7 +69,7 @@ class Training(Construct):
         ]
         for group in self.groups:
             # The way to S3 and the folder must be there before nodes and outlive them.
-            group.node.add_dependency(self.role, *network.paths, *([share] if share else []))
+            group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
 
     def _group(
         self, wanted: parts.NodeGroup, network: Network, user_data: ec2.UserData

@@ -1,8 +1,8 @@
-"""Which operations of a stack wait for which, as CloudFormation has it.
+"""Decides which operations of a stack wait for which, as CloudFormation does.
 
-A stack that is being made can be deleted: what is under way is finished, the rest is not begun, and everything goes.
-One that is being deleted is not deleted twice over. The one thing that is easy to get wrong is what others see
-meanwhile: from the moment that the delete is accepted the stack is being deleted, whatever its making still comes to.
+A stack can be deleted while it is being created: the resource in progress is finished, the others are not started, and
+then everything is deleted. A second DeleteStack changes nothing. From the moment that a delete is accepted the stack's
+status is DELETE_IN_PROGRESS, whatever its creation still does.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ from embedded.emr.traffic import allow_traffic_of_cluster
 from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop.streaming import attempt_faults_environment
 from embedded.nodes.machine import Machine
-from embedded.processes import end
+from embedded.processes import kill_marked
 from embedded.seams import requests
 from embedded.service import Record, client
 
@@ -295,7 +295,7 @@ class EmulatedCluster:
                     process.wait(timeout=_GRACE_SECONDS if stopping else 0)
                 break
             time.sleep(0.05)
-        end(_MARK, mark)
+        kill_marked(_MARK, mark)
         return process.wait()
 
     def _seems_idle(self, since: float) -> bool:

@@ -1,8 +1,7 @@
-"""The metric by which EMR tells CloudWatch that a cluster is idle: `IsIdle`, every five minutes.
+"""Computes the metric `IsIdle`, which EMR sends to CloudWatch every five minutes.
 
-Its points are computed when somebody asks, from what the cluster did. The one thing that is easy to get wrong is the
-future: a request may end later than now (a function under test has a clock of its own), and is answered as if the
-cluster went on as it is.
+The points are computed when a client asks, from the cluster's history. A request may end later than now, because a
+function under test has a clock of its own; it is answered as if the cluster stays in its present state.
 """
 
 import time

@@ -10,7 +10,7 @@ from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.faults.kinds import CutConnection, Denied, S3Error, Throttled
-from embedded.faults.operations import asked
+from embedded.faults.operations import requested_operation
 from embedded.seams import front, requests
 from embedded.service import Answer, Record
 
@@ -30,13 +30,13 @@ def install(faults: Faults) -> None:
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
-        if _by_client(headers, query) and any(map(faults.expects, (Throttled, Denied, S3Error, CutConnection))):
-            service, operation = asked(method, path, headers, body, query)
-            if faults.strike(Throttled, service=service, operation=operation):
+        if _by_client(headers, query) and any(map(faults.has_any, (Throttled, Denied, S3Error, CutConnection))):
+            service, operation = requested_operation(method, path, headers, body, query)
+            if faults.trigger(Throttled, service=service, operation=operation):
                 return _throttled(service)
             if faults.find(Denied, service=service, operation=operation):
                 return _denied(service, operation)
-            if service == "s3" and faults.strike(S3Error, operation=operation):
+            if service == "s3" and faults.trigger(S3Error, operation=operation):
                 return _answer(service, 500, "InternalError", "We encountered an internal error. Please try again.")
             if (service, operation) == ("s3", "GetObject"):
                 return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
@@ -59,7 +59,7 @@ def _perhaps_cut(answer: Any, faults: Faults) -> Any:
         fault is None
         or not isinstance(body, bytes)
         or len(body) < max(2, fault.least)
-        or not faults.strike(CutConnection)
+        or not faults.trigger(CutConnection)
     ):
         return answer
 

@@ -1,7 +1,7 @@
-"""The attempts of a job's tasks: which run, which are killed, which one counts.
+"""Runs the attempts of a job's tasks, and kills some of them when a fault asks for it.
 
-On a cluster a task may be run by two attempts at once, and any attempt may be killed at any moment. The one thing that
-is easy to get wrong: a killed attempt is no failure, so it does not count towards a task's limit.
+On a cluster two attempts of a task may run at once, and any attempt may be killed at any moment. A killed attempt does
+not count towards a task's limit of failures.
 """
 
 import itertools

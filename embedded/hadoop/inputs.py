@@ -1,8 +1,8 @@
-"""What Hadoop's text input does: finds the files, cuts them into splits, and reads the lines of a split.
+"""Hadoop's text input: finds the files, cuts them into splits, and reads the lines of a split.
 
 After `FileInputFormat`, `TextInputFormat` and `LineRecordReader` of Hadoop's older API (`org.apache.hadoop.mapred`),
-which is the one that Streaming uses. The one thing that is easy to get wrong: in that API
-`mapreduce.input.fileinputformat.split.maxsize` has no effect; `mapreduce.job.maps` asks for smaller splits.
+which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no effect;
+`mapreduce.job.maps` asks for smaller splits.
 """
 
 import bz2

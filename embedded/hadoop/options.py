@@ -1,7 +1,7 @@
-"""The options of `hadoop-streaming`: what a command line asks for.
+"""Parses the options of `hadoop-streaming`.
 
-The one thing that is easy to get wrong is their order: generic options (-D, -files) must stand before those of the
-job, as Hadoop's own parser stops looking for them at the first other one.
+Generic options (-D, -files) must stand before those of the job, because Hadoop's own parser stops looking for them at
+the first other option.
 """
 
 from collections.abc import Iterator, Sequence

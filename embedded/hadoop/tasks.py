@@ -1,7 +1,7 @@
-"""One task of a streaming job: its process, what goes in, what comes out.
+"""Runs one task of a streaming job: its process, its input and its output.
 
-The one thing that is easy to get wrong is the shape of a record: a task's line is a key, a tab and a value; without
-a tab the whole line is the key and the value is empty, and a tab then follows it on its way out.
+A line of a task is a key, a tab and a value. In a line without a tab the whole line is the key, the value is empty, and
+a tab is added in the output.
 """
 
 import os

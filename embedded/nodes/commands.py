@@ -1,7 +1,7 @@
-"""The commands of Amazon Linux that played machines find on their PATH, written as small scripts.
+"""The commands of Amazon Linux that emulated machines find on their PATH, as small scripts.
 
-They do what the real ones do to the folder that stands for a machine's root, and refuse what they do not play. The one
-thing that is easy to get wrong is the exit code: boot scripts decide by it (`mount` fails with 32).
+They do what the real ones do in the folder that stands for a machine's root, and refuse every other option. Keep the
+real exit codes, because boot scripts depend on them (`mount` fails with 32).
 """
 
 import shlex

@@ -73,7 +73,7 @@ def _filtered(operation: str, describe: Callable[[Record], Any]) -> Callable[[Re
         filters = {name: values for name, values in ec2.filters(parameters).items() if name not in known}
         if not filters:
             return describe(parameters)
-        asked = ec2.listed(parameters, identifier)
+        asked = ec2.list_parameter(parameters, identifier)
         try:
             found = [
                 record[identifier]

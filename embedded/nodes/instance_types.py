@@ -1,7 +1,7 @@
-"""The instance types that AWS has, as EC2 describes and offers them: those that Shoal's kind of work may choose.
+"""The instance types as EC2 describes and offers them: those that Shoal's kind of work may choose.
 
-Sizes are those of EC2's own pages on its instance types. The one thing that is easy to get wrong is to know
-everything: a type that is not here does not exist, as those do not that AWS retired, so that a typing error is found.
+Sizes are from EC2's pages on its instance types. A type that is not listed here does not exist, retired types
+included, so that a typing error is found.
 """
 
 from collections.abc import Iterator, Mapping
@@ -107,7 +107,7 @@ def install(faults: Faults) -> None:
 
 
 def _describe(parameters: Record) -> Any:
-    asked = ec2.listed(parameters, "InstanceType")
+    asked = ec2.list_parameter(parameters, "InstanceType")
     unknown = [name for name in asked if name not in TYPES]
     if unknown:
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
@@ -117,11 +117,11 @@ def _describe(parameters: Record) -> Any:
         return _no_filter(filters, "instance-type")
     patterns = filters.get("instance-type", ["*"])
     found = [TYPES[name] for name in asked or TYPES if _any_matches(name, patterns)]
-    items = "".join(_told(kind) for kind in found)
+    items = "".join(_to_xml(kind) for kind in found)
     return ec2.answer(200, "DescribeInstanceTypesResponse", f"<instanceTypeSet>{items}</instanceTypeSet>")
 
 
-def _told(kind: EmulatedInstanceType) -> str:
+def _to_xml(kind: EmulatedInstanceType) -> str:
     gpu = (
         f"<gpuInfo><gpus><item><name>{kind.gpu}</name><manufacturer>NVIDIA</manufacturer><count>{kind.gpus}</count>"
         f"<memoryInfo><sizeInMiB>{kind.gpu_memory * _MIB}</sizeInMiB></memoryInfo></item></gpus>"

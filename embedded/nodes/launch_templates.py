@@ -19,7 +19,7 @@ _IMAGE_ID = "/ami-id"
 def install() -> None:
     """Let launch templates that are made by EC2's own interface keep the placement group that they name, and let
     AWS's own parameters of images be read."""
-    read, describe, public = ec2.read_template.now, ec2.template_described.now, ssm.of_aws.now
+    read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
         data = read(parameters, prefix)
@@ -39,8 +39,8 @@ def install() -> None:
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
     ec2.read_template.put(parsed)
-    ec2.template_described.put(rendered)
-    ssm.of_aws.put(of_aws)
+    ec2.template_xml.put(rendered)
+    ssm.public_parameter.put(of_aws)
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:

@@ -19,7 +19,7 @@ from typing import IO
 
 from embedded.keeper import MARK
 from embedded.nodes.commands import write_commands, write_program
-from embedded.processes import end
+from embedded.processes import kill_marked
 from embedded.seams import requests
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
@@ -71,7 +71,7 @@ class Machine:
 
     def kill(self) -> None:
         """End every process of this machine at once."""
-        end(_ROOT, str(self.root))
+        kill_marked(_ROOT, str(self.root))
 
 
 class Machines:

@@ -20,9 +20,9 @@ from typing import IO, Any
 
 from embedded.nodes import instances
 from embedded.nodes.machine import Machine
-from embedded.processes import end
+from embedded.processes import kill_marked
 from embedded.seams import ec2, requests, ssm
-from embedded.service import Record, RefusedError, json_operation, keep
+from embedded.service import Record, RefusedError, json_operation, upload_log
 
 _DOCUMENT = "AWS-RunShellScript"
 _PLUGIN = "awsrunShellScript"
@@ -43,7 +43,7 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
     def machine_of(instance: str) -> Machine | None:
         return instances.machine_of(instance) or others().get(instance)
 
-    ssm.managed.put(
+    ssm.managed_instances.put(
         lambda: {identifier for identifier in ec2.instances if instances.machine_of(identifier)} | set(others())
     )
     ssm.run.put(partial(_run, machine_of))
@@ -173,7 +173,7 @@ def _stop(process: "subprocess.Popen[bytes]", mark: str) -> None:
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=_GRACE_SECONDS)
-    end(_MARK, mark)
+    kill_marked(_MARK, mark)
     process.wait()
 
 
@@ -189,7 +189,7 @@ def _upload(command: Record, instance: str, outputs: list[bytes]) -> None:
     place = [command["OutputS3KeyPrefix"], command["CommandId"], instance, _PLUGIN, f"0.{_PLUGIN}"]
     for name, content in zip(("stdout", "stderr"), outputs, strict=True):
         if content:
-            keep(bucket, "/".join([*filter(None, place), name]), content)
+            upload_log(bucket, "/".join([*filter(None, place), name]), content)
 
 
 def _roll_up(command: Record) -> None:

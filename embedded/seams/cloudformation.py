@@ -47,7 +47,7 @@ delete_resource: Seam[Callable[[str, str, Record, str, str], None]] = Seam("_del
 replaces: Seam[Callable[[str, Record, Record], bool]] = Seam("_replacing_change", _provisioners, _stacks)
 """Whether a change replaces a resource: its type, its old and its new properties."""
 
-blocks: Seam[Callable[[str], bool]] = Seam("_runs_on_worker_thread", _stacks)
+runs_on_thread: Seam[Callable[[str], bool]] = Seam("_runs_on_worker_thread", _stacks)
 """Whether the handlers of a type wait, so that they run on a thread of their own."""
 
 create_group: Seam[Callable[..., Any]] = Seam("_asg_create", _provisioners)

@@ -1,7 +1,7 @@
-"""The rules of the preflight: one thing that can be wrong with a topology, a class.
+"""The rules of the preflight: each class checks one thing that can be wrong with a topology.
 
-Easy to get wrong: a rule never raises. `cdk destroy` reads the same topologies, and a machine type that AWS retires
-tomorrow must not keep anybody from deleting what runs today.
+A rule must never raise, because `cdk destroy` reads the same topologies: a machine type that AWS retires tomorrow must
+not prevent the deletion of what runs today.
 """
 
 from abc import ABC, abstractmethod

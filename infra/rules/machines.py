@@ -1,7 +1,6 @@
 """Rules on what machines can run: types, GPUs, PyTorch builds, EMR releases.
 
-Easy to get wrong: one PyTorch for all GPUs is two questions. A build must exist that runs on all of them, and it must
-be the one that the machine image brings.
+A PyTorch build must support all GPUs of a topology, and the machine image must bring that build: these are two rules.
 """
 
 import datetime

@@ -1,6 +1,6 @@
 """Rules on how nodes depend on each other: spot nodes that a cluster cannot lose, and the shared folder.
 
-Easy to get wrong: EFS limits what one node reads, NFS what the first node sends to all others.
+EFS limits what one node reads; NFS is limited by what the first node sends to all others.
 """
 
 from collections.abc import Iterator

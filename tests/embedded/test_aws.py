@@ -11,7 +11,7 @@ import pytest
 from embedded.aws import EmbeddedAws
 from embedded.errors import EmulatorError
 from embedded.keeper import MARK
-from embedded.processes import end, marked_processes
+from embedded.processes import kill_marked, marked_processes
 
 PACKAGES = Path(__file__).resolve().parents[2]
 
@@ -107,4 +107,4 @@ def test_nothing_outlives_a_killed(victim, folder, eventually):
     finally:
         parent.kill()
         parent.wait()
-        end(MARK, str(folder))
+        kill_marked(MARK, str(folder))

@@ -1,7 +1,7 @@
-"""What is kept in parameters between two rounds, as text: the guard's account, and the hours that were added.
+"""Reads and writes what is kept in parameters between two rounds: the guard's account, and the hours that were added.
 
-The easy mistake is to trust it because one's own hand wrote it. Anybody may write a parameter, and a number that is
-none, or a time that is still to come, would silence the guard for ever; so all is checked here, for whoever reads it.
+Do not trust the text, because anybody may write a parameter. An invalid number, or a time in the future, would disable
+the guard for ever; so all values are checked here.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Looks what there is of a deployment, and does what the rules say. AWS runs it every five minutes.
+"""Reads the state of a deployment, and does what the rules decide. AWS runs it every five minutes.
 
-Easy to get wrong: a service that refuses must not keep the others from saving money. So every look and every act fails
-alone, and what could not be seen counts as at work.
+A service that fails must not stop the guard from using the others. So every read and every action fails alone, and what
+could not be read counts as working.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What the guard decides, from what it has seen: nothing here looks or acts.
+"""Decides what the guard does, from what it has read: nothing here calls AWS.
 
-Easy to get wrong: whom it may delete. Nothing is deleted without a warning that is ten minutes old and about the very
-limit that is reached; a limit that was moved since asks for another warning.
+Nothing is deleted without a warning that is at least ten minutes old and about the very limit that is reached. A limit
+that was moved since needs another warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
