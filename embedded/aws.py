@@ -26,7 +26,7 @@ _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _LOG_LINES = 12
 _REPOSITORY = Path(__file__).resolve().parent.parent
-# Nodes are played by this interpreter. What is deployed is for those of AWS, and this for it.
+# Emulated nodes run this interpreter. The deployed wheels are for AWS's machines, these are for this interpreter.
 _WHEELS = _REPOSITORY / "build" / "wheels" / "here"
 _HARMLESS = {
     "AWS_PROFILE": "default",

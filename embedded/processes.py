@@ -1,7 +1,7 @@
-"""Ends played processes, wherever they went.
+"""Ends emulated processes, wherever they went.
 
 A process group is not enough to find them: torchrun gives every worker a session of its own, and a worker whose
-agent died belongs to nobody. What all descendants keep is their environment, so a played process is marked by a
+agent died belongs to nobody. What all descendants keep is their environment, so a emulated process is marked by a
 variable (its node's folder, its command's id, its emulator's folder), and ending it means ending whatever bears the
 mark. Linux only, by way of `/proc`.
 """

@@ -84,7 +84,7 @@ def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
         del method, path, query
         asked = headers["x-amz-target"].rpartition(".")[2]
         if asked not in operations:
-            message = f"The embedded AWS does not play {asked} of {name}."
+            message = f"The embedded AWS does not support {asked} of {name}."
             return requests.json_error("UnknownOperationException", message)
         return operations[asked](json.loads(body or b"{}"))
 

@@ -1,8 +1,8 @@
 """The policy of S3's gateway endpoint in a network without a way to the internet.
 
 Without a policy the gateway leads to the buckets of all AWS accounts. With it nodes write only into buckets of their
-own account, and read what their role allows. In addition, AWS's own buckets that a machine needs are allowed by name. These
-rules must not ask who calls, because packages and agents are fetched without credentials.
+own account, and read what their role allows. In addition, AWS's own buckets that a machine needs are allowed by
+name. These rules must not ask who calls, because packages and agents are fetched without credentials.
 """
 
 from aws_cdk import Stack

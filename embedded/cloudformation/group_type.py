@@ -1,4 +1,4 @@
-"""The CloudFormation type of auto scaling groups, over the groups that `nodes` plays."""
+"""The CloudFormation type of auto scaling groups, over the groups that `nodes` emulates."""
 
 from typing import Any
 

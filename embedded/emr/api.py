@@ -1,4 +1,4 @@
-"""Plays EMR: the operations of its API, over the clusters that `cluster.py` runs.
+"""Emulates EMR: the operations of its API, over the clusters that `cluster.py` runs.
 
 ministack keeps the records of clusters, steps and instance groups; what it answers at once as done (a cluster that
 waits, a step that completed) is here the beginning of something that really happens.
@@ -78,8 +78,8 @@ def install(machines: Machines, faults: Faults) -> None:
         return answer
 
     emr.make_step.put(pending)
-    played = {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}
-    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in played.items()})
+    operations = {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}
+    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
 
 
 def _obstacle(record: Record, faults: Faults) -> str:
@@ -146,7 +146,7 @@ def _terminate(request: Record) -> Record:
 
 
 def _list_instances(request: Record) -> Record:
-    """One instance for every requested one; all of them are the one machine that plays the cluster."""
+    """One instance for every requested one; all of them are the one machine that stands for the cluster."""
     cluster = cluster_of(request["ClusterId"])
     state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
     state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)

@@ -1,9 +1,9 @@
 """One EMR cluster: boots, runs its steps one after another, and ends.
 
-A cluster is one machine that plays its primary node; Hadoop Streaming uses this computer's cores there, and steps run
-one after another whatever concurrency the cluster was given. The record that DescribeCluster shows and the list that
-ListSteps shows are the only state, changed under one lock: what a client sees is what happens. A step's status is set
-after its logs are in S3, so whoever sees it failed finds the reason.
+A cluster is one machine that stands for its primary node; Hadoop Streaming uses this computer's cores there, and
+steps run one after another whatever concurrency the cluster was given. The record that DescribeCluster shows and the
+list that ListSteps shows are the only state, changed under one lock: what a client sees is what happens. A step's
+status is set after its logs are in S3, so whoever sees it failed finds the reason.
 """
 
 import os
@@ -191,7 +191,7 @@ class EmulatedCluster:
             command = [*_STREAMING, *command[1:]]
             extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._unruly() or AttemptFaults())}
         if configuration["Jar"] != "command-runner.jar" or not command:
-            message = f"The embedded EMR plays command-runner.jar with arguments, not {configuration['Jar']}."
+            message = f"The embedded EMR supports command-runner.jar with arguments, not {configuration['Jar']}."
             self._settle(step, "FAILED", message)
             return
         code = self._run(command, place, mark=step["Id"], step=step, extra=extra)

@@ -1,4 +1,4 @@
-"""Plays Service Quotas, read-only: the vCPUs that an account may run, by market and family.
+"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family.
 
 The account is one that is used to such work; a fault of kind `Quota` gives it less. A request for more is refused
 rather than kept: nobody here would ever decide on it.

@@ -1,4 +1,4 @@
-"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not played at all.
+"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not emulated at all.
 
 Every protocol has its own form for the same refusal, and only that form is understood. What the emulator asks itself
 is never refused: those are AWS's own calls, which no client's limit or permission holds back.
@@ -16,7 +16,7 @@ from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda", "scheduler")
-_UNPLAYED = {  # service: what its requests' target begins with
+_UNSUPPORTED = {  # service: what its requests' target begins with
     "ce": "AWSInsightsIndexService",
     "pricing": "AWSPriceListService",
     "sagemaker": "SageMaker",
@@ -43,8 +43,8 @@ def install(faults: Faults) -> None:
         return await dispatch(method, path, headers, body, query, request_id)
 
     front.dispatch.put(unless_refused)
-    for service, prefix in _UNPLAYED.items():
-        front.add_service(service, prefix, _unplayed)
+    for service, prefix in _UNSUPPORTED.items():
+        front.add_service(service, prefix, _unsupported)
 
 
 def _by_client(headers: Record, query: Record) -> bool:
@@ -70,10 +70,10 @@ def _perhaps_cut(answer: Any, faults: Faults) -> Any:
     return status, {**headers, "Content-Length": str(len(body))}, requests.streamed(half)
 
 
-async def _unplayed(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
+async def _unsupported(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
     del method, path, body, query
     operation = headers["x-amz-target"].rpartition(".")[2]
-    return _answer("", 400, "UnknownOperationException", f"The embedded AWS does not play {operation}.")
+    return _answer("", 400, "UnknownOperationException", f"The embedded AWS does not support {operation}.")
 
 
 def _throttled(service: str) -> Answer:

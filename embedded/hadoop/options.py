@@ -11,7 +11,7 @@ from pathlib import Path
 from embedded.errors import EmulatorError
 
 DELIMITER = "textinputformat.record.delimiter"
-_UNPLAYED = (
+_UNSUPPORTED = (
     "stream.",
     "mapreduce.job.inputformat",
     "mapreduce.job.output.key.comparator",
@@ -46,7 +46,7 @@ def parse_options(arguments: Sequence[str]) -> StreamingJob:
     """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
 
     Raises:
-        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not played.
+        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not emulated.
     """
     job = StreamingJob()
     generic = True
@@ -85,7 +85,7 @@ def _read_streaming(job: StreamingJob, option: str, value: str) -> None:
     elif option in ("-mapper", "-reducer", "-output"):
         setattr(job, option[1:], value)
     else:
-        raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
+        raise EmulatorError(f"The embedded Hadoop does not support streaming option {option}.")
 
 
 def _read_generic(job: StreamingJob, option: str, value: str) -> None:
@@ -97,6 +97,6 @@ def _read_generic(job: StreamingJob, option: str, value: str) -> None:
     name, separator, setting = value.partition("=")
     if not separator:
         raise EmulatorError(f"Property {value!r} needs a value: -D NAME=VALUE.")
-    if name.startswith(_UNPLAYED) or (name == DELIMITER and setting != "\n"):
-        raise EmulatorError(f"The embedded Hadoop does not play property {name}.")
+    if name.startswith(_UNSUPPORTED) or (name == DELIMITER and setting != "\n"):
+        raise EmulatorError(f"The embedded Hadoop does not support property {name}.")
     job.properties[name] = setting

@@ -1,4 +1,4 @@
-"""Plays Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
+"""Emulates Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
 
 What a task of a real cluster meets, it meets here: the lines of its split, keys sorted and partitioned as Hadoop
 does it, attempts that are retried, an output that appears only when the whole job succeeded. After `PipeMapRed`,

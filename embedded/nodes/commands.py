@@ -22,7 +22,7 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
     """Write all commands into a folder.
 
     Args:
-        file_systems: holds the folders that play EFS file systems.
+        file_systems: holds the folders that stand for EFS file systems.
         hosts: holds, by address, links to the roots of the machines that run.
 
     Raises:
@@ -54,7 +54,7 @@ case "$1" in
   -o|--local-ipv4) name=local-ipv4 value=$EC2_LOCAL_IPV4 ;;
   -z|--availability-zone) name=placement value=$EC2_AVAILABILITY_ZONE ;;
   -R|--region) name=region value=$AWS_REGION ;;
-  *) echo "ec2-metadata: the embedded AWS does not play option $1" >&2; exit 1 ;;
+  *) echo "ec2-metadata: the embedded AWS does not support option $1" >&2; exit 1 ;;
 esac
 if [ -z "$value" ]; then echo "ec2-metadata: this machine is no EC2 instance" >&2; exit 1; fi
 echo "${label:+$name: }$value\""""

@@ -1,4 +1,4 @@
-"""Plays auto scaling groups: each has as many instances as it desires, or goes on trying.
+"""Emulates auto scaling groups: each has as many instances as it desires, or goes on trying.
 
 They start from the group's launch template, in the group's subnets and from the market that its policy names, and one
 that is terminated from outside is replaced. A launch that fails for want of capacity leaves the group short and a

@@ -166,4 +166,4 @@ def _any_matches(value: str, patterns: list[str]) -> bool:
 
 def _no_filter(filters: Record, *known: str) -> Any:
     unknown = min(set(filters) - set(known))
-    return ec2.error("InvalidParameterValue", f"The embedded AWS does not play filter {unknown!r}.", 400)
+    return ec2.error("InvalidParameterValue", f"The embedded AWS does not support filter {unknown!r}.", 400)

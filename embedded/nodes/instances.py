@@ -1,4 +1,4 @@
-"""Plays EC2 instances: each a machine of this computer, with a loopback address of its own.
+"""Emulates EC2 instances: each a machine of this computer, with a loopback address of its own.
 
 An instance boots by running its user data; SSM commands run on it afterwards. When it is terminated all of its
 processes end and its folder goes; its console stays in the emulator's `logs`. ministack keeps the records, this file
@@ -174,7 +174,7 @@ def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) ->
 
     def refuse(parameters: Record) -> Any:
         action = parameter(parameters, "Action")
-        return ec2.error("UnsupportedOperation", f"The embedded AWS does not play {action}.", 400)
+        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.", 400)
 
     def console_output(parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")

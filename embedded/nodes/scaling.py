@@ -43,7 +43,7 @@ _DESCRIBED = (
 
 
 def install(machines: Machines, faults: Faults) -> AutoScalingGroups:
-    """Put instances into ministack's groups, and machines behind all instances; returns what plays the groups."""
+    """Put instances into ministack's groups, and machines behind all instances; returns the groups."""
     scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
     instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
     launch_templates.install()
@@ -57,7 +57,7 @@ def _later(group: Record) -> None:
 
 
 class _Operations:
-    """Auto Scaling's requests, answered by the groups that are played."""
+    """Auto Scaling's requests, answered by the emulated groups."""
 
     def __init__(self, scaling_groups: AutoScalingGroups) -> None:
         self._groups = scaling_groups

@@ -1,8 +1,9 @@
 """Custom resource that cleans when it is deleted: it empties a bucket, removes rules between security groups, or
-deletes parameters. Another kind of it is a claim, which records whose the deployment is and refuses to become another's.
+deletes parameters. Another kind of it is a claim, which records whose the deployment is and refuses to become
+another's.
 
-It must always answer, also when it fails: without an answer CloudFormation waits for its time limit. So it stops before
-Lambda stops it.
+It must always answer, also when it fails: without an answer CloudFormation waits for its time limit. So it stops
+before Lambda stops it.
 """
 
 import json

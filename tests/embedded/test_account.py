@@ -134,7 +134,7 @@ def test_a_bucket_tells_its_region(client):
 
 
 def test_services_that_nobody_plays_say_so(client):
-    with pytest.raises(ClientError, match=r"UnknownOperationException.*does not play GetProducts"):
+    with pytest.raises(ClientError, match=r"UnknownOperationException.*does not support GetProducts"):
         client("pricing").get_products(ServiceCode="AmazonEC2")
     period = {"Start": "2026-01-01", "End": "2026-01-02"}
     with pytest.raises(ClientError, match="UnknownOperationException"):

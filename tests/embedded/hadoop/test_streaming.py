@@ -300,8 +300,8 @@ def test_what_a_reducer_without_input_says_is_dropped(hadoop):
     [
         (["-mapper", "cat", "-D", "a=b"], "-D must stand before"),
         (["-D", "a"], "a.* needs a value"),
-        (["-D", "stream.num.map.output.key.fields=2"], "does not play property stream"),
-        (["-mapper", "cat", "-inputformat", "X"], "does not play streaming option -inputformat"),
+        (["-D", "stream.num.map.output.key.fields=2"], "does not support property stream"),
+        (["-mapper", "cat", "-inputformat", "X"], "does not support streaming option -inputformat"),
         (["-mapper"], "-mapper needs a value"),
         (["-mapper", "cat", "-output", "s3://b/o"], "-input is missing"),
         (["-mapper", "cat", "-input", "s3://b/i", "-output", "s3://b/o"], "-reducer is missing"),

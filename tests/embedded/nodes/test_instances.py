@@ -270,5 +270,5 @@ def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
 
 
 def test_what_is_not_played_is_refused(group, two):
-    with pytest.raises(ClientError, match="does not play StopInstances"):
+    with pytest.raises(ClientError, match="does not support StopInstances"):
         group.ec2.stop_instances(InstanceIds=two)
