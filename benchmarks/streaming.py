@@ -20,8 +20,8 @@ from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
 from corpus.settings import Settings
-from embedded.faults.kinds import Unruly
-from embedded.hadoop.streaming import unruly_environment
+from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop.streaming import attempt_faults_environment
 from jobs.merge import MergeResult, read_merge_result
 from jobs.preparation import prepare_work
 from jobs.steps import CommandStep, JobStep, Plan
@@ -55,7 +55,7 @@ class StreamingNode:
     """
 
     def __init__(
-        self, folder: Path, *, unruly: Unruly | None = None, environment: Mapping[str, str] | None = None
+        self, folder: Path, *, unruly: AttemptFaults | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
         commands = folder / "usr" / "local" / "bin"
         commands.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class StreamingNode:
         self._environment = {
             **os.environ,
             **(environment or {}),
-            **unruly_environment(unruly or Unruly()),
+            **attempt_faults_environment(unruly or AttemptFaults()),
             "NODE_ROOT": str(folder),
             "PATH": os.pathsep.join([str(commands), os.environ["PATH"]]),
             "PYTHONPATH": str(_ROOT),

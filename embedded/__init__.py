@@ -1,6 +1,5 @@
 """AWS on this machine: the emulator that the demo and the tests deploy to, with the real commands.
 
-It plays AWS by AWS's own interfaces and knows nothing of what is deployed to it. The one thing that is easy to get
-wrong is to be kinder than AWS: a resource type that nobody plays is refused, a filled bucket is not deleted, and
-what exists is what the services' own list calls say.
+It has AWS's own interfaces and knows nothing of what is deployed to it. Do not make it more tolerant than AWS: an
+unknown resource type is refused, a filled bucket is not deleted, and only the services' list calls show what exists.
 """

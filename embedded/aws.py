@@ -1,8 +1,7 @@
 """Starts and stops the embedded AWS.
 
-Several stand side by side: each has its folder and its port. The one thing that is easy to get wrong is whom a client
-talks to: the environment given here outweighs a user's own profile, token and proxy, so that nothing of a demo ever
-reaches the real AWS.
+Several may run at once, each with its own folder and port. The environment given here overrides a user's own profile,
+token and proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
@@ -19,7 +18,7 @@ from typing import Self
 from embedded.errors import EmulatorError
 from embedded.faults.file import FaultFile
 from embedded.keeper import MARK
-from embedded.processes import end
+from embedded.processes import kill_marked
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -27,7 +26,7 @@ _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _LOG_LINES = 12
 _REPOSITORY = Path(__file__).resolve().parent.parent
-# Nodes are played by this interpreter. What is deployed is for those of AWS, and this for it.
+# Emulated nodes run this interpreter. The deployed wheels are for AWS's machines, these are for this interpreter.
 _WHEELS = _REPOSITORY / "build" / "wheels" / "here"
 _HARMLESS = {
     "AWS_PROFILE": "default",
@@ -162,7 +161,7 @@ class EmbeddedAws:
         except subprocess.TimeoutExpired:
             keeper.kill()
             keeper.wait()
-        end(MARK, str(self.folder))
+        kill_marked(MARK, str(self.folder))
 
 
 def _available_port(port: int | None) -> int:

@@ -1,6 +1,6 @@
-"""Stands between the emulator and whoever started it: when either ends, by whatever signal, nothing stays behind.
+"""Watches the emulator and the process that started it: when either ends, by any signal, it ends what remains.
 
-It must itself never be among what it kills, so it does not bear the mark that it gives to the emulator.
+This process does not carry the mark that it gives to the emulator, so that it does not kill itself.
 """
 
 import os
@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 
-from embedded.processes import end
+from embedded.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
 _GLANCE = 0.5  # seconds between looks at the parent, for the case that a fork of it holds the pipe
@@ -29,7 +29,7 @@ def main() -> int:
             if select.select([sys.stdin, ended], [], [], _GLANCE)[0]:
                 break
     finally:
-        end(MARK, folder)
+        kill_marked(MARK, folder)
     return server.wait()
 
 

@@ -1,7 +1,7 @@
-"""Ends played processes, wherever they went.
+"""Ends emulated processes, wherever they went.
 
 A process group is not enough to find them: torchrun gives every worker a session of its own, and a worker whose
-agent died belongs to nobody. What all descendants keep is their environment, so a played process is marked by a
+agent died belongs to nobody. What all descendants keep is their environment, so a emulated process is marked by a
 variable (its node's folder, its command's id, its emulator's folder), and ending it means ending whatever bears the
 mark. Linux only, by way of `/proc`.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 _PROCESSES = Path("/proc")
 
 
-def bearers(name: str, value: str) -> list[int]:
+def marked_processes(name: str, value: str) -> list[int]:
     """Ids of the living processes that were started with `name=value` in their environment, this one excepted."""
     mark = b"\0" + f"{name}={value}".encode() + b"\0"
     found = []
@@ -30,13 +30,13 @@ def bearers(name: str, value: str) -> list[int]:
     return found
 
 
-def end(name: str, value: str, *, deadline: float = 10.0) -> None:
+def kill_marked(name: str, value: str, *, deadline: float = 10.0) -> None:
     """Kill every bearer of `name=value`; again until none is left, for they may be starting others.
 
     Raises TimeoutError when some survive for `deadline` seconds.
     """
     until = time.monotonic() + deadline
-    while ids := bearers(name, value):
+    while ids := marked_processes(name, value):
         for process in ids:
             try:
                 os.kill(process, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""How the adapter talks to the services: over HTTP like anyone else, and in their own answers' form.
+"""Calls the emulated services over HTTP, and forms their answers.
 
-The one thing that is easy to get wrong is the thread: a call over HTTP from the event loop waits for itself, so
-clients belong to background threads and to CloudFormation's handlers, which run on threads of their own.
+Do not call a service from the event loop, because the call would wait for itself. Use clients only in background
+threads and in CloudFormation's handlers, which run on threads of their own.
 """
 
 import json
@@ -25,8 +25,8 @@ __all__ = [
     "client",
     "json_operation",
     "json_service",
-    "keep",
     "parameter",
+    "upload_log",
 ]
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def parameter(parameters: Record, name: str) -> str:
     return str(value[0] if isinstance(value, list) else value)
 
 
-def keep(bucket: str, key: str, body: bytes) -> None:
+def upload_log(bucket: str, key: str, body: bytes) -> None:
     """Put a log into a bucket; a bucket that cannot take it stops nobody's work, as on AWS."""
     try:
         client("s3").put_object(Bucket=bucket, Key=key, Body=body)
@@ -84,7 +84,7 @@ def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
         del method, path, query
         asked = headers["x-amz-target"].rpartition(".")[2]
         if asked not in operations:
-            message = f"The embedded AWS does not play {asked} of {name}."
+            message = f"The embedded AWS does not support {asked} of {name}."
             return requests.json_error("UnknownOperationException", message)
         return operations[asked](json.loads(body or b"{}"))
 

@@ -1,8 +1,8 @@
-"""Whom the emulator serves: clients of AWS on this machine, and no web page that a browser shows here.
+"""Checks that a request comes from an AWS client on this machine, and not from a web page in a browser.
 
-What is asked of it runs as the user (scripts of nodes, commands), and it knows no passwords. Easy to get wrong is to
-look at where a request comes from: a page of anywhere asks from this machine, too. A browser gives itself away by the
-headers that it adds; and a page whose name was made to lead to the loopback interface by the name of its host.
+The emulator runs scripts and commands as the user, and has no passwords. Do not check the sender's address, because a
+web page's requests come from this machine as well. Browsers are recognised by the headers that they add; a page whose
+domain name resolves to the loopback interface is recognised by the Host header.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,7 +24,7 @@ def install() -> None:
     serve = front.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or is_welcome(scope["headers"]):
+        if scope["type"] == "lifespan" or is_allowed(scope["headers"]):
             await serve(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -35,7 +35,7 @@ def install() -> None:
     front.serve.put(guarded)
 
 
-def is_welcome(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+def is_allowed(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether a request with these headers, their names in small letters, is a client's on this machine."""
     found = list(headers)
     hosts = [value for name, value in found if name == b"host"]

@@ -1,6 +1,6 @@
-"""What the CDK app and the command line must tell alike: who asks, and whether it is AWS that is asked.
+"""Finds the owner of a deployment and whether AWS is emulated, for the CDK app and the command line alike.
 
-Easy to get wrong: the owner is part of a deployment's claim. Told in two ways, a person's own deployment is refused.
+Both must use the same owner, because it is part of the deployment's claim: with another one an update is refused.
 """
 
 import getpass

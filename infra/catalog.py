@@ -1,7 +1,7 @@
-"""The instance types that a topology may name: hardware, what runs on them, what they cost where and when.
+"""The instance types that a topology may name: hardware, what runs on them, and their prices by region and date.
 
-Easy to get wrong: CDK's enums and AWS's price lists still hold types that can no longer be started. Only `retired` here
-says so; such a type keeps its last price, because the reference's tables are about it.
+CDK's enums and AWS's price lists still hold types that can no longer be started; only `retired` here tells. A retired
+type keeps its last price, because the reference's tables use it.
 """
 
 import datetime

@@ -1,8 +1,8 @@
-"""What makes a stack deletable: empties its buckets, unties the security groups that EMR has tied together, and forgets
-what the guard wrote down. The same function holds whose the deployment is.
+"""Makes a stack deletable: empties its buckets, removes the rules between EMR's security groups, and deletes the
+guard's parameters. The same function holds whose the deployment is.
 
-Easy to get wrong is the order. CloudFormation deletes in reverse, so nodes and clusters depend on what is made here,
-and this on the buckets and groups: it then runs when nobody fills or ties them any more.
+CloudFormation deletes in reverse order of creation. So nodes and clusters must depend on the resources made here, and
+these on the buckets and groups: the function then runs when nothing writes to a bucket or changes a group any more.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Cleanup(Construct):
         claim = {"Deployment": deployment, "Owner": owner, "Topology": topology}
         return self._resource("Claim", {"Claim": claim})
 
-    def forget(self, parameters: Sequence[str]) -> CustomResource:
+    def delete_parameters(self, parameters: Sequence[str]) -> CustomResource:
         """Delete these parameters of Systems Manager, which others than CloudFormation made."""
         self.role.add_to_policy(
             iam.PolicyStatement(
@@ -62,7 +62,7 @@ class Cleanup(Construct):
         )
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
-    def untie(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
+    def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
         """Remove the rules by which these groups refer to others, before they are deleted."""
         return self._resource("Groups", {"SecurityGroups": [group.security_group_id for group in groups]})
 
@@ -71,7 +71,7 @@ class Cleanup(Construct):
         allow_objects(self.role, bucket, ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:AbortMultipartUpload"))
         self.role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucketVersions"], resources=[bucket.bucket_arn]))
 
-    def allow_untie(self, deployment: str) -> None:
+    def allow_revoke_group_rules(self, deployment: str) -> None:
         """Let the function remove rules of the deployment's security groups.
 
         By their tag, not one by one: when a topology loses its cluster, CloudFormation takes away what was allowed for

@@ -1,7 +1,7 @@
-"""What a topology costs an hour: plain arithmetic on the price list of its region.
+"""Computes what a topology costs an hour, from the price list of its region.
 
-Easy to get wrong: the sum of all rows is what it costs while everything works, not all the time. Node groups stand at
-zero until a training raises them, and the guard ends an idle cluster; a row's `since` tells these apart.
+The sum of all rows is the cost while everything works, which is not all the time: node groups are at zero until a
+training starts them, and the guard ends an idle cluster. A row's `since` says when it is paid for.
 """
 
 import datetime
@@ -11,7 +11,7 @@ from typing import Literal
 
 from infra import catalog, sizing
 from infra.catalog import PriceList
-from infra.parts import Workers, default_name
+from infra.parts import WorkersSpec, default_name
 from infra.topology import Topology
 
 HOURS_A_MONTH = 730
@@ -165,7 +165,7 @@ def _volumes(part: str, nodes: int, gib: int, prices: PriceList, *, since: Since
     return Row(part=part, item=f"volumes of {gib} GiB", quantity=nodes, unit_price=_volume(gib, prices), since=since)
 
 
-def _emr_node(group: Workers, prices: PriceList) -> float:
+def _emr_node(group: WorkersSpec, prices: PriceList) -> float:
     name = group.instance_type
     return prices.hourly(name) + prices.emr_hourly(name) + _volume(_EMR_GIB, prices)
 

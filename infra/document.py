@@ -1,6 +1,6 @@
-"""A YAML file with its line numbers, and what pydantic finds wrong in it as one sentence for the user.
+"""Reads a YAML file with its line numbers, and turns pydantic's findings into one sentence for the user.
 
-Easy to get wrong: YAML lets a key stand twice and keeps the last, silently; here that is a fault.
+YAML keeps the last of two equal keys silently; here two equal keys are an error.
 """
 
 import difflib

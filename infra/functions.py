@@ -1,7 +1,7 @@
-"""The functions that run inside AWS, and the log groups of the stack.
+"""Creates the functions that run inside AWS, and the log groups of the stack.
 
-Easy to get wrong is the role. The managed one for functions may create log groups, and a function's last lines would
-bring back the group that the stack has just deleted.
+Do not use AWS's managed role for functions, because it may create log groups: a function's last lines would bring back
+the group that the stack has just deleted.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
-"""What S3's gateway lets nodes of a closed network reach: AWS's S3 is everybody's, other people's buckets among it.
+"""The policy of S3's gateway endpoint in a network without a way to the internet.
 
-Nodes write only into buckets of their own account, and read with what their role allows. What AWS itself demands of a
-machine comes on top, by the names of its buckets. Easy to get wrong: packages and agents are fetched without
-credentials, so that a rule which asks who is asking keeps nodes from booting.
+Without a policy the gateway leads to the buckets of all AWS accounts. With it nodes write only into buckets of their
+own account, and read what their role allows. In addition, AWS's own buckets that a machine needs are allowed by
+name. These rules must not ask who calls, because packages and agents are fetched without credentials.
 """
 
 from aws_cdk import Stack

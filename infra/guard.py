@@ -1,7 +1,9 @@
-"""The guard of a deployment: a function that AWS runs every five minutes, which ends what is idle, and all at its end.
+"""Creates the guard of a deployment, a function that AWS runs every five minutes.
 
-Easy to get wrong is what it must outlive. Whatever costs by the hour depends on the guard, so that it is there before
-and goes after: it also ends a stack that was half made, or whose deletion failed.
+The guard ends what is idle, and deletes the whole stack at the end of its life.
+
+Whatever costs by the hour depends on the guard, so that the guard is created before it and deleted after it. So it also
+ends a stack that was created in part, or whose deletion failed.
 """
 
 from collections.abc import Mapping
@@ -67,7 +69,7 @@ class Guard(Construct):
             self._budget(wanted.guard.budget, wanted.guard.mail)
 
     def _settings(self, wanted: topology.Topology) -> dict[str, object]:
-        """What `handlers.guard.rules.Settings` holds."""
+        """What `handlers.guard.rules.GuardSettings` holds."""
         return {
             "deployment": self._deployment,
             "stack": Stack.of(self).stack_id,

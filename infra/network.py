@@ -1,7 +1,7 @@
-"""The network: private subnets, and the ways by which their nodes reach AWS and, if asked for, the internet.
+"""Creates the network: private subnets, and the ways by which their nodes reach AWS and, on request, the internet.
 
-Easy to get wrong: without NAT nothing outside AWS is reachable. S3 is, through its gateway, and with it the package
-repositories of Amazon Linux; Ubuntu's and PyPI's are not.
+Without NAT nothing outside AWS is reachable. S3's gateway leads to S3 and to the package repositories of Amazon Linux;
+those of Ubuntu and PyPI are not reachable.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from constructs import Construct, IConstruct
 
 from infra import parts, sizing, topology
 from infra.functions import log_group
-from infra.roles import for_own_resources
+from infra.roles import same_account_principal
 
 _EXIT = "10.0.255.0/28"
 
@@ -28,7 +28,7 @@ class Network(Construct):
 
     vpc: ec2.IVpc
     subnets: list[ec2.ISubnet]
-    paths: list[IConstruct]
+    node_dependencies: list[IConstruct]
     hourly: list[IConstruct]
 
     def __init__(
@@ -36,7 +36,7 @@ class Network(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.Network,
+        wanted: parts.NetworkSpec,
         zone: str | None,
         through: Sequence[iam.PolicyStatement],
     ) -> None:
@@ -46,27 +46,27 @@ class Network(Construct):
         In another zone a subnet is another one, and two cannot have the same addresses: the zone of a deployment stays.
         """
         super().__init__(scope, construct_id)
-        self._door: ec2.SecurityGroup | None = None
-        self.paths, self.hourly = [], []
+        self._security_group: ec2.SecurityGroup | None = None
+        self.node_dependencies, self.hourly = [], []
         if wanted.vpc:
             self.vpc, self.subnets = self._given(wanted, zone)
         else:
             self.vpc, self.subnets = self._own(zone, through)
             self._record_flows(self.vpc)
             self.hourly = [self._exit()] if wanted.egress == "nat" else self._endpoints()
-            self.paths += [*self.subnets, *self.hourly]
+            self.node_dependencies += [*self.subnets, *self.hourly]
 
     @property
     def subnet(self) -> ec2.ISubnet:
         """The first zone's."""
         return self.subnets[0]
 
-    def admit(self, nodes: ec2.ISecurityGroup) -> None:
+    def allow_from(self, nodes: ec2.ISecurityGroup) -> None:
         """Let these nodes use the interface endpoints, where there are some."""
-        if self._door:
-            self._door.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
+        if self._security_group:
+            self._security_group.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
 
-    def _given(self, wanted: parts.Network, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
+    def _given(self, wanted: parts.NetworkSpec, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
         assert wanted.vpc
         assert wanted.subnet
         assert zone
@@ -96,12 +96,12 @@ class Network(Construct):
         gateway = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         for statement in through:
             gateway.add_to_policy(statement)
-        self.paths.append(gateway)
+        self.node_dependencies.append(gateway)
         return vpc, vpc.isolated_subnets
 
     def _endpoints(self) -> list[IConstruct]:
         """Systems Manager's endpoints, in the first zone alone, for each costs by the hour and zone."""
-        self._door = ec2.SecurityGroup(
+        self._security_group = ec2.SecurityGroup(
             self, "EndpointAccess", vpc=self.vpc, allow_all_outbound=False, description="Interface endpoints"
         )
         return [
@@ -111,7 +111,7 @@ class Network(Construct):
                 vpc=self.vpc,
                 service=ec2.InterfaceVpcEndpointAwsService(service),
                 subnets=ec2.SubnetSelection(subnets=[self.subnet]),
-                security_groups=[self._door],
+                security_groups=[self._security_group],
                 open=False,
             )
             for service in sizing.INTERFACE_ENDPOINTS
@@ -145,7 +145,7 @@ class Network(Construct):
         and would fill the bucket, or bring the group back, after the stack has emptied and deleted it.
         """
         group = log_group(self, "Flows")
-        taken_by = for_own_resources(
+        taken_by = same_account_principal(
             Stack.of(self), "vpc-flow-logs.amazonaws.com", service="ec2", name="vpc-flow-log/*"
         )
         role = iam.Role(self, "FlowsRole", assumed_by=taken_by)

@@ -1,7 +1,7 @@
-"""The parts that a topology is made of: fields, defaults, and what each may hold.
+"""The parts of a topology: their fields, defaults and rules.
 
-Easy to get wrong: a field's `description` completes the sentence "... must be ...", and its first example is what a
-reader is told to write; both are shown to the user.
+A field's `description` completes the sentence "... must be ...", and its first example is what a user is asked to
+write; both are shown to the user.
 """
 
 import difflib
@@ -66,20 +66,20 @@ EmrType = Annotated[str, AfterValidator(_runs_emr)]
 GpuType = Annotated[str, AfterValidator(_has_gpu)]
 
 
-class Part(BaseModel):
+class TopologyPart(BaseModel):
     """What all parts have in common: no unknown field, no silent conversion, no change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Primary(Part):
+class Primary(TopologyPart):
     """The node that runs the cluster and the last step, the merge."""
 
     instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
     market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
 
 
-class Workers(Part):
+class WorkersSpec(TopologyPart):
     """Nodes that map and reduce: core nodes, which also hold HDFS, or task nodes, which do not."""
 
     instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
@@ -87,7 +87,7 @@ class Workers(Part):
     market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
 
 
-class Scaling(Part):
+class Scaling(TopologyPart):
     """EMR's managed scaling: core and task nodes come and go with the work."""
 
     maximum: int = Field(
@@ -98,7 +98,7 @@ class Scaling(Part):
     )
 
 
-class Preprocessing(Part):
+class PreprocessingSpec(TopologyPart):
     """The EMR cluster; without core nodes the primary one does all of the work."""
 
     release: str = Field(
@@ -108,21 +108,21 @@ class Preprocessing(Part):
         examples=["emr-7.13.0"],
     )
     primary: Primary = Field(description="the primary node's fields", examples=["{instance_type: m5.xlarge}"])
-    core: Workers | None = Field(
+    core: WorkersSpec | None = Field(
         default=None, description="the core nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"]
     )
-    task: Workers | None = Field(
+    task: WorkersSpec | None = Field(
         default=None, description="the task nodes' fields", examples=["{instance_type: m5.xlarge, count: 1}"]
     )
     scaling: Scaling | None = Field(default=None, description="the managed scaling's fields", examples=["{maximum: 8}"])
 
     @property
-    def workers(self) -> tuple[tuple[str, Workers], ...]:
+    def workers(self) -> tuple[tuple[str, WorkersSpec], ...]:
         """The groups of core and task nodes that there are, each with its role."""
         return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
 
     @property
-    def scaled(self) -> tuple[tuple[Workers, int], ...]:
+    def scaled(self) -> tuple[tuple[WorkersSpec, int], ...]:
         """The groups with as many nodes as managed scaling may give them: task nodes come, or else core nodes."""
         more = self.scaling.maximum - sum(group.count for _, group in self.workers) if self.scaling else 0
         growing = self.task or self.core
@@ -178,7 +178,7 @@ def default_name(instance_type: str) -> str:
     return instance_type.replace(".", "-")
 
 
-class Group(Part):
+class NodeGroup(TopologyPart):
     """GPU nodes of one kind: a *node group*."""
 
     name: str = Field(
@@ -218,7 +218,7 @@ class Group(Part):
         return self
 
 
-class Data(Part):
+class DataSpec(TopologyPart):
     """The data bucket: datasets, runs, models."""
 
     bucket: str | None = Field(
@@ -239,7 +239,7 @@ class Data(Part):
         return self
 
 
-class Guard(Part):
+class GuardSpec(TopologyPart):
     """When the deployment is switched off by itself."""
 
     max_hours: int = Field(default=12, ge=1, le=720, description="a whole number of hours from 1 to 720", examples=[12])
@@ -261,7 +261,7 @@ class Guard(Part):
     )
 
 
-class Network(Part):
+class NetworkSpec(TopologyPart):
     """The network of all nodes: one of the deployment's own, or a subnet that exists."""
 
     egress: Literal["none", "nat"] = Field(

@@ -1,7 +1,7 @@
-"""What nodes download when they boot: Shoal's code, the libraries it needs, and the boot script.
+"""Uploads what nodes download when they boot: Shoal's code, the libraries it needs, and the boot script.
 
-Easy to get wrong: an asset's hash is in the nodes' definition, so a file that need not be in it (a cache, a test) would
-replace the EMR cluster whenever it changes.
+Keep every file that is not needed (a cache, a test) out of the assets, because an asset's hash is part of the nodes'
+definition: each change of such a file would replace the EMR cluster.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""What is known to fail, or to cost more than meant, before AWS is asked.
+"""Finds, before AWS is asked, what will fail or cost more than intended.
 
-Easy to get wrong: these findings are about AWS. The embedded one plays retired types too, and nothing here stops it.
+The findings are about AWS. The emulator runs retired types too, and nothing here stops it.
 """
 
 import datetime

@@ -1,8 +1,8 @@
-"""The EMR cluster that turns raw reviews into a dataset.
+"""Creates the EMR cluster that turns raw reviews into a dataset.
 
-Easy to get wrong: EMR adds rules to its nodes' security groups that CloudFormation does not know, and puts them back
-while the cluster lives; the stack makes the cluster depend on the `Cleanup` that removes them. And EMR's service policy
-works only on what carries the tag below.
+EMR adds rules to its nodes' security groups that CloudFormation does not know, and adds them again while the cluster
+lives; so the cluster depends on the `Cleanup` that removes them. EMR's service policy works only on resources with the
+tag below.
 """
 
 from aws_cdk import Stack, Tags
@@ -15,7 +15,7 @@ from constructs import Construct
 from infra import parts, sizing, topology
 from infra.network import Network
 from infra.payload import Payload
-from infra.roles import accept, accept_policy, for_own_resources, node_role
+from infra.roles import accept, accept_policy, node_role, same_account_principal
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
 # Not the VPC: with the tag EMR's policy lets it make security groups there, which CloudFormation would not know, and
@@ -42,7 +42,7 @@ class Preprocessing(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.Preprocessing,
+        wanted: parts.PreprocessingSpec,
         idle_minutes: int,
         deployment: str,
         generation: int,
@@ -89,13 +89,13 @@ class Preprocessing(Construct):
         )
         # Roles with their policies, the rules of EMR's own group, and the way to S3, must be there before the nodes and
         # outlive them.
-        self.cluster.node.add_dependency(self.role, profile, service, self._access, *network.paths)
+        self.cluster.node.add_dependency(self.role, profile, service, self._access, *network.node_dependencies)
         for part in (self, network.subnet):
             Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
         self._accept_findings()
 
     def _instances(
-        self, wanted: parts.Preprocessing, network: Network
+        self, wanted: parts.PreprocessingSpec, network: Network
     ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
         return emr.CfnCluster.JobFlowInstancesConfigProperty(
             ec2_subnet_id=network.subnet.subnet_id,
@@ -130,7 +130,7 @@ class Preprocessing(Construct):
         role = iam.Role(
             self,
             "ServiceRole",
-            assumed_by=for_own_resources(
+            assumed_by=same_account_principal(
                 Stack.of(self), "elasticmapreduce.amazonaws.com", service="elasticmapreduce", name="*"
             ),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
@@ -190,7 +190,7 @@ class Preprocessing(Construct):
         return [primary, workers, access]
 
 
-def _nodes(wanted: parts.Primary | parts.Workers, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+def _nodes(wanted: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
     """Nodes of one kind; spot ones bid the on-demand price, which EMR takes where none is said."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
         instance_type=wanted.instance_type,
@@ -208,11 +208,11 @@ def _nodes(wanted: parts.Primary | parts.Workers, count: int) -> emr.CfnCluster.
     )
 
 
-def _buys_spot(wanted: parts.Preprocessing) -> bool:
+def _buys_spot(wanted: parts.PreprocessingSpec) -> bool:
     return "spot" in {wanted.primary.market, *(group.market for _, group in wanted.workers)}
 
 
-def _scaling(wanted: parts.Preprocessing) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
+def _scaling(wanted: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
     """From the core nodes alone up to the maximum; where there are task nodes only they come and go, as HDFS is not on
     them."""
     if not wanted.scaling or not wanted.core:

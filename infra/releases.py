@@ -1,7 +1,7 @@
 """The EMR 7 releases: which have the Python that the jobs need, and until when AWS supports each.
 
-From the pages of Amazon EMR's release guide, each release's "supported lifecycle" and "application versions". Easy to
-get wrong: AWS still starts a release whose support has ended; it is mended no more, not gone.
+From the pages of Amazon EMR's release guide, each release's "supported lifecycle" and "application versions". AWS still
+starts a release whose support has ended.
 """
 
 import datetime

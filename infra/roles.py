@@ -1,7 +1,7 @@
-"""What the roles of this stack have in common, and how a rule that we break on purpose is acknowledged.
+"""What the roles of this stack share, and how a finding of lint that is intended is acknowledged.
 
-Easy to get wrong: AWS Solutions' rules know a finding by its full id, with the resource in it; one that is merely like
-an acknowledged one stays a failure of the lint. An acknowledgement stands where the choice is made.
+AWS Solutions' rules identify a finding by its full id, with the resource in it. An acknowledgement stands where the
+choice is made.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
     accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
 
 
-def for_own_resources(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
+def same_account_principal(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
     """A service that may take a role for the sake of this account's resources alone, `name` of its `service`.
 
     Only for services that say for whose sake they ask, as EMR and flow logs do. EC2 and Lambda are not documented to: a

@@ -1,7 +1,7 @@
 """The JSON schema by which an editor completes and checks a topology while it is written.
 
-`python -m infra.schema` prints it; `topologies/schema.json` is a copy, and each topology's first line names it. Easy to
-get wrong: an editor knows only what the schema says, so what a validator alone refuses is found at `shoal plan`.
+`python -m infra.schema` prints it; `topologies/schema.json` is a copy, and each topology's first line names it. What
+only a validator refuses is not in the schema; `shoal plan` finds it.
 """
 
 import json
@@ -19,10 +19,10 @@ def schema() -> dict[str, Any]:
     types = list(catalog.catalog().types.values())
     emr = [each.name for each in types if each.runs_emr]
     gpu = [each.name for each in types if each.gpu]
-    for part, names in (("Primary", emr), ("Workers", emr), ("Group", gpu)):
+    for part, names in (("Primary", emr), ("WorkersSpec", emr), ("NodeGroup", gpu)):
         found["$defs"][part]["properties"]["instance_type"]["enum"] = names
     # Where a topology says nothing the model fills these in, from the instance type.
-    found["$defs"]["Group"]["required"] = ["instance_type", "count"]
+    found["$defs"]["NodeGroup"]["required"] = ["instance_type", "count"]
     return found
 
 

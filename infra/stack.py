@@ -1,6 +1,6 @@
-"""The one stack of a deployment: its parts, who may do what, and in which order all of it is taken down.
+"""Creates the one stack of a deployment: its parts, their permissions, and the order in which they are deleted.
 
-Easy to get wrong: a refusal here must be an annotation, not an exception. `cdk destroy` synthesises too, and must work.
+Report a refusal as an annotation, not as an exception, because `cdk destroy` synthesises the stack, too.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class ShoalStack(Stack):
         if not emulated:
             self._refuse()
 
-    def _preprocessing(self, wanted: parts.Preprocessing) -> Preprocessing:
+    def _preprocessing(self, wanted: parts.PreprocessingSpec) -> Preprocessing:
         return Preprocessing(
             self,
             "Preprocessing",
@@ -97,7 +97,7 @@ class ShoalStack(Stack):
             ),
         )
 
-    def _training(self, wanted: Sequence[parts.Group]) -> Training:
+    def _training(self, wanted: Sequence[parts.NodeGroup]) -> Training:
         return Training(
             self,
             "Training",
@@ -136,17 +136,17 @@ class ShoalStack(Stack):
             allow_objects(role, data, READ, under=readable)
             allow_objects(role, data, REPLACE, under=(topology.DATASETS_PREFIX, topology.WORK_PREFIX))
             allow_objects(role, log, WRITE)
-            self.network.admit(self.preprocessing.primary)
-            self.network.admit(self.preprocessing.workers)
+            self.network.allow_from(self.preprocessing.primary)
+            self.network.allow_from(self.preprocessing.workers)
         if self.training:
             role = self.training.role
             self.training.payload.allow_download(role)
             allow_objects(role, data, READ, under=readable)
             allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX, topology.NODES_PREFIX))
-            self.network.admit(self.training.nodes)
+            self.network.allow_from(self.training.nodes)
             if self.share:
-                self.share.admit(self.training.nodes, role)
-        self.cleanup.allow_untie(self._deployment)
+                self.share.allow_from(self.training.nodes, role)
+        self.cleanup.allow_revoke_group_rules(self._deployment)
         for bucket in self.buckets.own:
             if bucket not in self.buckets.kept:
                 self.cleanup.allow_empty(bucket)
@@ -154,11 +154,11 @@ class ShoalStack(Stack):
     def _clean(self) -> None:
         """What is cleaned on deletion, and after whom: CloudFormation deletes in reverse of these dependencies."""
         if self.preprocessing:
-            _before(self.cleanup.untie(self.preprocessing.groups), [self.preprocessing.cluster])
+            _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
         for bucket in self.buckets.own:
             _before(self.cleanup.empty(bucket, keep=bucket in self.buckets.kept), self._machines())
         written = (topology.extension_parameter(self._deployment), topology.guard_parameter(self._deployment))
-        _before(self.cleanup.forget(written), [self.guard])
+        _before(self.cleanup.delete_parameters(written), [self.guard])
 
     def _watch(self) -> None:
         """Whatever costs by the hour comes after the guard and goes before it; and nothing comes for another owner."""

@@ -1,7 +1,7 @@
-"""What holds data: three buckets, and the folder that all GPU nodes share.
+"""Creates what holds data: three buckets, and the folder that all GPU nodes share.
 
-Easy to get wrong: a bucket that is not empty cannot be deleted, so whoever writes into one must be gone before
-`Cleanup` empties it.
+A bucket that is not empty cannot be deleted, so everything that writes into one must be deleted before `Cleanup`
+empties it.
 """
 
 from aws_cdk import Duration, RemovalPolicy, Tags
@@ -32,7 +32,7 @@ class Buckets(Construct):
     own: list[s3.Bucket]
     kept: list[s3.Bucket]
 
-    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.Data) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.DataSpec) -> None:
         """Build what is not given."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")
@@ -84,7 +84,7 @@ class Share(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, network: Network) -> None:
         """Build it; no client is admitted yet."""
         super().__init__(scope, construct_id)
-        self._door = ec2.SecurityGroup(
+        self._security_group = ec2.SecurityGroup(
             self, "Access", vpc=network.vpc, allow_all_outbound=False, description="The shared folder"
         )
         self.files = efs.FileSystem(
@@ -92,7 +92,7 @@ class Share(Construct):
             "Files",
             vpc=network.vpc,
             vpc_subnets=ec2.SubnetSelection(subnets=network.subnets),
-            security_group=self._door,
+            security_group=self._security_group,
             encrypted=True,
             throughput_mode=efs.ThroughputMode.ELASTIC,
             enable_automatic_backups=False,
@@ -109,10 +109,10 @@ class Share(Construct):
             ),
         )
 
-    def admit(self, nodes: ec2.ISecurityGroup, role: iam.Role) -> None:
+    def allow_from(self, nodes: ec2.ISecurityGroup, role: iam.Role) -> None:
         """Let these nodes mount the folder, with this role, and write in it."""
-        self._door.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
-        nodes.add_egress_rule(self._door, ec2.Port.NFS, "Nodes mount the shared folder")
+        self._security_group.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
+        nodes.add_egress_rule(self._security_group, ec2.Port.NFS, "Nodes mount the shared folder")
         # CDK's own grant would also allow writing to everyone in the file system's policy.
         role.add_to_policy(
             iam.PolicyStatement(

@@ -1,7 +1,6 @@
-"""A topology: which machines a user asks for. Parsed and checked here, together with every name that the stack and its
-users agree on.
+"""Reads and checks a topology: the machines that a user asks for. Holds every name that the stack and its users share.
 
-Easy to get wrong: this module must not import `aws_cdk`, directly or not: the command line reads it at every start.
+Do not import `aws_cdk` here, directly or not, because the command line imports this module at every start.
 """
 
 import difflib
@@ -95,7 +94,7 @@ TagKey = Annotated[str, Field(min_length=1, max_length=128, pattern=_TAG_TEXT), 
 TagValue = Annotated[str, Field(max_length=256, pattern=_TAG_TEXT)]
 
 
-class Topology(parts.Part):
+class Topology(parts.TopologyPart):
     """One file of `topologies/`: what `cdk deploy -c topology=NAME` creates."""
 
     name: str
@@ -119,10 +118,10 @@ class Topology(parts.Part):
         description="at most 30 names with texts (letters, digits, spaces and _.:/=+-@) that tag everything",
         examples=["{project: reviews}"],
     )
-    preprocessing: parts.Preprocessing | None = Field(
+    preprocessing: parts.PreprocessingSpec | None = Field(
         default=None, description="the EMR cluster's fields", examples=["{primary: {instance_type: m5.xlarge}}"]
     )
-    training: tuple[parts.Group, ...] = Field(
+    training: tuple[parts.NodeGroup, ...] = Field(
         default=(),
         strict=False,
         description="a list of node groups",
@@ -133,10 +132,14 @@ class Topology(parts.Part):
         description="efs, nfs (served by the first GPU node), or nothing for no shared folder",
         examples=["efs"],
     )
-    data: parts.Data = Field(default=parts.Data(), description="the data bucket's fields", examples=["{keep: true}"])
-    guard: parts.Guard = Field(default=parts.Guard(), description="the guard's fields", examples=["{max_hours: 12}"])
-    network: parts.Network = Field(
-        default=parts.Network(), description="the network's fields", examples=["{egress: nat}"]
+    data: parts.DataSpec = Field(
+        default=parts.DataSpec(), description="the data bucket's fields", examples=["{keep: true}"]
+    )
+    guard: parts.GuardSpec = Field(
+        default=parts.GuardSpec(), description="the guard's fields", examples=["{max_hours: 12}"]
+    )
+    network: parts.NetworkSpec = Field(
+        default=parts.NetworkSpec(), description="the network's fields", examples=["{egress: nat}"]
     )
 
     @property
@@ -174,7 +177,7 @@ class Topology(parts.Part):
 
     @field_validator("training")
     @classmethod
-    def _groups_have_names_of_their_own(cls, groups: tuple[parts.Group, ...]) -> tuple[parts.Group, ...]:
+    def _groups_have_names_of_their_own(cls, groups: tuple[parts.NodeGroup, ...]) -> tuple[parts.NodeGroup, ...]:
         names = [group.name for group in groups]
         for index, name in enumerate(names):
             if name in names[:index]:

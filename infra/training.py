@@ -1,8 +1,7 @@
-"""The GPU nodes: one auto scaling group for each node group of the topology.
+"""Creates the GPU nodes: one auto scaling group for each node group of the topology.
 
-Easy to get wrong: the groups are made without a desired capacity. They start at their minimum, zero, and a later
-deployment leaves alone what `shoal train` has raised; a stated zero would end a running training. Only a group that
-starts with the deployment has one.
+Do not give the groups a desired capacity, because a later deployment would set it again and end a running training.
+They start at their minimum, zero, and `shoal train` raises them. Only a group that starts with the deployment has one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ class Training(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: Sequence[parts.Group],
+        wanted: Sequence[parts.NodeGroup],
         environment: Mapping[str, str],
         network: Network,
         share: Share | None,
@@ -70,9 +69,11 @@ class Training(Construct):
         ]
         for group in self.groups:
             # The way to S3 and the folder must be there before nodes and outlive them.
-            group.node.add_dependency(self.role, *network.paths, *([share] if share else []))
+            group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
 
-    def _group(self, wanted: parts.Group, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
+    def _group(
+        self, wanted: parts.NodeGroup, network: Network, user_data: ec2.UserData
+    ) -> autoscaling.AutoScalingGroup:
         template = self._template(wanted, user_data)
         spot = wanted.market == "spot"
         group = autoscaling.AutoScalingGroup(
@@ -103,7 +104,7 @@ class Training(Construct):
         accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
         return group
 
-    def _template(self, wanted: parts.Group, user_data: ec2.UserData) -> ec2.LaunchTemplate:
+    def _template(self, wanted: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
         return ec2.LaunchTemplate(
             self,
             f"{wanted.name}-Template",
@@ -150,7 +151,7 @@ def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
     )
 
 
-def _of_group(common: Mapping[str, str], wanted: parts.Group) -> dict[str, str]:
+def _of_group(common: Mapping[str, str], wanted: parts.NodeGroup) -> dict[str, str]:
     """What the boot script of one group's nodes needs to know."""
     gpu = catalog.find(wanted.instance_type).gpu
     return {**common, "GROUP": wanted.name, "GPUS": str(gpu.count if gpu else 0)}

@@ -19,8 +19,8 @@ from bootstrap.errors import ShoalError
 from infra import topology
 from infra.handlers.guard.kept import MOST_HOURS as MOST_ADDED
 from infra.handlers.guard.kept import read_account, read_extension
-from infra.handlers.guard.rules import Account as Book
-from infra.handlers.guard.rules import Settings
+from infra.handlers.guard.rules import GuardSettings
+from infra.handlers.guard.rules import GuardState as Book
 
 Read = TypeVar("Read")
 _SHOWN = 80
@@ -122,9 +122,9 @@ def _kept(account: Account, deployment: str, created: datetime) -> dict[str, str
     return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
 
 
-def _settings(function: str, found: Mapping[str, Any]) -> Settings:
+def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
     try:
-        return Settings(**json.loads(found["Environment"]["Variables"]["SETTINGS"]))
+        return GuardSettings(**json.loads(found["Environment"]["Variables"]["SETTINGS"]))
     except (KeyError, TypeError, ValueError):
         raise ShoalError(
             f"the settings of the guard {function} (its environment variable SETTINGS) cannot be read; deploy again to "

@@ -1,7 +1,6 @@
-"""Deletes stacks in CloudFormation's order also when something of them cannot be deleted.
+"""Deletes stacks in CloudFormation's order, also when a resource cannot be deleted.
 
-ministack goes on with everything else; AWS goes on only with what nothing waits for. What a resource that stays depends
-on stays too, untouched: easy to get wrong, for what guards a resource must not go before it.
+ministack goes on with every other resource. AWS keeps the resources that a remaining resource depends on.
 """
 
 from typing import Any

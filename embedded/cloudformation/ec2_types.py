@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from botocore.exceptions import ClientError
 
-from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call, named
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, generated_name
 from embedded.service import Record, client
 
 _SOURCES = {  # by a rule's property: where EC2's own form of a rule has it
@@ -32,13 +32,13 @@ def _change_ec2_tags(identifier: str, old: Record, new: Record) -> None:
     if gone:
         client("ec2").delete_tags(Resources=[identifier], Tags=gone)
     if kept:
-        call("ec2", "create_tags", {"Resources": [identifier], TAGS: new[TAGS]})
+        call_service("ec2", "create_tags", {"Resources": [identifier], TAGS: new[TAGS]})
 
 
 def _create_rule(direction: str) -> Callable[[str, Record, str], Created]:
     def create(logical: str, properties: Record, stack: str) -> Created:
         del logical, stack
-        answer = call(
+        answer = call_service(
             "ec2",
             f"authorize_security_group_{direction}",
             {"GroupId": properties["GroupId"], "IpPermissions": [_permission(properties)]},
@@ -76,7 +76,7 @@ def _delete_rule(direction: str) -> Callable[[str, Record], None]:
 def _create_flow_log(logical: str, properties: Record, stack: str) -> Created:
     del logical, stack
     values = {name: value for name, value in properties.items() if name not in ("ResourceId", TAGS)}
-    answer = call(
+    answer = call_service(
         "ec2",
         "create_flow_logs",
         {**values, "ResourceIds": [properties["ResourceId"]], **_tagged(properties, "vpc-flow-log")},
@@ -88,7 +88,7 @@ def _create_flow_log(logical: str, properties: Record, stack: str) -> Created:
 
 def _create_address(logical: str, properties: Record, stack: str) -> Created:
     del logical, stack
-    answer = call("ec2", "allocate_address", {"Domain": "vpc", **_tagged(properties, "elastic-ip")})
+    answer = call_service("ec2", "allocate_address", {"Domain": "vpc", **_tagged(properties, "elastic-ip")})
     return answer["PublicIp"], {"AllocationId": answer["AllocationId"], "PublicIp": answer["PublicIp"]}
 
 
@@ -114,15 +114,17 @@ def _change_address_tags(identifier: str, old: Record, new: Record) -> None:
 def _create_nat_gateway(logical: str, properties: Record, stack: str) -> Created:
     del logical, stack
     values = {name: value for name, value in properties.items() if name != TAGS}
-    answer = call("ec2", "create_nat_gateway", {**values, **_tagged(properties, "natgateway")})
+    answer = call_service("ec2", "create_nat_gateway", {**values, **_tagged(properties, "natgateway")})
     identifier = answer["NatGateway"]["NatGatewayId"]
     return identifier, {"NatGatewayId": identifier}
 
 
 def _create_placement_group(logical: str, properties: Record, stack: str) -> Created:
-    name = named(stack, logical)
+    name = generated_name(stack, logical)
     values = {key: value for key, value in properties.items() if key != TAGS}
-    call("ec2", "create_placement_group", {"GroupName": name, **values, **_tagged(properties, "placement-group")})
+    call_service(
+        "ec2", "create_placement_group", {"GroupName": name, **values, **_tagged(properties, "placement-group")}
+    )
     return name, {"GroupName": name}
 
 

@@ -8,7 +8,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, being_made, call, named
+from embedded.cloudformation.resource_type import (
+    TAGS,
+    Created,
+    ResourceType,
+    call_service,
+    generated_name,
+    shown_as_creating,
+)
 from embedded.emr.api import cluster_of
 from embedded.emr.cluster import TERMINATED
 from embedded.service import Record, client
@@ -17,9 +24,9 @@ _IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "ManagedScal
 
 
 def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
-    identifier = call("emr", "run_job_flow", _job_flow(properties))["JobFlowId"]
+    identifier = call_service("emr", "run_job_flow", _job_flow(properties))["JobFlowId"]
     cluster = cluster_of(identifier)
-    with being_made(stack, logical, "AWS::EMR::Cluster", identifier):
+    with shown_as_creating(stack, logical, "AWS::EMR::Cluster", identifier):
         cluster.wait_until_ready()
         if cluster.state in TERMINATED:
             raise ValueError(cluster.record["Status"]["StateChangeReason"]["Message"])
@@ -67,13 +74,15 @@ def _change_cluster(identifier: str, old: Record, new: Record) -> None:
     if old.get(TAGS) != new.get(TAGS):
         _change_tags(identifier, old.get(TAGS) or [], new.get(TAGS) or [])
     if "StepConcurrencyLevel" in new:
-        call("emr", "modify_cluster", {"ClusterId": identifier, "StepConcurrencyLevel": new["StepConcurrencyLevel"]})
+        call_service(
+            "emr", "modify_cluster", {"ClusterId": identifier, "StepConcurrencyLevel": new["StepConcurrencyLevel"]}
+        )
     _resize(identifier, new)
     for policy, name in (("AutoTerminationPolicy", "auto_termination"), ("ManagedScalingPolicy", "managed_scaling")):
         if new.get(policy):
-            call("emr", f"put_{name}_policy", {"ClusterId": identifier, policy: new[policy]})
+            call_service("emr", f"put_{name}_policy", {"ClusterId": identifier, policy: new[policy]})
         elif old.get(policy):
-            call("emr", f"remove_{name}_policy", {"ClusterId": identifier})
+            call_service("emr", f"remove_{name}_policy", {"ClusterId": identifier})
 
 
 def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
@@ -94,7 +103,7 @@ def _resize(identifier: str, new: Record) -> None:
         for group, change in zip(held, wanted, strict=False):
             if group["RequestedInstanceCount"] != int(change["InstanceCount"]):
                 resized = {"InstanceGroupId": group["Id"], "InstanceCount": change["InstanceCount"]}
-                call("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})
+                call_service("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})
 
 
 def _replaces(old: Record, new: Record) -> bool:
@@ -115,7 +124,7 @@ def _without_counts(instances: Record) -> Record:
 
 
 def _create_security_configuration(logical: str, properties: Record, stack: str) -> Created:
-    name = properties.get("Name") or named(stack, logical)
+    name = properties.get("Name") or generated_name(stack, logical)
     configuration = properties["SecurityConfiguration"]
     text = configuration if isinstance(configuration, str) else json.dumps(configuration)
     client("emr").create_security_configuration(Name=name, SecurityConfiguration=text)

@@ -1,39 +1,39 @@
-"""The CloudFormation type of auto scaling groups, over the groups that `nodes` plays."""
+"""The CloudFormation type of auto scaling groups, over the groups that `nodes` emulates."""
 
 from typing import Any
 
 from embedded.nodes import scaling
-from embedded.nodes.groups import Groups
+from embedded.nodes.groups import AutoScalingGroups
 from embedded.seams import autoscaling, cloudformation
 from embedded.service import Record
 
 
-def install(played: Groups) -> None:
+def install(groups: AutoScalingGroups) -> None:
     """Let the type's handlers follow their groups."""
     create, remove = cloudformation.create_group.now, cloudformation.delete_group.now
 
     def created(logical: str, properties: Record, stack: str) -> Any:
-        form = _played(properties)
+        form = _ministack_properties(properties)
         scaling.check_template(form.get("LaunchTemplate") or {})
         name, attributes = create(logical, form, stack)
-        scaling.settle(autoscaling.groups[name], _policy(properties))
-        played.follow(autoscaling.groups[name])
+        scaling.complete_record(autoscaling.groups[name], _policy(properties))
+        groups.reconcile(autoscaling.groups[name])
         return name, attributes
 
     def changed(name: str, old: Record, new: Record, stack: str, logical: str | None = None) -> Any:
-        form = _played(new)
+        form = _ministack_properties(new)
         scaling.check_template(form.get("LaunchTemplate") or {})
         kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
-        name, attributes = cloudformation.update_group(name, _played(old), form, stack, logical)
+        name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
         group = autoscaling.groups[name]
         if kept is not None and "DesiredCapacity" not in new:  # what was scaled by hand stays so
             group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
-        scaling.settle(group, _policy(new))
-        played.follow(group)
+        scaling.complete_record(group, _policy(new))
+        groups.reconcile(group)
         return name, attributes
 
     def removed(name: str, properties: Record) -> None:
-        played.disband(name)
+        groups.end_instances(name)
         remove(name, properties)
 
     cloudformation.create_group.put(created)
@@ -46,7 +46,7 @@ def _policy(properties: Record) -> Record:
     return dict(properties.get("MixedInstancesPolicy") or {})
 
 
-def _played(properties: Record) -> Record:
+def _ministack_properties(properties: Record) -> Record:
     """A group's properties in the form that ministack takes.
 
     The launch template of a mixed-instances policy stands where a plain one does, and the tags that come from the

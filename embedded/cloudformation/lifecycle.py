@@ -1,8 +1,8 @@
-"""Which operations of a stack wait for which, as CloudFormation has it.
+"""Decides which operations of a stack wait for which, as CloudFormation does.
 
-A stack that is being made can be deleted: what is under way is finished, the rest is not begun, and everything goes.
-One that is being deleted is not deleted twice over. The one thing that is easy to get wrong is what others see
-meanwhile: from the moment that the delete is accepted the stack is being deleted, whatever its making still comes to.
+A stack can be deleted while it is being created: the resource in progress is finished, the others are not started, and
+then everything is deleted. A second DeleteStack changes nothing. From the moment that a delete is accepted the stack's
+status is DELETE_IN_PROGRESS, whatever its creation still does.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from embedded.seams import cloudformation
-from embedded.seams.cloudformation import Task
+from embedded.seams.cloudformation import StackTask
 from embedded.service import Record, parameter
 
 _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED")
@@ -23,10 +23,10 @@ class _Stack(dict[str, Any]):
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self.made = asyncio.Event()
-        self.doomed = False
+        self.delete_requested = False
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if not (self.doomed and name == "StackStatus" and not value.startswith("DELETE_")):
+        if not (self.delete_requested and name == "StackStatus" and not value.startswith("DELETE_")):
             super().__setitem__(name, value)
 
 
@@ -36,19 +36,19 @@ def install() -> None:
     cloudformation.delete.wrap(_deleted)
     create = cloudformation.create_resource.now
 
-    def unless_doomed(kind: str, logical: str, properties: Record, name: str) -> Any:
+    def unless_delete_requested(kind: str, logical: str, properties: Record, name: str) -> Any:
         stack = cloudformation.stacks.get(name)
-        if isinstance(stack, _Stack) and stack.doomed:
+        if isinstance(stack, _Stack) and stack.delete_requested:
             raise ValueError("Resource creation cancelled")
         return create(kind, logical, properties, name)
 
-    cloudformation.create_resource.put(unless_doomed)
+    cloudformation.create_resource.put(unless_delete_requested)
     cloudformation.operations.wrap("DeleteStack", partial(_unless, _why_not_deleted))
     for name in ("UpdateStack", "CreateChangeSet", "ExecuteChangeSet"):
         cloudformation.operations.wrap(name, partial(_unless, _why_not_updated))
 
 
-def _made(deploy: Task) -> Task:
+def _made(deploy: StackTask) -> StackTask:
     async def made(name: str, identifier: str, *rest: Any, **more: Any) -> None:
         stack = cloudformation.stacks[name] = _Stack(cloudformation.stacks[name])
         try:
@@ -59,13 +59,13 @@ def _made(deploy: Task) -> Task:
     return made
 
 
-def _deleted(delete: Task) -> Task:
+def _deleted(delete: StackTask) -> StackTask:
     async def deleted(name: str, identifier: str, *rest: Any, **more: Any) -> None:
         stack = cloudformation.stacks.get(name)
         if stack is None or stack["StackStatus"] == "DELETE_IN_PROGRESS":
             return
         if isinstance(stack, _Stack) and not stack.made.is_set():
-            stack.doomed = True
+            stack.delete_requested = True
             stack["StackStatus"] = "DELETE_IN_PROGRESS"
             await stack.made.wait()
         await delete(name, identifier, *rest, **more)

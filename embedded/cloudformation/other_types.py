@@ -3,15 +3,15 @@
 import json
 from collections.abc import Mapping
 
-from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call, named
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, generated_name
 from embedded.seams import requests
 from embedded.service import Record, client
 
 
 def _create_document(logical: str, properties: Record, stack: str) -> Created:
-    name = properties.get("Name") or named(stack, logical)
+    name = properties.get("Name") or generated_name(stack, logical)
     values = {key: value for key, value in properties.items() if key != "UpdateMethod"}
-    call("ssm", "create_document", {**values, "Name": name, "Content": _document_text(properties)})
+    call_service("ssm", "create_document", {**values, "Name": name, "Content": _document_text(properties)})
     return name, {}
 
 
@@ -26,9 +26,9 @@ def _change_document(identifier: str, old: Record, new: Record) -> None:
 
 
 def _create_budget(logical: str, properties: Record, stack: str) -> Created:
-    budget = {"BudgetName": named(stack, logical), **properties["Budget"]}
+    budget = {"BudgetName": generated_name(stack, logical), **properties["Budget"]}
     notifications = properties.get("NotificationsWithSubscribers")
-    call(
+    call_service(
         "budgets",
         "create_budget",
         {"AccountId": requests.account(), "Budget": budget}
@@ -40,7 +40,7 @@ def _create_budget(logical: str, properties: Record, stack: str) -> Created:
 def _change_budget(identifier: str, old: Record, new: Record) -> None:
     del old
     budget = {"BudgetName": identifier, **new["Budget"]}
-    call("budgets", "update_budget", {"AccountId": requests.account(), "NewBudget": budget})
+    call_service("budgets", "update_budget", {"AccountId": requests.account(), "NewBudget": budget})
 
 
 TYPES: Mapping[str, ResourceType] = {

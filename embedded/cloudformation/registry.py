@@ -35,8 +35,8 @@ def install(faults: Faults) -> None:
         cloudformation.add_type(name, _handlers(kind), _AllBut(*kind.changeable))
         if kind.tagged:
             cloudformation.tag_type(name, TAGS)
-    blocks, replacing = cloudformation.blocks.now, cloudformation.replaces.now
-    cloudformation.blocks.put(lambda name: name in TYPES or blocks(name))
+    blocks, replacing = cloudformation.runs_on_thread.now, cloudformation.replaces.now
+    cloudformation.runs_on_thread.put(lambda name: name in TYPES or blocks(name))
 
     def replaces(name: str, old: Record, new: Record) -> bool:
         kind = TYPES.get(name)
@@ -67,13 +67,13 @@ def _let_fail(faults: Faults) -> None:
     create, delete = cloudformation.create_resource.now, cloudformation.delete_resource.now
 
     def created(kind: str, logical: str, *rest: Any) -> Any:
-        fault = faults.strike(CreateFails, resource_type=kind, logical_id=logical)
+        fault = faults.trigger(CreateFails, resource_type=kind, logical_id=logical)
         if fault is not None:
             raise ValueError(fault.reason)
         return create(kind, logical, *rest)
 
     def deleted(kind: str, physical: str, properties: Record, stack: str, logical: str) -> None:
-        fault = faults.strike(DeleteFails, resource_type=kind, logical_id=logical)
+        fault = faults.trigger(DeleteFails, resource_type=kind, logical_id=logical)
         if fault is not None:
             raise ValueError(fault.reason)
         delete(kind, physical, properties, stack, logical)

@@ -1,8 +1,8 @@
-"""What a CloudFormation resource type is here, and what the types of all services share.
+"""Defines what a CloudFormation resource type is here, and what the types of all services share.
 
-Every handler calls the service's own operation with the template's values, and botocore refuses what the operation
-does not have: a template that is wrong on AWS is wrong here. The one thing that is easy to get wrong is the form of
-values: templates hold numbers as strings and strings as numbers, the services hold neither.
+Every handler calls the service's own operation with the template's values, and botocore refuses unknown parameters: a
+template that is wrong on AWS is wrong here. Templates may hold numbers as strings and strings as numbers; the services
+accept neither, so `call_service` converts them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ class ResourceType:
 
 
 @contextmanager
-def being_made(stack: str, logical: str, kind: str, identifier: str) -> Iterator[None]:
+def shown_as_creating(stack: str, logical: str, kind: str, identifier: str) -> Iterator[None]:
     """Let a stack tell of a resource that takes long to make, as CloudFormation does once it has an id."""
     resources = cloudformation.stacks[stack]["_resources"]
     if logical in resources:  # its replacement is told of when it is there
@@ -63,7 +63,7 @@ def being_made(stack: str, logical: str, kind: str, identifier: str) -> Iterator
         raise
 
 
-def call(service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
+def call_service(service: str, operation: str, parameters: Mapping[str, Any]) -> Any:
     """Call an operation with a template's values; botocore refuses parameters that the operation does not have."""
     caller = client(service)
     name = caller.meta.method_to_api_mapping[operation]
@@ -89,6 +89,6 @@ def _conform(value: Any, shape: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-def named(stack: str, logical: str) -> str:
+def generated_name(stack: str, logical: str) -> str:
     """The name that CloudFormation makes for a resource which the template gives none."""
     return cloudformation.name_of(stack, logical)

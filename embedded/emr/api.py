@@ -1,4 +1,4 @@
-"""Plays EMR: the operations of its API, over the clusters that `cluster.py` runs.
+"""Emulates EMR: the operations of its API, over the clusters that `cluster.py` runs.
 
 ministack keeps the records of clusters, steps and instance groups; what it answers at once as done (a cluster that
 waits, a step that completed) is here the beginning of something that really happens.
@@ -7,20 +7,20 @@ waits, a step that completed) is here the beginning of something that really hap
 from typing import Any
 
 from embedded.emr import releases, scaling_policies, security_configurations
-from embedded.emr.cluster import TERMINATED, Cluster
+from embedded.emr.cluster import TERMINATED, EmulatedCluster
 from embedded.emr.traffic import refusal_of_groups
 from embedded.faults import capacity
 from embedded.faults.file import Faults
-from embedded.faults.kinds import NoCapacity, NotOffered, Unruly
+from embedded.faults.kinds import AttemptFaults, NoCapacity, NotOffered
 from embedded.nodes.machine import Machine, Machines
 from embedded.seams import ec2, emr, requests
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
-_clusters: dict[str, Cluster] = {}
+_clusters: dict[str, EmulatedCluster] = {}
 
 
-def cluster_of(identifier: str) -> Cluster:
+def cluster_of(identifier: str) -> EmulatedCluster:
     """The cluster of an id.
 
     Raises:
@@ -31,7 +31,7 @@ def cluster_of(identifier: str) -> Cluster:
     return _clusters[identifier]
 
 
-def clusters() -> list[Cluster]:
+def clusters() -> list[EmulatedCluster]:
     """The clusters of the present request's region."""
     return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
 
@@ -65,12 +65,12 @@ def install(machines: Machines, faults: Faults) -> None:
         for identifier in set(emr.clusters) - known:
             record = emr.clusters[identifier]
             _keep_attributes(record, request)
-            _clusters[identifier] = Cluster(
+            _clusters[identifier] = EmulatedCluster(
                 record=record,
                 steps=emr.steps[identifier],
                 machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
                 obstacle=_obstacle(record, faults),
-                unruly=lambda: faults.find(Unruly),
+                unruly=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
             scaling_policies.start_with(identifier, request)
@@ -78,8 +78,8 @@ def install(machines: Machines, faults: Faults) -> None:
         return answer
 
     emr.make_step.put(pending)
-    played = {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}
-    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in played.items()})
+    operations = {**_OPERATIONS, **scaling_policies.OPERATIONS, **security_configurations.OPERATIONS}
+    emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
 
 
 def _obstacle(record: Record, faults: Faults) -> str:
@@ -146,7 +146,7 @@ def _terminate(request: Record) -> Record:
 
 
 def _list_instances(request: Record) -> Record:
-    """One instance for every requested one; all of them are the one machine that plays the cluster."""
+    """One instance for every requested one; all of them are the one machine that stands for the cluster."""
     cluster = cluster_of(request["ClusterId"])
     state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
     state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)

@@ -1,9 +1,9 @@
 """One EMR cluster: boots, runs its steps one after another, and ends.
 
-A cluster is one machine that plays its primary node; Hadoop Streaming uses this computer's cores there, and steps run
-one after another whatever concurrency the cluster was given. The record that DescribeCluster shows and the list that
-ListSteps shows are the only state, changed under one lock: what a client sees is what happens. A step's status is set
-after its logs are in S3, so whoever sees it failed finds the reason.
+A cluster is one machine that stands for its primary node; Hadoop Streaming uses this computer's cores there, and
+steps run one after another whatever concurrency the cluster was given. The record that DescribeCluster shows and the
+list that ListSteps shows are the only state, changed under one lock: what a client sees is what happens. A step's
+status is set after its logs are in S3, so whoever sees it failed finds the reason.
 """
 
 import os
@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 
 from embedded.emr.logs import ClusterLogs
 from embedded.emr.traffic import allow_traffic_of_cluster
-from embedded.faults.kinds import Unruly
-from embedded.hadoop.streaming import unruly_environment
+from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop.streaming import attempt_faults_environment
 from embedded.nodes.machine import Machine
-from embedded.processes import end
+from embedded.processes import kill_marked
 from embedded.seams import requests
 from embedded.service import Record, client
 
@@ -36,7 +36,7 @@ _IDLE = ("AUTO_TERMINATION", "Terminated by the cluster's auto-termination polic
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 
 
-class Cluster:
+class EmulatedCluster:
     """A cluster that runs on a thread of its own from `start` until it is terminated.
 
     Args:
@@ -57,7 +57,7 @@ class Cluster:
         record: Record,
         steps: list[Record],
         machine: Machine,
-        unruly: Callable[[], Unruly | None],
+        unruly: Callable[[], AttemptFaults | None],
         idle_seconds: int | None,
         obstacle: str = "",
     ) -> None:
@@ -189,9 +189,9 @@ class Cluster:
         extra: dict[str, str] = {}
         if command[:1] == ["hadoop-streaming"]:
             command = [*_STREAMING, *command[1:]]
-            extra = {"PYTHONPATH": _PACKAGES, **unruly_environment(self._unruly() or Unruly())}
+            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._unruly() or AttemptFaults())}
         if configuration["Jar"] != "command-runner.jar" or not command:
-            message = f"The embedded EMR plays command-runner.jar with arguments, not {configuration['Jar']}."
+            message = f"The embedded EMR supports command-runner.jar with arguments, not {configuration['Jar']}."
             self._settle(step, "FAILED", message)
             return
         code = self._run(command, place, mark=step["Id"], step=step, extra=extra)
@@ -295,7 +295,7 @@ class Cluster:
                     process.wait(timeout=_GRACE_SECONDS if stopping else 0)
                 break
             time.sleep(0.05)
-        end(_MARK, mark)
+        kill_marked(_MARK, mark)
         return process.wait()
 
     def _seems_idle(self, since: float) -> bool:

@@ -1,6 +1,6 @@
-"""What a cluster's steps, boots and tasks said, brought to where EMR puts its logs.
+"""Uploads the logs of a cluster's steps, bootstrap actions and tasks to where EMR puts them.
 
-The one thing that is easy to get wrong: what a task says is in its container's log alone, never in its step's.
+The standard error of a task is only in its container's log, never in its step's.
 """
 
 import gzip
@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from embedded.service import Record, keep
+from embedded.service import Record, upload_log
 
 
 class ClusterLogs:
@@ -39,4 +39,4 @@ class ClusterLogs:
         if self._record["LogUri"]:
             parts = urlsplit(self._record["LogUri"])
             key = "/".join(part for part in (parts.path.strip("/"), self._record["Id"], f"{place}.gz") if part)
-            keep(parts.netloc, key, gzip.compress(log.read_bytes()))
+            upload_log(parts.netloc, key, gzip.compress(log.read_bytes()))

@@ -1,8 +1,7 @@
-"""The metric by which EMR tells CloudWatch that a cluster is idle: `IsIdle`, every five minutes.
+"""Computes the metric `IsIdle`, which EMR sends to CloudWatch every five minutes.
 
-Its points are computed when somebody asks, from what the cluster did. The one thing that is easy to get wrong is the
-future: a request may end later than now (a function under test has a clock of its own), and is answered as if the
-cluster went on as it is.
+The points are computed when a client asks, from the cluster's history. A request may end later than now, because a
+function under test has a clock of its own; it is answered as if the cluster stays in its present state.
 """
 
 import time
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from embedded.emr.api import clusters
-from embedded.emr.cluster import TERMINATED, Cluster
+from embedded.emr.cluster import TERMINATED, EmulatedCluster
 from embedded.seams import cloudwatch
 from embedded.service import Record, parameter
 
@@ -53,7 +52,7 @@ def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[f
         moment += _EVERY
 
 
-def _point(cluster: Cluster, moment: float, value: float) -> Record:
+def _point(cluster: EmulatedCluster, moment: float, value: float) -> Record:
     return {
         "Timestamp": moment,
         "Value": value,

@@ -1,6 +1,6 @@
 """Managed scaling of EMR clusters: the policies are kept, and refused where EMR would refuse them.
 
-They never act: one machine plays all nodes of a cluster.
+They never act: one machine stands for all nodes of a cluster.
 """
 
 from collections.abc import Callable, Mapping

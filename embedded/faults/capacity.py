@@ -1,7 +1,6 @@
-"""Which market a group's next instance comes from, and whether AWS has one to give.
+"""Chooses the market of a group's next instance, and checks that AWS has capacity for it.
 
-The one thing that is easy to get wrong is the fallback that nobody asked for: a group whose spot instances cannot be
-had stays without them, it never takes on-demand ones in their place.
+A group whose spot instances are not available stays without them: it does not fall back to on-demand instances.
 """
 
 import math

@@ -1,8 +1,7 @@
-"""Faults that somebody puts into the embedded AWS on purpose: what fails, where, and how often.
+"""Faults that a test puts into the embedded AWS: what fails, where, and how often.
 
-Whoever started the emulator writes them to one file of its folder (`FaultFile`), and the server looks there before it
-does what a fault is about (`Faults`). The one thing that is easy to get wrong is the counting: a fault that happens a
-number of times is counted by the server, where it happens, and never written back.
+Whoever started the emulator writes them to one file of its folder (`FaultFile`); the server reads that file before it
+does what a fault is about (`Faults`). The server counts how often a fault happened, and never writes the file.
 """
 
 import json
@@ -88,7 +87,7 @@ class Faults:
             found = self._matching(kind, what)
         return found[1] if found else None
 
-    def strike(self, kind: type[_F], **what: str) -> _F | None:
+    def trigger(self, kind: type[_F], **what: str) -> _F | None:
         """As `find`, for a fault that happens now: one that happened as often as it may is not found.
 
         A fault that strikes a share of what it is about is left to chance.
@@ -100,7 +99,7 @@ class Faults:
             self._happened[found[0]] += 1
             return found[1]
 
-    def expects(self, kind: type[_F]) -> bool:
+    def has_any(self, kind: type[_F]) -> bool:
         """Whether there is any fault of a kind."""
         with self._lock:
             return self._matching(kind, {}) is not None

@@ -35,7 +35,7 @@ class StaysPending:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quota:
+class QuotaLimit:
     """A service quota's value, in its unit: `L-DB2E81BA` are the vCPUs of on-demand G and VT instances."""
 
     code: str
@@ -76,7 +76,7 @@ class Throttled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Broken:
+class S3Error:
     """A share of S3's answers to an operation is `500 InternalError`: nothing was done."""
 
     operation: str = "*"
@@ -85,7 +85,7 @@ class Broken:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class CutConnection:
     """The connection ends in the middle of a share of S3's answers to GetObject of at least so many bytes."""
 
     least: int = 1 << 16
@@ -94,7 +94,7 @@ class Cut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unruly:
+class AttemptFaults:
     """Hadoop kills a share of the attempts and starts a second attempt of a share of the tasks beside the first.
 
     `within`: seconds from an attempt's start in which it is killed, or doubled. `seed`: of all that chance decides,
@@ -120,12 +120,12 @@ Fault = (
     | NotOffered
     | SilentBoot
     | StaysPending
-    | Quota
+    | QuotaLimit
     | CreateFails
     | DeleteFails
     | Throttled
-    | Broken
-    | Cut
-    | Unruly
+    | S3Error
+    | CutConnection
+    | AttemptFaults
     | Denied
 )

@@ -1,8 +1,8 @@
-"""Which operation of which service a request asks for, by the name that AWS's own description of the service gives it.
+"""Finds the service and the operation of a request, by the names in AWS's own service models.
 
-Most protocols write the name into the request; REST services have only a method, a path and parameters. The one thing
-that is easy to get wrong is that several descriptions fit a request, of which the one that asks for most is meant:
-`PUT /bucket/key` is PutObject, and with an upload's id it is UploadPart.
+Most protocols write the operation's name into the request; REST services have only a method, a path and parameters.
+Several operations may fit a request, and the one with the most requirements is meant: `PUT /bucket/key` is PutObject,
+and with an upload's id it is UploadPart.
 """
 
 import re
@@ -20,9 +20,9 @@ _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler"
 """Services that write no name into their requests, with their names in botocore."""
 
 
-def asked(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
+def requested_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
     """The service, as IAM calls it, and the operation, as its API calls it."""
-    service, operation = front.asked(method, path, headers, body, query)
+    service, operation = front.service_and_operation(method, path, headers, body, query)
     if service in _REST:
         fitting = [form for form in _forms(_REST[service]) if form.fits(method, path, headers, query)]
         if fitting:

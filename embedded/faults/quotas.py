@@ -1,4 +1,4 @@
-"""Plays Service Quotas, read-only: the vCPUs that an account may run, by market and family.
+"""Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family.
 
 The account is one that is used to such work; a fault of kind `Quota` gives it less. A request for more is refused
 rather than kept: nobody here would ever decide on it.
@@ -7,7 +7,7 @@ rather than kept: nobody here would ever decide on it.
 from typing import Any
 
 from embedded.faults.file import Faults
-from embedded.faults.kinds import Quota
+from embedded.faults.kinds import QuotaLimit
 from embedded.seams import front, requests
 from embedded.service import Record, RefusedError, json_operation, json_service
 
@@ -27,7 +27,7 @@ def install(faults: Faults) -> None:
     """Add the service to those that ministack has."""
 
     def value(code: str) -> float:
-        fault = faults.find(Quota, code=code)
+        fault = faults.find(QuotaLimit, code=code)
         return _EC2[code][1] if fault is None else fault.value
 
     def get(request: Record) -> Record:

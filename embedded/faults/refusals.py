@@ -1,4 +1,4 @@
-"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not played at all.
+"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not emulated at all.
 
 Every protocol has its own form for the same refusal, and only that form is understood. What the emulator asks itself
 is never refused: those are AWS's own calls, which no client's limit or permission holds back.
@@ -9,14 +9,14 @@ import uuid
 from typing import Any
 
 from embedded.faults.file import Faults
-from embedded.faults.kinds import Broken, Cut, Denied, Throttled
-from embedded.faults.operations import asked
+from embedded.faults.kinds import CutConnection, Denied, S3Error, Throttled
+from embedded.faults.operations import requested_operation
 from embedded.seams import front, requests
 from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda", "scheduler")
-_UNPLAYED = {  # service: what its requests' target begins with
+_UNSUPPORTED = {  # service: what its requests' target begins with
     "ce": "AWSInsightsIndexService",
     "pricing": "AWSPriceListService",
     "sagemaker": "SageMaker",
@@ -30,21 +30,21 @@ def install(faults: Faults) -> None:
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
     ) -> Any:
-        if _by_client(headers, query) and any(map(faults.expects, (Throttled, Denied, Broken, Cut))):
-            service, operation = asked(method, path, headers, body, query)
-            if faults.strike(Throttled, service=service, operation=operation):
+        if _by_client(headers, query) and any(map(faults.has_any, (Throttled, Denied, S3Error, CutConnection))):
+            service, operation = requested_operation(method, path, headers, body, query)
+            if faults.trigger(Throttled, service=service, operation=operation):
                 return _throttled(service)
             if faults.find(Denied, service=service, operation=operation):
                 return _denied(service, operation)
-            if service == "s3" and faults.strike(Broken, operation=operation):
+            if service == "s3" and faults.trigger(S3Error, operation=operation):
                 return _answer(service, 500, "InternalError", "We encountered an internal error. Please try again.")
             if (service, operation) == ("s3", "GetObject"):
                 return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
         return await dispatch(method, path, headers, body, query, request_id)
 
     front.dispatch.put(unless_refused)
-    for service, prefix in _UNPLAYED.items():
-        front.add_service(service, prefix, _unplayed)
+    for service, prefix in _UNSUPPORTED.items():
+        front.add_service(service, prefix, _unsupported)
 
 
 def _by_client(headers: Record, query: Record) -> bool:
@@ -54,8 +54,13 @@ def _by_client(headers: Record, query: Record) -> bool:
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:
     """An object as S3 sends it, or as far as it comes when the connection ends midway."""
     status, headers, body = answer
-    fault = faults.find(Cut)
-    if fault is None or not isinstance(body, bytes) or len(body) < max(2, fault.least) or not faults.strike(Cut):
+    fault = faults.find(CutConnection)
+    if (
+        fault is None
+        or not isinstance(body, bytes)
+        or len(body) < max(2, fault.least)
+        or not faults.trigger(CutConnection)
+    ):
         return answer
 
     async def half(send: Any, receive: Any) -> None:
@@ -65,10 +70,10 @@ def _perhaps_cut(answer: Any, faults: Faults) -> Any:
     return status, {**headers, "Content-Length": str(len(body))}, requests.streamed(half)
 
 
-async def _unplayed(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
+async def _unsupported(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
     del method, path, body, query
     operation = headers["x-amz-target"].rpartition(".")[2]
-    return _answer("", 400, "UnknownOperationException", f"The embedded AWS does not play {operation}.")
+    return _answer("", 400, "UnknownOperationException", f"The embedded AWS does not support {operation}.")
 
 
 def _throttled(service: str) -> Answer:

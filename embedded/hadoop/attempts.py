@@ -1,7 +1,7 @@
-"""The attempts of a job's tasks: which run, which are killed, which one counts.
+"""Runs the attempts of a job's tasks, and kills some of them when a fault asks for it.
 
-On a cluster a task may be run by two attempts at once, and any attempt may be killed at any moment. The one thing that
-is easy to get wrong: a killed attempt is no failure, so it does not count towards a task's limit.
+On a cluster two attempts of a task may run at once, and any attempt may be killed at any moment. A killed attempt does
+not count towards a task's limit of failures.
 """
 
 import itertools
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Timer
 
-from embedded.faults.kinds import Unruly
-from embedded.hadoop.tasks import KilledError, Leash, Task, TaskError
+from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop.tasks import AttemptControl, HadoopTask, KilledError, TaskError
 
 _KILLS = 3  # of one task, so that every job ends
 
@@ -25,11 +25,11 @@ class Attempts:
         report: told what became of attempts that did not succeed.
     """
 
-    def __init__(self, properties: Mapping[str, str], unruly: Unruly, report: Callable[[str], None]) -> None:
+    def __init__(self, properties: Mapping[str, str], unruly: AttemptFaults, report: Callable[[str], None]) -> None:
         self._properties = properties
         self._unruly = unruly
         self._report = report
-        self._leashes: set[Leash] = set()
+        self._controls: set[AttemptControl] = set()
         self._abandoned = False
 
     def chance(self, name: str) -> random.Random:
@@ -39,10 +39,10 @@ class Attempts:
     def abandon(self) -> None:
         """Kill what runs; nothing more is started."""
         self._abandoned = True
-        for leash in tuple(self._leashes):
-            leash.pull()
+        for control in tuple(self._controls):
+            control.kill()
 
-    def until_success(self, task: Task, kind: str, once: Callable[[str, Leash], None]) -> str:
+    def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
         """Run a task of a kind (`map`, `reduce`); returns the name of the attempt that counts.
 
         `once` runs the attempt of a name, on a leash.
@@ -61,28 +61,28 @@ class Attempts:
                 raise KilledError(f"Task {task.name} was killed with its job")
             racing = list(itertools.islice(names, 2 if doubled else 1))
             doubled = False
-            doomed = [name for name in racing if chance.random() < self._unruly.killed][: _KILLS - kills]
-            kills += len(doomed)
-            for name, error in self._race(racing, doomed, once, chance):
+            to_kill = [name for name in racing if chance.random() < self._unruly.killed][: _KILLS - kills]
+            kills += len(to_kill)
+            for name, error in self._race(racing, to_kill, once, chance):
                 if error is None:
                     return name
                 failures += not isinstance(error, KilledError)
         raise TaskError(f"Task {task.name} failed {limit} times")
 
     def _race(
-        self, racing: list[str], doomed: list[str], once: Callable[[str, Leash], None], chance: random.Random
+        self, racing: list[str], to_kill: list[str], once: Callable[[str, AttemptControl], None], chance: random.Random
     ) -> Iterator[tuple[str, TaskError | None]]:
         """What became of attempts that run at once: of those that succeed only the first is told, with None."""
-        leashes = {name: Leash() for name in racing}
-        self._leashes.update(leashes.values())
+        controls = {name: AttemptControl() for name in racing}
+        self._controls.update(controls.values())
         if self._abandoned:  # since it was last looked at
             self.abandon()
-        timers = [Timer(chance.uniform(0, self._unruly.within), leashes[name].pull) for name in doomed]
+        timers = [Timer(chance.uniform(0, self._unruly.within), controls[name].kill) for name in to_kill]
         starts = [0.0, *(chance.uniform(0, self._unruly.within) for _ in racing[1:])]
 
         def start(name: str, after: float) -> None:
-            leashes[name].pulled.wait(after)
-            once(name, leashes[name])
+            controls[name].killed_event.wait(after)
+            once(name, controls[name])
 
         ended: list[tuple[str, TaskError | None]] = []
         try:
@@ -95,12 +95,12 @@ class Attempts:
                 for future in as_completed(futures):
                     ended.append((futures[future], self._outcome(futures[future], future)))
                     if ended[-1][1] is None:
-                        for leash in leashes.values():
-                            leash.pull()
+                        for control in controls.values():
+                            control.kill()
         finally:
             for timer in timers:
                 timer.cancel()
-            self._leashes.difference_update(leashes.values())
+            self._controls.difference_update(controls.values())
         return iter(sorted(ended, key=lambda end: end[1] is not None))
 
     def _outcome(self, name: str, future: "Future[None]") -> TaskError | None:

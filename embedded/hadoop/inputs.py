@@ -1,8 +1,8 @@
-"""What Hadoop's text input does: finds the files, cuts them into splits, and reads the lines of a split.
+"""Hadoop's text input: finds the files, cuts them into splits, and reads the lines of a split.
 
 After `FileInputFormat`, `TextInputFormat` and `LineRecordReader` of Hadoop's older API (`org.apache.hadoop.mapred`),
-which is the one that Streaming uses. The one thing that is easy to get wrong: in that API
-`mapreduce.input.fileinputformat.split.maxsize` has no effect; `mapreduce.job.maps` asks for smaller splits.
+which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no effect;
+`mapreduce.job.maps` asks for smaller splits.
 """
 
 import bz2
@@ -57,7 +57,7 @@ def input_files(files: Files, path: str) -> list[Entry]:
     return found
 
 
-def splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
+def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
     """Cut files into splits: `mapreduce.job.maps` is how many to aim at, and no more than a block each."""
     goal = sum(entry.size for entry in entries) // max(1, int(properties.get("mapreduce.job.maps", "2")))
     least = int(properties.get("mapreduce.input.fileinputformat.split.minsize", "1"))
@@ -74,7 +74,7 @@ def splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSpli
     return cut
 
 
-def lines(files: Files, split: FileSplit, *, only_newline: bool) -> Iterator[bytes]:
+def read_lines(files: Files, split: FileSplit, *, only_newline: bool) -> Iterator[bytes]:
     """The lines of a split in blocks of bytes; the last line ends in a newline even if it does not in the file.
 
     A line ends at a newline and, unless `only_newline`, also at a carriage return, which becomes one.

@@ -1,7 +1,7 @@
-"""The options of `hadoop-streaming`: what a command line asks for.
+"""Parses the options of `hadoop-streaming`.
 
-The one thing that is easy to get wrong is their order: generic options (-D, -files) must stand before those of the
-job, as Hadoop's own parser stops looking for them at the first other one.
+Generic options (-D, -files) must stand before those of the job, because Hadoop's own parser stops looking for them at
+the first other option.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from pathlib import Path
 from embedded.errors import EmulatorError
 
 DELIMITER = "textinputformat.record.delimiter"
-_UNPLAYED = (
+_UNSUPPORTED = (
     "stream.",
     "mapreduce.job.inputformat",
     "mapreduce.job.output.key.comparator",
@@ -22,7 +22,7 @@ _UNPLAYED = (
 
 
 @dataclass(kw_only=True)
-class Job:
+class StreamingJob:
     """What the command line asks for.
 
     properties: the job's configuration, by name.
@@ -42,13 +42,13 @@ class Job:
         return int(self.properties.get("mapreduce.job.reduces", "1"))
 
 
-def parse(arguments: Sequence[str]) -> Job:
+def parse_options(arguments: Sequence[str]) -> StreamingJob:
     """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
 
     Raises:
-        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not played.
+        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not emulated.
     """
-    job = Job()
+    job = StreamingJob()
     generic = True
     for option, value in _pairs(arguments):
         if option in ("-D", "-files"):
@@ -79,16 +79,16 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield option, value
 
 
-def _read_streaming(job: Job, option: str, value: str) -> None:
+def _read_streaming(job: StreamingJob, option: str, value: str) -> None:
     if option == "-input":
         job.inputs.append(value)
     elif option in ("-mapper", "-reducer", "-output"):
         setattr(job, option[1:], value)
     else:
-        raise EmulatorError(f"The embedded Hadoop does not play streaming option {option}.")
+        raise EmulatorError(f"The embedded Hadoop does not support streaming option {option}.")
 
 
-def _read_generic(job: Job, option: str, value: str) -> None:
+def _read_generic(job: StreamingJob, option: str, value: str) -> None:
     if option == "-files":
         for uri in value.split(","):
             path, _, name = uri.partition("#")
@@ -97,6 +97,6 @@ def _read_generic(job: Job, option: str, value: str) -> None:
     name, separator, setting = value.partition("=")
     if not separator:
         raise EmulatorError(f"Property {value!r} needs a value: -D NAME=VALUE.")
-    if name.startswith(_UNPLAYED) or (name == DELIMITER and setting != "\n"):
-        raise EmulatorError(f"The embedded Hadoop does not play property {name}.")
+    if name.startswith(_UNSUPPORTED) or (name == DELIMITER and setting != "\n"):
+        raise EmulatorError(f"The embedded Hadoop does not support property {name}.")
     job.properties[name] = setting

@@ -1,6 +1,6 @@
 """The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`) and files of the primary node (`file:///PATH`).
 
-A path without a scheme would be in HDFS on EMR, which nobody plays here, so it is refused rather than taken for a
+A path without a scheme would be in HDFS on EMR, which is not emulated, so it is refused rather than taken for a
 local one. Nothing is ever held whole in memory: objects are read in ranges.
 """
 

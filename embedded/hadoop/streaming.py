@@ -1,4 +1,4 @@
-"""Plays Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
+"""Emulates Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
 
 What a task of a real cluster meets, it meets here: the lines of its split, keys sorted and partitioned as Hadoop
 does it, attempts that are retried, an output that appears only when the whole job succeeded. After `PipeMapRed`,
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from embedded.errors import EmulatorError
-from embedded.faults.kinds import Unruly
+from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop.attempts import Attempts
-from embedded.hadoop.inputs import FileSplit, input_files, lines, splits
-from embedded.hadoop.options import DELIMITER, Job, parse
+from embedded.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
+from embedded.hadoop.options import DELIMITER, StreamingJob, parse_options
 from embedded.hadoop.paths import Files
-from embedded.hadoop.tasks import Leash, Task, TaskError, attempt, merged
+from embedded.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
 
 _UNRULY = "HADOOP_UNRULY"
 
@@ -41,9 +41,9 @@ class Run:
         unruly: what the cluster does to its tasks.
     """
 
-    def __init__(self, job: Job, *, scratch: Path, logs: Path, unruly: Unruly) -> None:
+    def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, unruly: AttemptFaults) -> None:
         self._job = job
-        self._attempts = Attempts(job.properties, unruly, _say)
+        self._attempts = Attempts(job.properties, unruly, _log)
         self._scratch = scratch
         self._files = Files()
         self._number = f"{int(time.time() * 1000)}_0001"
@@ -61,9 +61,9 @@ class Run:
         job = self._job
         if self._files.find(self._output) is not None:
             raise EmulatorError(f"Output directory {self._output} already exists")
-        cut = splits([entry for path in job.inputs for entry in input_files(self._files, path)], job.properties)
+        cut = compute_splits([entry for path in job.inputs for entry in input_files(self._files, path)], job.properties)
         self._ship()
-        _say(f"Running job: job_{self._number}\nnumber of splits:{len(cut)}")
+        _log(f"Running job: job_{self._number}\nnumber of splits:{len(cut)}")
         try:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
                 try:
@@ -74,19 +74,19 @@ class Run:
         except TaskError as error:
             raise EmulatorError(f"Job failed! {error}") from error
         self._commit(results)
-        _say(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
+        _log(f"Job job_{self._number} completed successfully\nOutput directory: {self._output}")
 
     def _tasks(self, cut: list[FileSplit], pool: ThreadPoolExecutor) -> list[Path]:
         """Run all tasks; returns the files that are the job's output, in order."""
         self._map_outputs = _all(
             [pool.submit(self._map, split, number) for number, split in enumerate(cut)],
-            lambda share: _say(f" map {share:.0%} reduce 0%"),
+            lambda share: _log(f" map {share:.0%} reduce 0%"),
         )
         if not self._job.reduces:
             return [outputs[0] for outputs in self._map_outputs]
         return _all(
             [pool.submit(self._reduce, number) for number in range(self._job.reduces)],
-            lambda share: _say(f" map 100% reduce {share:.0%}"),
+            lambda share: _log(f" map 100% reduce {share:.0%}"),
         )
 
     def _ship(self) -> None:
@@ -114,21 +114,21 @@ class Run:
         )
 
         def source(_: random.Random) -> Iterator[bytes]:
-            return lines(self._files, split, only_newline=only_newline)
+            return read_lines(self._files, split, only_newline=only_newline)
 
         return self._run(task, "map", source, max(1, self._job.reduces))
 
     def _reduce(self, number: int) -> Path:
         task = self._task("r", number, self._job.reducer, {})
         parts = [outputs[number] for outputs in self._map_outputs]
-        (target,) = self._run(task, "reduce", lambda chance: merged(parts, self._scratch, chance), 1)
+        (target,) = self._run(task, "reduce", lambda chance: merge_sorted(parts, self._scratch, chance), 1)
         if not any(part.stat().st_size for part in parts):
             target.write_bytes(b"")  # Hadoop drops what a reducer without input says
         for part in parts:
             part.unlink()
         return target
 
-    def _task(self, kind: str, number: int, command: str, more: dict[str, str]) -> Task:
+    def _task(self, kind: str, number: int, command: str, more: dict[str, str]) -> HadoopTask:
         name = f"task_{self._number}_{kind}_{number:06d}"
         configuration = {re.sub("[^A-Za-z0-9]", "_", key): value for key, value in self._job.properties.items()}
         own = {
@@ -139,23 +139,23 @@ class Run:
             "mapreduce_task_partition": str(number),
         }
         environment = {**os.environ, **configuration, **own, **more}
-        return Task(name=name, command=command, environment=environment, shipped=self._shipped)
+        return HadoopTask(name=name, command=command, environment=environment, shipped=self._shipped)
 
     def _run(
-        self, task: Task, kind: str, source: Callable[[random.Random], Iterator[bytes]], partitions: int
+        self, task: HadoopTask, kind: str, source: Callable[[random.Random], Iterator[bytes]], partitions: int
     ) -> list[Path]:
         """Run a task; returns the files of the attempt that counts, one a partition."""
 
         def outputs(name: str) -> list[Path]:
             return [self._scratch / f"{name}.{part}" for part in range(partitions)]
 
-        def once(name: str, leash: Leash) -> None:
+        def once(name: str, control: AttemptControl) -> None:
             folder = self._scratch / name
             named = {"mapreduce_task_attempt_id": name, "TMPDIR": str(folder)}
             this = replace(task, environment={**task.environment, **named})
             log = self._logs / name / "stderr"
             try:
-                attempt(this, folder, log, source(self._attempts.chance(name)), outputs(name), leash)
+                run_attempt(this, folder, log, source(self._attempts.chance(name)), outputs(name), control)
             except BaseException:
                 for path in outputs(name):
                     path.unlink(missing_ok=True)
@@ -163,7 +163,7 @@ class Run:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
-        return outputs(self._attempts.until_success(task, kind, once))
+        return outputs(self._attempts.run_until_success(task, kind, once))
 
     def _commit(self, results: list[Path]) -> None:
         """Put the output in its place, `_SUCCESS` last; of a commit that fails nothing stays."""
@@ -192,11 +192,11 @@ def _all(futures: list["Future[Any]"], report: Callable[[float], None]) -> list[
     return [future.result() for future in futures]
 
 
-def _say(message: str) -> None:
+def _log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def unruly_environment(unruly: Unruly) -> dict[str, str]:
+def attempt_faults_environment(unruly: AttemptFaults) -> dict[str, str]:
     """What to add to this program's environment so that its cluster is unruly."""
     return {_UNRULY: json.dumps(asdict(unruly))}
 
@@ -205,15 +205,15 @@ def main() -> int:
     """Run the job of this process's arguments; returns the exit code."""
     root = Path(os.environ["NODE_ROOT"])
     os.environ.pop("PYTHONPATH", None)  # it led here; a task's own code is none of this package's business
-    unruly = Unruly(**json.loads(os.environ.pop(_UNRULY, "{}")))
+    unruly = AttemptFaults(**json.loads(os.environ.pop(_UNRULY, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
-            job = parse(sys.argv[1:])
+            job = parse_options(sys.argv[1:])
             logs = root / "var" / "log" / "hadoop-yarn" / "containers"
             Run(job, scratch=Path(scratch), logs=logs, unruly=unruly).execute()
     except EmulatorError as error:
-        _say(f"{error}\nStreaming Command Failed!")
+        _log(f"{error}\nStreaming Command Failed!")
         return 1
     return 0
 

@@ -1,7 +1,7 @@
-"""One task of a streaming job: its process, what goes in, what comes out.
+"""Runs one task of a streaming job: its process, its input and its output.
 
-The one thing that is easy to get wrong is the shape of a record: a task's line is a key, a tab and a value; without
-a tab the whole line is the key and the value is empty, and a tab then follows it on its way out.
+A line of a task is a key, a tab and a value. In a line without a tab the whole line is the key, the value is empty, and
+a tab is added in the output.
 """
 
 import os
@@ -31,25 +31,25 @@ class KilledError(TaskError):
     """An attempt was ended from outside, which is no failure of its task."""
 
 
-class Leash:
+class AttemptControl:
     """By which another thread ends an attempt: at once where its process runs, else as soon as it is to start."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self.pulled = threading.Event()
+        self.killed_event = threading.Event()
 
-    def hold(self, process: "subprocess.Popen[bytes]") -> None:
+    def attach(self, process: "subprocess.Popen[bytes]") -> None:
         """Let the attempt's process be the one that is ended; it leads a process group."""
         with self._lock:
             self._process = process
-            if self.pulled.is_set():
+            if self.killed_event.is_set():
                 self._kill(process)
 
-    def pull(self) -> None:
+    def kill(self) -> None:
         """End the attempt."""
         with self._lock:
-            self.pulled.set()
+            self.killed_event.set()
             if self._process is not None:
                 self._kill(self._process)
 
@@ -60,7 +60,7 @@ class Leash:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class HadoopTask:
     """What every attempt of a task starts from.
 
     name: `task_<job>_<m or r>_<number>`.
@@ -94,8 +94,8 @@ def split_arguments(command: str) -> list[str]:
     return [one or two or plain for one, two, plain in _ARGUMENT.findall(command)]
 
 
-def attempt(
-    task: Task, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path], leash: Leash
+def run_attempt(
+    task: HadoopTask, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path], control: AttemptControl
 ) -> None:
     """Run a task's process once: `source` into it, its records into `targets` by their keys' partitions.
 
@@ -108,7 +108,7 @@ def attempt(
         TaskError: it could not start, failed, or left input unread; or the input cannot be read.
         KilledError: its leash was pulled.
     """
-    if leash.pulled.is_set():
+    if control.killed_event.is_set():
         raise KilledError("killed before it started")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -130,7 +130,7 @@ def attempt(
             stderr=stderr,
             process_group=0,
         )
-    leash.hold(process)
+    control.attach(process)
     assert process.stdin is not None
     assert process.stdout is not None
     feeder = _Feeder(source, process.stdin)
@@ -144,7 +144,7 @@ def attempt(
         raise TaskError(f"writing the output failed: {error.strerror}") from error
     code = process.wait()
     feeder.join()
-    if leash.pulled.is_set():
+    if control.killed_event.is_set():
         raise KilledError("killed while it ran")
     if feeder.error is not None:
         raise TaskError(f"reading the input failed: {feeder.error}") from feeder.error
@@ -193,7 +193,7 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
             target.write(record + (b"\n" if tab else b"\t\n"))
 
 
-def merged(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
+def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
     """The records of all parts in order of their keys' bytes, in blocks; memory does not grow with them.
 
     Hadoop promises nothing of the order of equal keys, so that is left to `chance`.
@@ -210,9 +210,9 @@ def merged(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Itera
     try:
         while block := sort.stdout.read(_BLOCK):
             yield block
-        said = sort.stderr.read().decode(errors="replace").strip()
+        message = sort.stderr.read().decode(errors="replace").strip()
         if sort.wait():
-            raise TaskError(f"sorting failed: {said}")
+            raise TaskError(f"sorting failed: {message}")
     finally:
         sort.kill()
         sort.wait()

@@ -1,7 +1,7 @@
-"""The commands of Amazon Linux that played machines find on their PATH, written as small scripts.
+"""The commands of Amazon Linux that emulated machines find on their PATH, as small scripts.
 
-They do what the real ones do to the folder that stands for a machine's root, and refuse what they do not play. The one
-thing that is easy to get wrong is the exit code: boot scripts decide by it (`mount` fails with 32).
+They do what the real ones do in the folder that stands for a machine's root, and refuse every other option. Keep the
+real exit codes, because boot scripts depend on them (`mount` fails with 32).
 """
 
 import shlex
@@ -22,7 +22,7 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
     """Write all commands into a folder.
 
     Args:
-        file_systems: holds the folders that play EFS file systems.
+        file_systems: holds the folders that stand for EFS file systems.
         hosts: holds, by address, links to the roots of the machines that run.
 
     Raises:
@@ -54,7 +54,7 @@ case "$1" in
   -o|--local-ipv4) name=local-ipv4 value=$EC2_LOCAL_IPV4 ;;
   -z|--availability-zone) name=placement value=$EC2_AVAILABILITY_ZONE ;;
   -R|--region) name=region value=$AWS_REGION ;;
-  *) echo "ec2-metadata: the embedded AWS does not play option $1" >&2; exit 1 ;;
+  *) echo "ec2-metadata: the embedded AWS does not support option $1" >&2; exit 1 ;;
 esac
 if [ -z "$value" ]; then echo "ec2-metadata: this machine is no EC2 instance" >&2; exit 1; fi
 echo "${label:+$name: }$value\""""

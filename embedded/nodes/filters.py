@@ -60,7 +60,7 @@ def _with_known(known: Collection[str], describe: Callable[[Record], Any]) -> Ca
     def describe_known(parameters: Record) -> Any:
         for name in ec2.filters(parameters):
             if name not in known and name not in ("tag-key", "tag-value") and not name.startswith("tag:"):
-                return ec2.error("InvalidParameterValue", f"The embedded AWS does not play filter {name!r}.", 400)
+                return ec2.error("InvalidParameterValue", f"The embedded AWS does not support filter {name!r}.", 400)
         return describe(parameters)
 
     return describe_known
@@ -73,7 +73,7 @@ def _filtered(operation: str, describe: Callable[[Record], Any]) -> Callable[[Re
         filters = {name: values for name, values in ec2.filters(parameters).items() if name not in known}
         if not filters:
             return describe(parameters)
-        asked = ec2.listed(parameters, identifier)
+        asked = ec2.list_parameter(parameters, identifier)
         try:
             found = [
                 record[identifier]
@@ -110,4 +110,4 @@ def _values(record: Record, name: str) -> set[str]:
     for held in (record.get(key), record.get(f"{key}s")):
         if held is not None:
             return set(held) if isinstance(held, list) else {str(held)}
-    raise RefusedError("InvalidParameterValue", f"The embedded AWS does not play filter {name!r}.")
+    raise RefusedError("InvalidParameterValue", f"The embedded AWS does not support filter {name!r}.")

@@ -1,4 +1,4 @@
-"""Plays auto scaling groups: each has as many instances as it desires, or goes on trying.
+"""Emulates auto scaling groups: each has as many instances as it desires, or goes on trying.
 
 They start from the group's launch template, in the group's subnets and from the market that its policy names, and one
 that is terminated from outside is replaced. A launch that fails for want of capacity leaves the group short and a
@@ -16,7 +16,7 @@ from embedded.faults.capacity import NoCapacityError
 from embedded.faults.file import Faults
 from embedded.nodes import activities, instances, launch_templates
 from embedded.nodes.instance_types import ZONES
-from embedded.nodes.instances import Nodes
+from embedded.nodes.instances import InstanceRunner
 from embedded.nodes.launch_templates import specified_tags
 from embedded.seams import autoscaling, ec2, requests
 from embedded.service import Record, RefusedError
@@ -26,7 +26,7 @@ _GROUP_TAG = "aws:autoscaling:groupName"
 _GLANCE = 0.3  # seconds between looks for capacity
 
 
-class Groups:
+class AutoScalingGroups:
     """Keeps groups at their desired capacity.
 
     Args:
@@ -34,13 +34,13 @@ class Groups:
         faults: says where there is no capacity.
     """
 
-    def __init__(self, nodes: Nodes, faults: Faults) -> None:
+    def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
         self.nodes = nodes
         self._faults = faults
         self._lock = threading.RLock()
         self._waiting: set[str] = set()
 
-    def follow(self, group: Record) -> None:
+    def reconcile(self, group: Record) -> None:
         """Start or end instances until a group has its desired capacity, in its subnets; the newest end first.
 
         One whose template or image has gone since it was made stays as it is, as on AWS, where the attempt fails.
@@ -53,14 +53,14 @@ class Groups:
                 pass
             self._leave_other_subnets(group)
 
-    def disband(self, name: str) -> None:
+    def end_instances(self, name: str) -> None:
         """End all instances of a group that is going to be deleted."""
         group = autoscaling.groups.get(name)
         if group is not None:
             group["DesiredCapacity"] = 0
-            self.follow(group)
+            self.reconcile(group)
 
-    def leave(self, identifier: str) -> None:
+    def terminate_instance(self, identifier: str) -> None:
         """Terminate an instance; its group, if it has one, starts another if it still desires as many."""
         with self._lock:
             group = group_of(identifier)
@@ -68,7 +68,7 @@ class Groups:
                 self.nodes.terminate(identifier)
                 return
             self._end(group, identifier, "taking out of service an instance that was terminated from outside")
-            self.follow(group)
+            self.reconcile(group)
 
     def _end(self, group: Record, identifier: str, why: str) -> None:
         member = next(member for member in group["Instances"] if member["InstanceId"] == identifier)
@@ -144,7 +144,7 @@ class Groups:
                     continue
                 self._waiting.discard(group["AutoScalingGroupARN"])
                 if exists:
-                    self.follow(group)
+                    self.reconcile(group)
                 return
 
     def _available(self, group: Record) -> bool:

@@ -1,7 +1,7 @@
-"""The instance types that AWS has, as EC2 describes and offers them: those that Shoal's kind of work may choose.
+"""The instance types as EC2 describes and offers them: those that Shoal's kind of work may choose.
 
-Sizes are those of EC2's own pages on its instance types. The one thing that is easy to get wrong is to know
-everything: a type that is not here does not exist, as those do not that AWS retired, so that a typing error is found.
+Sizes are from EC2's pages on its instance types. A type that is not listed here does not exist, retired types
+included, so that a typing error is found.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ _G = {"xlarge": 1, "2xlarge": 1, "4xlarge": 1, "8xlarge": 1, "12xlarge": 4, "16x
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceType:
+class EmulatedInstanceType:
     """A type: its vCPUs, its memory (GiB), and the name, number and memory (GiB each) of its GPUs."""
 
     name: str
@@ -35,18 +35,24 @@ class InstanceType:
     gpu_memory: int = 0
 
 
-def _cpus(family: str, sizes: tuple[str, ...], memory: int, architecture: str = "x86_64") -> Iterator[InstanceType]:
+def _cpus(
+    family: str, sizes: tuple[str, ...], memory: int, architecture: str = "x86_64"
+) -> Iterator[EmulatedInstanceType]:
     """A family's types without GPUs; `memory`: GiB a vCPU."""
     for size in sizes:
         vcpus = _VCPUS[size]
-        yield InstanceType(name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, architecture=architecture)
+        yield EmulatedInstanceType(
+            name=f"{family}.{size}", vcpus=vcpus, memory=vcpus * memory, architecture=architecture
+        )
 
 
-def _gpus(family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memory: int) -> Iterator[InstanceType]:
+def _gpus(
+    family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memory: int
+) -> Iterator[EmulatedInstanceType]:
     """A family's types with GPUs; `sizes`: how many each has."""
     for size, count in sizes.items():
         vcpus = _VCPUS[size]
-        yield InstanceType(
+        yield EmulatedInstanceType(
             name=f"{family}.{size}",
             vcpus=vcpus,
             memory=vcpus * memory,
@@ -56,11 +62,11 @@ def _gpus(family: str, sizes: Mapping[str, int], memory: int, gpu: str, gpu_memo
         )
 
 
-def _largest(name: str, gpu: str, gpu_memory: int) -> InstanceType:
-    return InstanceType(name=name, vcpus=192, memory=2048, gpu=gpu, gpus=8, gpu_memory=gpu_memory)
+def _largest(name: str, gpu: str, gpu_memory: int) -> EmulatedInstanceType:
+    return EmulatedInstanceType(name=name, vcpus=192, memory=2048, gpu=gpu, gpus=8, gpu_memory=gpu_memory)
 
 
-TYPES: Mapping[str, InstanceType] = {
+TYPES: Mapping[str, EmulatedInstanceType] = {
     kind.name: kind
     for kind in (
         *_cpus("m4", ("large", "xlarge", "2xlarge", "4xlarge", "10xlarge", "16xlarge"), 4),
@@ -101,7 +107,7 @@ def install(faults: Faults) -> None:
 
 
 def _describe(parameters: Record) -> Any:
-    asked = ec2.listed(parameters, "InstanceType")
+    asked = ec2.list_parameter(parameters, "InstanceType")
     unknown = [name for name in asked if name not in TYPES]
     if unknown:
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
@@ -111,11 +117,11 @@ def _describe(parameters: Record) -> Any:
         return _no_filter(filters, "instance-type")
     patterns = filters.get("instance-type", ["*"])
     found = [TYPES[name] for name in asked or TYPES if _any_matches(name, patterns)]
-    items = "".join(_told(kind) for kind in found)
+    items = "".join(_to_xml(kind) for kind in found)
     return ec2.answer(200, "DescribeInstanceTypesResponse", f"<instanceTypeSet>{items}</instanceTypeSet>")
 
 
-def _told(kind: InstanceType) -> str:
+def _to_xml(kind: EmulatedInstanceType) -> str:
     gpu = (
         f"<gpuInfo><gpus><item><name>{kind.gpu}</name><manufacturer>NVIDIA</manufacturer><count>{kind.gpus}</count>"
         f"<memoryInfo><sizeInMiB>{kind.gpu_memory * _MIB}</sizeInMiB></memoryInfo></item></gpus>"
@@ -160,4 +166,4 @@ def _any_matches(value: str, patterns: list[str]) -> bool:
 
 def _no_filter(filters: Record, *known: str) -> Any:
     unknown = min(set(filters) - set(known))
-    return ec2.error("InvalidParameterValue", f"The embedded AWS does not play filter {unknown!r}.", 400)
+    return ec2.error("InvalidParameterValue", f"The embedded AWS does not support filter {unknown!r}.", 400)

@@ -1,4 +1,4 @@
-"""Plays EC2 instances: each a machine of this computer, with a loopback address of its own.
+"""Emulates EC2 instances: each a machine of this computer, with a loopback address of its own.
 
 An instance boots by running its user data; SSM commands run on it afterwards. When it is terminated all of its
 processes end and its folder goes; its console stays in the emulator's `logs`. ministack keeps the records, this file
@@ -42,7 +42,7 @@ def zones_of_placement_group(name: str) -> set[str]:
     }
 
 
-class Nodes:
+class InstanceRunner:
     """Starts and ends instances.
 
     Args:
@@ -150,7 +150,7 @@ def _decoded(user_data: str) -> bytes:
         return user_data.encode()
 
 
-def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
+def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
     """Put machines behind ministack's instances; `leave` terminates one, whatever group it belongs to."""
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
@@ -168,13 +168,13 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
     def terminate_instances(parameters: Record) -> Any:
         answer = terminate(parameters)
         if answer[0] < 300:
-            for identifier in ec2.listed(parameters, "InstanceId"):
-                leave(identifier)
+            for identifier in ec2.list_parameter(parameters, "InstanceId"):
+                terminate_instance(identifier)
         return answer
 
     def refuse(parameters: Record) -> Any:
         action = parameter(parameters, "Action")
-        return ec2.error("UnsupportedOperation", f"The embedded AWS does not play {action}.", 400)
+        return ec2.error("UnsupportedOperation", f"The embedded AWS does not support {action}.", 400)
 
     def console_output(parameters: Record) -> Any:
         identifier = parameter(parameters, "InstanceId")
@@ -187,7 +187,7 @@ def install(nodes: Nodes, leave: Callable[[str], None]) -> None:
             200, "GetConsoleOutputResponse", f"<instanceId>{identifier}</instanceId><output>{output}</output>"
         )
 
-    ec2.instance_described.wrap(_described)
+    ec2.instance_xml.wrap(_described)
     ec2.operations.put(
         RunInstances=run_instances,
         TerminateInstances=terminate_instances,

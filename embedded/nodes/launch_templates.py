@@ -19,7 +19,7 @@ _IMAGE_ID = "/ami-id"
 def install() -> None:
     """Let launch templates that are made by EC2's own interface keep the placement group that they name, and let
     AWS's own parameters of images be read."""
-    read, describe, public = ec2.read_template.now, ec2.template_described.now, ssm.of_aws.now
+    read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
         data = read(parameters, prefix)
@@ -39,8 +39,8 @@ def install() -> None:
         return {"Name": name, "Type": "String", "Value": value, "Version": 1, "LastModifiedDate": 0, "ARN": arn}
 
     ec2.read_template.put(parsed)
-    ec2.template_described.put(rendered)
-    ssm.of_aws.put(of_aws)
+    ec2.template_xml.put(rendered)
+    ssm.public_parameter.put(of_aws)
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:
@@ -73,7 +73,7 @@ def data_of(reference: Mapping[str, Any]) -> Record:
 def image(name: str) -> str:
     """The id of an image, which may be named by the parameter that holds it: `resolve:ssm:NAME[:VERSION]`.
 
-    AWS's own parameters are not played: an image that one of them holds gets an id made from the parameter's name.
+    AWS's own parameters are not emulated: an image that one of them holds gets an id made from the parameter's name.
 
     Raises:
         RefusedError: the parameter is not AWS's, and nobody stored it.
@@ -84,7 +84,7 @@ def image(name: str) -> str:
     if path.startswith(_OF_AWS):
         return "ami-" + hashlib.sha256(name.encode()).hexdigest()[:17]
     if version:
-        raise RefusedError("ValidationError", f"The embedded AWS plays no version of a parameter, as in {name}.")
+        raise RefusedError("ValidationError", f"The embedded AWS supports no version of a parameter, as in {name}.")
     stored = ssm.parameters.get(path)
     if stored is None:
         raise RefusedError("ValidationError", f"The parameter {path} of the image {name} does not exist.")

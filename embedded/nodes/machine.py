@@ -1,4 +1,4 @@
-"""The machines that are played: each a folder that stands for its root, and an environment that leads there.
+"""The emulated machines: each a folder that stands for its root, and an environment that leads there.
 
 A machine's scripts write below `$NODE_ROOT` and find the commands of Amazon Linux that they use on their PATH. The
 environment is made here from nothing but PATH, the variables that lead to the emulator, and where the emulator has the
@@ -19,7 +19,7 @@ from typing import IO
 
 from embedded.keeper import MARK
 from embedded.nodes.commands import write_commands, write_program
-from embedded.processes import end
+from embedded.processes import kill_marked
 from embedded.seams import requests
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
@@ -28,7 +28,7 @@ _ROOT = "NODE_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One played machine.
+    """One emulated machine.
 
     root: the folder that stands for `/`.
     environment: what its processes start with.
@@ -71,7 +71,7 @@ class Machine:
 
     def kill(self) -> None:
         """End every process of this machine at once."""
-        end(_ROOT, str(self.root))
+        kill_marked(_ROOT, str(self.root))
 
 
 class Machines:
@@ -111,7 +111,7 @@ class Machines:
         (self._hosts / address).unlink(missing_ok=True)
 
     def file_system(self, identifier: str) -> Path:
-        """The folder that plays an EFS file system."""
+        """The folder that stands for an EFS file system."""
         return self.folder / "efs" / identifier
 
     def give_interpreter(self, path: Path) -> None:

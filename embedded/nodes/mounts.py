@@ -1,4 +1,4 @@
-"""File systems of played machines, without root: a mount is a link to the folder that plays the file system.
+"""File systems of emulated machines, without root: a mount is a link to the folder that stands for the file system.
 
 EFS is a folder of the emulator, NFS a folder of the machine that exports it. What a machine exports is gone with it, as
 on AWS; but where a real client of a server that died hangs, one here finds nothing.
@@ -29,7 +29,7 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
 # What lay in DIR before is out of sight until `umount`.
 _MOUNT = """\
 kind=$2
-if [ "$1" != -t ]; then echo "mount: the embedded AWS plays only -t efs and -t nfs4" >&2; exit 1; fi
+if [ "$1" != -t ]; then echo "mount: the embedded AWS supports only -t efs and -t nfs4" >&2; exit 1; fi
 shift 2
 if [ "$1" = -o ]; then shift 2; fi
 source=$1 target=$2
@@ -59,7 +59,7 @@ nfs4)
     served=$root$path
     [ -d "$served" ] || refuse "mounting $source failed, reason given by server: No such file or directory"
     ;;
-*) refuse "the embedded AWS plays only -t efs and -t nfs4" ;;
+*) refuse "the embedded AWS supports only -t efs and -t nfs4" ;;
 esac
 mkdir -p "$(dirname "$target")"
 if [ -d "$target" ] && [ ! -L "$target" ]; then mv "$target" "$target.below"; fi
@@ -73,7 +73,7 @@ if [ -d "$1.below" ]; then mv "$1.below" "$1"; else mkdir "$1"; fi"""
 
 _FINDMNT = """\
 if [ "$1" != --mountpoint ] && [ "$1" != -M ]; then
-    echo "findmnt: the embedded AWS plays only --mountpoint" >&2
+    echo "findmnt: the embedded AWS supports only --mountpoint" >&2
     exit 1
 fi
 [ -L "$2" ] && echo "$2 $(readlink "$2")\""""
@@ -81,14 +81,14 @@ fi
 # `exportfs -o OPTIONS CLIENT:DIR...`: each client an address, or `*`.
 _EXPORTFS = """\
 if [ "$1" != -o ] || [ $# -lt 3 ]; then
-    echo "exportfs: the embedded AWS plays only -o OPTIONS CLIENT:DIR" >&2
+    echo "exportfs: the embedded AWS supports only -o OPTIONS CLIENT:DIR" >&2
     exit 1
 fi
 shift 2
 for export in "$@"; do
     client=${export%%:*} folder=${export#*:}
     case $client in */* | *[!0-9.*]*)
-        echo "exportfs: the embedded AWS plays addresses and * as clients, not $client" >&2
+        echo "exportfs: the embedded AWS supports addresses and * as clients, not $client" >&2
         exit 1
         ;;
     esac
@@ -108,5 +108,5 @@ case $1 in
 start | restart) touch "$NODE_ROOT/run/nfs-server" "$NODE_ROOT/run/exports" ;;
 stop) rm -f "$NODE_ROOT/run/nfs-server" ;;
 is-active) [ -e "$NODE_ROOT/run/nfs-server" ] && echo active || { echo inactive; exit 3; } ;;
-*) echo "systemctl: the embedded AWS does not play $1" >&2; exit 1 ;;
+*) echo "systemctl: the embedded AWS does not support $1" >&2; exit 1 ;;
 esac"""

@@ -1,7 +1,7 @@
-"""Plays Run Command: a script sent to an instance runs there as a process, and can be waited for and cancelled.
+"""Emulates Run Command: a script sent to an instance runs there as a process, and can be waited for and cancelled.
 
 ministack keeps commands and invocations; here is what it does not do: run them on our machines, limit their time,
-cancel them, and refuse documents that nobody plays. As on AWS a command's output appears when it has ended, cut to
+cancel them, and refuse unknown documents. As on AWS a command's output appears when it has ended, cut to
 24,000 and 8,000 characters; the whole of it goes to the bucket that the command names. And as on AWS only a node's
 agent tells how a command ended: that of a node which died goes on, for all that is known, until its time is over.
 """
@@ -20,9 +20,9 @@ from typing import IO, Any
 
 from embedded.nodes import instances
 from embedded.nodes.machine import Machine
-from embedded.processes import end
+from embedded.processes import kill_marked
 from embedded.seams import ec2, requests, ssm
-from embedded.service import Record, RefusedError, json_operation, keep
+from embedded.service import Record, RefusedError, json_operation, upload_log
 
 _DOCUMENT = "AWS-RunShellScript"
 _PLUGIN = "awsrunShellScript"
@@ -38,12 +38,12 @@ _cancelled: dict[str, threading.Event] = {}
 
 
 def install(others: Callable[[], Mapping[str, Machine]]) -> None:
-    """Let ministack's Run Command reach the played instances, and the machines of `others`, by their instances' ids."""
+    """Let ministack's Run Command reach the emulated instances, and the machines of `others` by instance id."""
 
     def machine_of(instance: str) -> Machine | None:
         return instances.machine_of(instance) or others().get(instance)
 
-    ssm.managed.put(
+    ssm.managed_instances.put(
         lambda: {identifier for identifier in ec2.instances if instances.machine_of(identifier)} | set(others())
     )
     ssm.run.put(partial(_run, machine_of))
@@ -78,7 +78,7 @@ def _send_command(send: Any) -> Any:
         def refuse_unknown(request: Record) -> Record:
             name = request.get("DocumentName", "")
             if name != _DOCUMENT:
-                raise RefusedError("InvalidDocument", f"The embedded AWS plays document {_DOCUMENT}, not {name}.")
+                raise RefusedError("InvalidDocument", f"The embedded AWS supports document {_DOCUMENT}, not {name}.")
             return {}
 
         refused = json_operation(refuse_unknown)(request)
@@ -173,7 +173,7 @@ def _stop(process: "subprocess.Popen[bytes]", mark: str) -> None:
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=_GRACE_SECONDS)
-    end(_MARK, mark)
+    kill_marked(_MARK, mark)
     process.wait()
 
 
@@ -189,7 +189,7 @@ def _upload(command: Record, instance: str, outputs: list[bytes]) -> None:
     place = [command["OutputS3KeyPrefix"], command["CommandId"], instance, _PLUGIN, f"0.{_PLUGIN}"]
     for name, content in zip(("stdout", "stderr"), outputs, strict=True):
         if content:
-            keep(bucket, "/".join([*filter(None, place), name]), content)
+            upload_log(bucket, "/".join([*filter(None, place), name]), content)
 
 
 def _roll_up(command: Record) -> None:

@@ -1,7 +1,7 @@
-"""The operations of Auto Scaling, over the groups that `groups.py` plays.
+"""The operations of Auto Scaling, over the groups of `groups.py`.
 
-The one thing that is easy to get wrong is what an update leaves alone: what a request does not name stays as it is,
-within the new bounds, and a group's zones are those of its subnets.
+An update changes only what the request names. The desired capacity is kept within the new bounds, and a group's zones
+are those of its subnets.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.nodes import activities, groups, instances, launch_templates
-from embedded.nodes.groups import Groups, group_of, zone_of
-from embedded.nodes.instances import Nodes
+from embedded.nodes.groups import AutoScalingGroups, group_of, zone_of
+from embedded.nodes.instances import InstanceRunner
 from embedded.nodes.machine import Machines
 from embedded.seams import autoscaling, cloudformation
 from embedded.service import Record, RefusedError, parameter
@@ -23,7 +23,7 @@ _DISTRIBUTION = {
     "SpotAllocationStrategy": "lowest-price",
 }
 _NUMBERS = ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown", "HealthCheckGracePeriod")
-_TOLD = (
+_DESCRIBED = (
     "AutoScalingGroupName",
     "AutoScalingGroupARN",
     "MinSize",
@@ -42,14 +42,14 @@ _TOLD = (
 )
 
 
-def install(machines: Machines, faults: Faults) -> Groups:
-    """Put instances into ministack's groups, and machines behind all instances; returns what plays the groups."""
-    played = Groups(Nodes(machines, running=groups.put_in_service, faults=faults), faults)
-    instances.install(played.nodes, played.leave)
+def install(machines: Machines, faults: Faults) -> AutoScalingGroups:
+    """Put instances into ministack's groups, and machines behind all instances; returns the groups."""
+    scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
+    instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
     launch_templates.install()
     autoscaling.fill.put(_later)
-    _install_operations(played)
-    return played
+    _install_operations(scaling_groups)
+    return scaling_groups
 
 
 def _later(group: Record) -> None:
@@ -57,28 +57,28 @@ def _later(group: Record) -> None:
 
 
 class _Operations:
-    """Auto Scaling's requests, answered by the groups that are played."""
+    """Auto Scaling's requests, answered by the emulated groups."""
 
-    def __init__(self, played: Groups) -> None:
-        self._played = played
+    def __init__(self, scaling_groups: AutoScalingGroups) -> None:
+        self._groups = scaling_groups
         self._create, self._delete = (
             autoscaling.operations.now(f"{verb}AutoScalingGroup") for verb in ("Create", "Delete")
         )
 
     def create_group(self, parameters: Record) -> Any:
-        policy = autoscaling.nested(parameters, "MixedInstancesPolicy")
+        policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         check_template(template)
         answer = self._create({**parameters, **{f"LaunchTemplate.{name}": value for name, value in template.items()}})
         if answer[0] < 300:
             group = autoscaling.groups[parameter(parameters, "AutoScalingGroupName")]
-            settle(group, policy)
-            self._played.follow(group)
+            complete_record(group, policy)
+            self._groups.reconcile(group)
         return answer
 
     def update_group(self, parameters: Record) -> Any:
         group = _named(parameters)
-        policy = autoscaling.nested(parameters, "MixedInstancesPolicy")
+        policy = autoscaling.nested_parameters(parameters, "MixedInstancesPolicy")
         template = template_of_policy(policy) or _given_template(parameters)
         if template:
             check_template(template)
@@ -90,8 +90,8 @@ class _Operations:
             if name in parameters:
                 group[name] = parameter(parameters, name)
         held = group.get("MixedInstancesPolicy") or {}
-        settle(group, {} if template and not policy else {**held, **_merged(held, policy)})
-        self._played.follow(group)
+        complete_record(group, {} if template and not policy else {**held, **_merged(held, policy)})
+        self._groups.reconcile(group)
         return autoscaling.answer(200, "UpdateAutoScalingGroupResponse", "")
 
     def set_desired(self, parameters: Record) -> Any:
@@ -105,7 +105,7 @@ class _Operations:
                 )
                 raise RefusedError("ValidationError", message)
         group["DesiredCapacity"] = desired
-        self._played.follow(group)
+        self._groups.reconcile(group)
         return autoscaling.answer(200, "SetDesiredCapacityResponse", "")
 
     def delete_group(self, parameters: Record) -> Any:
@@ -113,7 +113,7 @@ class _Operations:
         name = group["AutoScalingGroupName"]
         if group["Instances"] and parameter(parameters, "ForceDelete") != "true":
             raise RefusedError("ResourceInUse", f"You cannot delete {name} while it has instances.")
-        self._played.disband(name)
+        self._groups.end_instances(name)
         return self._delete(parameters)
 
     def terminate_in_group(self, parameters: Record) -> Any:
@@ -125,13 +125,13 @@ class _Operations:
             if group["DesiredCapacity"] <= group["MinSize"]:
                 raise RefusedError("ValidationError", "The desired capacity would fall below the minimum.")
             group["DesiredCapacity"] -= 1
-        self._played.leave(identifier)
+        self._groups.terminate_instance(identifier)
         name = "TerminateInstanceInAutoScalingGroup"
         return autoscaling.answer(200, f"{name}Response", f"<{name}Result/>")
 
 
-def _install_operations(played: Groups) -> None:
-    answered = _Operations(played)
+def _install_operations(scaling_groups: AutoScalingGroups) -> None:
+    answered = _Operations(scaling_groups)
     operations = {
         "CreateAutoScalingGroup": answered.create_group,
         "UpdateAutoScalingGroup": answered.update_group,
@@ -196,7 +196,7 @@ def _sizes(group: Record, parameters: Record) -> Record:
     return {**given, "DesiredCapacity": desired}
 
 
-def settle(group: Record, policy: Mapping[str, Any]) -> None:
+def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
     """Keep what ministack's record of a group has no place for."""
     group["MixedInstancesPolicy"] = policy and {
         "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
@@ -211,23 +211,23 @@ def settle(group: Record, policy: Mapping[str, Any]) -> None:
 
 
 def _describe(parameters: Record) -> Any:
-    names = autoscaling.listed(parameters, "AutoScalingGroupNames")
-    wanted = _filters(parameters)
+    names = autoscaling.list_parameter(parameters, "AutoScalingGroupNames")
+    filters = _filters(parameters)
     found = [
-        _told(group)
+        _described(group)
         for name, group in autoscaling.groups.items()
-        if (not names or name in names) and _matches(group, wanted)
+        if (not names or name in names) and _matches(group, filters)
     ]
     operation = "DescribeAutoScalingGroups"
-    body = f"<AutoScalingGroups>{autoscaling.told(found)}</AutoScalingGroups>"
+    body = f"<AutoScalingGroups>{autoscaling.to_xml(found)}</AutoScalingGroups>"
     return autoscaling.answer(200, f"{operation}Response", f"<{operation}Result>{body}</{operation}Result>")
 
 
-def _told(group: Record) -> Record:
+def _described(group: Record) -> Record:
     """A group as AWS tells it: its launch template, or the policy that holds one."""
     policy = group.get("MixedInstancesPolicy")
     source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
-    return {name: group[name] for name in _TOLD} | source
+    return {name: group[name] for name in _DESCRIBED} | source
 
 
 def _filters(parameters: Record) -> dict[str, list[str]]:
@@ -235,7 +235,7 @@ def _filters(parameters: Record) -> dict[str, list[str]]:
     found = {}
     number = 1
     while name := parameter(parameters, f"Filters.member.{number}.Name"):
-        found[name] = autoscaling.listed(parameters, f"Filters.member.{number}.Values")
+        found[name] = autoscaling.list_parameter(parameters, f"Filters.member.{number}.Values")
         number += 1
     return found
 

@@ -21,11 +21,11 @@ answer: Callable[[int, str, str], Answer] = _autoscaling.take("_xml")
 error: Callable[[str, str], Answer] = _autoscaling.take("_error")
 """An error: its code, its message."""
 
-told: Callable[[Any], str] = _autoscaling.take("_member_xml")
+to_xml: Callable[[Any], str] = _autoscaling.take("_member_xml")
 """A record, or a list of them, as an answer tells it."""
 
-listed: Callable[[Record, str], list[str]] = _autoscaling.take("_parse_member_list")
+list_parameter: Callable[[Record, str], list[str]] = _autoscaling.take("_parse_member_list")
 """The values of a request's list of a name."""
 
-nested: Callable[[Record, str], Record] = _autoscaling.take("_parse_nested")
+nested_parameters: Callable[[Record, str], Record] = _autoscaling.take("_parse_nested")
 """What a request says below a name."""

@@ -9,7 +9,7 @@ _engine, _handlers = Inside("services.cloudformation.engine"), Inside("services.
 _provisioners, _stacks = Inside("services.cloudformation.provisioners"), Inside("services.cloudformation.stacks")
 _changesets = Inside("services.cloudformation.changesets")
 
-Task = Callable[..., Coroutine[Any, Any, None]]
+StackTask = Callable[..., Coroutine[Any, Any, None]]
 
 # Stacks
 
@@ -24,10 +24,10 @@ find_stack: Callable[[str], Record | None] = _handlers.take("_resolve_stack")
 error: Callable[[str, str], Answer] = _handlers.take("_error")
 """An error's answer: its code, its message."""
 
-deploy: Seam[Task] = Seam("_deploy_stack_async", _stacks, _handlers, _changesets)
+deploy: Seam[StackTask] = Seam("_deploy_stack_async", _stacks, _handlers, _changesets)
 """Makes or updates a stack, to its end: its name, its id, and more."""
 
-delete: Seam[Task] = Seam("_delete_stack_async", _stacks, _handlers)
+delete: Seam[StackTask] = Seam("_delete_stack_async", _stacks, _handlers)
 """Deletes a stack, to its end: its name, its id, the resources that are retained, and whether by `force`."""
 
 needed_by: Callable[[Iterable[str], Record, set[str]], set[str]] = _stacks.take("_with_dependencies")
@@ -47,7 +47,7 @@ delete_resource: Seam[Callable[[str, str, Record, str, str], None]] = Seam("_del
 replaces: Seam[Callable[[str, Record, Record], bool]] = Seam("_replacing_change", _provisioners, _stacks)
 """Whether a change replaces a resource: its type, its old and its new properties."""
 
-blocks: Seam[Callable[[str], bool]] = Seam("_runs_on_worker_thread", _stacks)
+runs_on_thread: Seam[Callable[[str], bool]] = Seam("_runs_on_worker_thread", _stacks)
 """Whether the handlers of a type wait, so that they run on a thread of their own."""
 
 create_group: Seam[Callable[..., Any]] = Seam("_asg_create", _provisioners)

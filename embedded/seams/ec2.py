@@ -39,7 +39,7 @@ answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
 error: Callable[[str, str, int], Answer] = _ec2.take("_error")
 """An error: its code, its message, its status."""
 
-listed: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
+list_parameter: Callable[[Record, str], list[str]] = _ec2.take("_parse_member_list")
 """The values of a request's list of a name."""
 
 filters: Callable[[Record], dict[str, list[str]]] = _ec2.take("_parse_filters")
@@ -65,7 +65,7 @@ def end_instance(identifier: str) -> None:
     _terminate({"InstanceId.1": [identifier]})
 
 
-instance_described: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
+instance_xml: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
 """What DescribeInstances says of an instance's record."""
 
 # Security groups and launch templates
@@ -79,5 +79,5 @@ same_rule: Seam[Callable[[Record, Record], bool]] = Seam("_rules_match", _ec2)
 read_template: Seam[Callable[..., Record]] = Seam("_parse_lt_data", _ec2)
 """What a request says of a launch template, below a prefix (`LaunchTemplateData`, where none is given)."""
 
-template_described: Seam[Callable[[Record], str]] = Seam("_lt_data_xml", _ec2)
+template_xml: Seam[Callable[[Record], str]] = Seam("_lt_data_xml", _ec2)
 """What DescribeLaunchTemplateVersions says of a launch template's data."""

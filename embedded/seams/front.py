@@ -30,7 +30,7 @@ _patterns: dict[str, Record] = _router.take("SERVICE_PATTERNS")
 _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 
-def asked(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
+def service_and_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
     """The service that a request is for, and the operation, by the name that CloudTrail would have for it."""
     routing = _routing(method, path, headers, body, query)
     service = _service(method, path, headers, routing)

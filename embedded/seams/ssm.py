@@ -16,13 +16,13 @@ commands: Table = _ssm.take("_commands")
 parameters: Table = _ssm.take("_parameters")
 """The parameters that somebody stored, by their names."""
 
-of_aws: Seam[Callable[[str], Record | None]] = Seam("_public_parameter", _ssm)
+public_parameter: Seam[Callable[[str], Record | None]] = Seam("_public_parameter", _ssm)
 """A parameter that AWS itself holds, by its name."""
 
 send_command: Operation = _ssm.take("_send_command")
 """SendCommand."""
 
-managed: Seam[Callable[[], set[str]]] = Seam("_managed_instance_ids", _ssm)
+managed_instances: Seam[Callable[[], set[str]]] = Seam("_managed_instance_ids", _ssm)
 """The ids of the instances that a command can be sent to."""
 
 targets: Seam[Callable[[Record], list[str]]] = Seam("_command_target_ids", _ssm)

@@ -1,9 +1,8 @@
-"""How names are taken from inside ministack: one that is not there is said when the emulator starts, by its name.
+"""Looks up names inside ministack; a missing name is reported when the emulator starts.
 
-Two things can be done with a name. What does not change is taken once (`Inside.take`): tables, which are changed in
-place, and functions that nobody replaces. What ministack looks up at each use is a `Seam`, where something else can be
-put. The one thing that is easy to get wrong: a module that imported a function by its name has a place of its own for
-it, so a seam lists all modules whose place is meant.
+`Inside.take` reads what does not change: tables, which are changed in place, and functions that are not replaced. A
+`Seam` is a name that ministack looks up at each use, and that can be replaced. A module that imported a function by its
+name has its own reference to it, so a seam must list every module whose reference is replaced.
 """
 
 import importlib

@@ -1,6 +1,7 @@
-"""Functions write their logs as on AWS: a log group that is gone comes back only if the function may create one.
+"""Lets functions write their logs as on AWS.
 
-Easy to get wrong is the last round of a function that deletes its own stack: its log group has gone before it ends.
+A log group that was deleted is created again only if the function's role may create log groups. This matters for a
+function that deletes its own stack, and so its log group.
 """
 
 from fnmatch import fnmatchcase

@@ -1,7 +1,7 @@
-"""What S3 and EFS keep on this machine, and when they let go of it.
+"""What S3 and EFS keep on this machine, and when it is deleted.
 
-Buckets live in ministack's memory. A file system is a folder that every node's `mount` links to; it goes with the
-file system. Easy to get wrong: an object's name may hold what XML cannot, so its lists encode names when asked to.
+Buckets are in ministack's memory. A file system is a folder that every node's `mount` links to, and is deleted with the
+file system. An object's name may hold characters that XML cannot, so lists encode names on request.
 """
 
 import re

@@ -1,8 +1,9 @@
-"""Custom resource that cleans when it is deleted: empties a bucket, unties security groups, deletes parameters. Another
-kind of it is a claim, which holds whose the deployment is and refuses to become another's.
+"""Custom resource that cleans when it is deleted: it empties a bucket, removes rules between security groups, or
+deletes parameters. Another kind of it is a claim, which records whose the deployment is and refuses to become
+another's.
 
-Easy to get wrong: it must always answer, also when it fails; without an answer CloudFormation waits for its time limit,
-and the stack stands still. So it stops on its own before Lambda stops it.
+It must always answer, also when it fails: without an answer CloudFormation waits for its time limit. So it stops
+before Lambda stops it.
 """
 
 import json
@@ -65,7 +66,7 @@ def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> N
     """Clean what the properties name: `Bucket`, `SecurityGroups`, `Parameters`."""
     if "Bucket" in properties:
         empty(properties["Bucket"], milliseconds_left)
-    untie(properties.get("SecurityGroups", []))
+    revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
         # Those that are not there are no error.
         boto3.client("ssm").delete_parameters(Names=properties["Parameters"])
@@ -129,7 +130,7 @@ def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]
         marker = {"KeyMarker": unquote_plus(page["NextKeyMarker"]), "UploadIdMarker": page["NextUploadIdMarker"]}
 
 
-def untie(groups: list[str]) -> None:
+def revoke_group_rules(groups: list[str]) -> None:
     """Remove the rules by which the groups refer to groups; two that refer to each other cannot be deleted."""
     ec2 = boto3.client("ec2")
     for group in groups:

@@ -1,7 +1,7 @@
-"""The rules of the preflight: one thing that can be wrong with a topology, a class.
+"""The rules of the preflight: each class checks one thing that can be wrong with a topology.
 
-Easy to get wrong: a rule never raises. `cdk destroy` reads the same topologies, and a machine type that AWS retires
-tomorrow must not keep anybody from deleting what runs today.
+A rule must never raise, because `cdk destroy` reads the same topologies: a machine type that AWS retires tomorrow must
+not prevent the deletion of what runs today.
 """
 
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from infra.parts import Group
+from infra.parts import NodeGroup
 from infra.topology import Topology
 
 Level = Literal["error", "warning"]
@@ -34,6 +34,6 @@ class Rule(ABC):
         """A sentence for each time that it is wrong."""
 
 
-def named(number: int, group: Group) -> str:
+def group_label(number: int, group: NodeGroup) -> str:
     """A node group as a reader counts, from 1."""
     return f"training {number} ({group.name})"

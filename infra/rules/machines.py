@@ -1,7 +1,6 @@
 """Rules on what machines can run: types, GPUs, PyTorch builds, EMR releases.
 
-Easy to get wrong: one PyTorch for all GPUs is two questions. A build must exist that runs on all of them, and it must
-be the one that the machine image brings.
+A PyTorch build must support all GPUs of a topology, and the machine image must bring that build: these are two rules.
 """
 
 import datetime
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 
 from infra import catalog, releases
 from infra.catalog import InstanceType
-from infra.parts import Group
-from infra.rules import Rule, named
+from infra.parts import NodeGroup
+from infra.rules import Rule, group_label
 from infra.topology import Topology
 
 _ENDING_SOON = datetime.timedelta(days=90)
@@ -69,7 +68,7 @@ class ImageTooNew(Rule):
                 gpu = catalog.find(group.instance_type).gpu
                 if _image(group) and gpu and not build.supports(gpu.capability):
                     yield (
-                        f"{named(number, group)}: the machine image brings PyTorch {build.torch} with CUDA "
+                        f"{group_label(number, group)}: the machine image brings PyTorch {build.torch} with CUDA "
                         f"{build.cuda}, which does not run on {gpu.name} (compute capability {gpu.capability})."
                     )
 
@@ -118,15 +117,15 @@ def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
         for role, workers in wanted.workers:
             yield f"preprocessing, {role}", catalog.find(workers.instance_type)
     for number, group in enumerate(topology.training, 1):
-        yield named(number, group), catalog.find(group.instance_type)
+        yield group_label(number, group), catalog.find(group.instance_type)
 
 
-def _gpus(topology: Topology) -> list[tuple[Group, catalog.Gpu]]:
+def _gpus(topology: Topology) -> list[tuple[NodeGroup, catalog.Gpu]]:
     found = ((group, catalog.find(group.instance_type).gpu) for group in topology.training)
     return [(group, gpu) for group, gpu in found if gpu]
 
 
-def _image(group: Group) -> str | None:
+def _image(group: NodeGroup) -> str | None:
     return catalog.find(group.instance_type).image
 
 

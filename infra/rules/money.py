@@ -1,6 +1,6 @@
 """Rules on money and time: prices, the budget, the hours, who is warned.
 
-Easy to get wrong: what everything costs at work is an upper bound. A budget that it exceeds is a warning, not an error.
+The cost of everything at work is an upper bound, so a budget below it is a warning, not an error.
 """
 
 from collections.abc import Iterator

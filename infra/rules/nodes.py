@@ -1,13 +1,13 @@
 """Rules on how nodes depend on each other: spot nodes that a cluster cannot lose, and the shared folder.
 
-Easy to get wrong: EFS limits what one node reads, NFS what the first node sends to all others.
+EFS limits what one node reads; NFS is limited by what the first node sends to all others.
 """
 
 from collections.abc import Iterator
 
 from infra import catalog
-from infra.parts import Group
-from infra.rules import Rule, named
+from infra.parts import NodeGroup
+from infra.rules import Rule, group_label
 from infra.topology import Topology
 
 _ROW_BYTES = 204
@@ -65,7 +65,7 @@ class ShareTooSlow(Rule):
                 given = min(_EFS_CLIENT, _network(group))
                 if (rate := _reading(group)) > given:
                     yield (
-                        f"share: a node of {named(number, group)} trains on about {_mb(rate)} of rows, and reads "
+                        f"share: a node of {group_label(number, group)} trains on about {_mb(rate)} of rows, and reads "
                         f"{_mb(given)} from EFS at most; the first epoch waits for it."
                     )
         if topology.share == "nfs":
@@ -79,13 +79,13 @@ class ShareTooSlow(Rule):
                 )
 
 
-def _reading(group: Group) -> float:
+def _reading(group: NodeGroup) -> float:
     """Bytes a second that one node's used GPUs can take, estimated."""
     gpu, m60 = catalog.find(group.instance_type).gpu, catalog.find(_M60).gpu
     return group.gpus * gpu.tflops / m60.tflops * _M60_ROWS * _ROW_BYTES if gpu and m60 else 0.0
 
 
-def _network(group: Group) -> float:
+def _network(group: NodeGroup) -> float:
     """Bytes a second of one node's network."""
     return catalog.find(group.instance_type).network * 1e9 / 8
 

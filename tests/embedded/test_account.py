@@ -5,7 +5,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.faults.kinds import Denied, NotOffered, Quota
+from embedded.faults.kinds import Denied, NotOffered, QuotaLimit
 from embedded.nodes.instance_types import TYPES
 
 G_ON_DEMAND = "L-DB2E81BA"
@@ -18,7 +18,7 @@ def test_a_quota_has_the_value_that_a_fault_gives_it(client, aws):
         return float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G_ON_DEMAND)["Quota"]["Value"])
 
     usual = value()
-    with aws.faults.during(Quota(code=G_ON_DEMAND, value=4)):
+    with aws.faults.during(QuotaLimit(code=G_ON_DEMAND, value=4)):
         assert value() == 4
         listed = {
             quota["QuotaCode"]: quota["Value"] for quota in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]
@@ -134,7 +134,7 @@ def test_a_bucket_tells_its_region(client):
 
 
 def test_services_that_nobody_plays_say_so(client):
-    with pytest.raises(ClientError, match=r"UnknownOperationException.*does not play GetProducts"):
+    with pytest.raises(ClientError, match=r"UnknownOperationException.*does not support GetProducts"):
         client("pricing").get_products(ServiceCode="AmazonEC2")
     period = {"Start": "2026-01-01", "End": "2026-01-02"}
     with pytest.raises(ClientError, match="UnknownOperationException"):

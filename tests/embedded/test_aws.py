@@ -11,7 +11,7 @@ import pytest
 from embedded.aws import EmbeddedAws
 from embedded.errors import EmulatorError
 from embedded.keeper import MARK
-from embedded.processes import bearers, end
+from embedded.processes import kill_marked, marked_processes
 
 PACKAGES = Path(__file__).resolve().parents[2]
 
@@ -75,8 +75,8 @@ def test_its_environment_outweighs_the_users_own(folder, monkeypatch):
 
 def test_nothing_runs_after_the_block(folder):
     with EmbeddedAws(folder):
-        assert bearers(MARK, str(folder))
-    assert bearers(MARK, str(folder)) == []
+        assert marked_processes(MARK, str(folder))
+    assert marked_processes(MARK, str(folder)) == []
 
 
 def test_no_code_comes_from_the_folder_where_the_user_stands(folder, monkeypatch):
@@ -100,11 +100,11 @@ def test_nothing_outlives_a_killed(victim, folder, eventually):
     try:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
-        running = bearers(MARK, str(folder))
+        running = marked_processes(MARK, str(folder))
         assert len(running) >= 4  # the server, the node's shell and its two sleeps
         os.kill(parent.pid if victim == "parent" else min(running), signal.SIGKILL)
-        eventually(lambda: not bearers(MARK, str(folder)))
+        eventually(lambda: not marked_processes(MARK, str(folder)))
     finally:
         parent.kill()
         parent.wait()
-        end(MARK, str(folder))
+        kill_marked(MARK, str(folder))

@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from embedded.aws import EmbeddedAws
-from embedded.visitors import is_welcome
+from embedded.visitors import is_allowed
 
 HERE = (b"host", b"127.0.0.1:4566")
 
@@ -54,7 +54,7 @@ def test_a_web_page_is_refused(aws: EmbeddedAws, method: str, headers: dict[str,
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "LOCALHOST", "localhost:4566", "bucket.localhost:1", "b.s3.127.0.0.1:1"])
 def test_names_of_this_machine_are_welcome(host: str) -> None:
-    assert is_welcome([(b"host", host.encode())])
+    assert is_allowed([(b"host", host.encode())])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_names_of_this_machine_are_welcome(host: str) -> None:
     ],
 )
 def test_what_a_page_could_have_asked_is_not_welcome(headers: list[tuple[bytes, bytes]]) -> None:
-    assert not is_welcome(headers)
+    assert not is_allowed(headers)
 
 
 def test_a_bucket_may_be_in_the_hosts_name(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,8 +90,8 @@ class Deployed:
     ) -> None:
         self.client, self.name, self._out = client, next(names), out
         wanted = topology.load("demo", SHIPPED)
-        limits = parts.Guard(mail="ada@example.org", **guard)
-        self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.Data(keep=True)})
+        limits = parts.GuardSpec(mail="ada@example.org", **guard)
+        self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=True)})
         self.cloudformation = client("cloudformation")
         self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
         stack = self.settled()

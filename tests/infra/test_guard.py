@@ -168,7 +168,7 @@ def test_a_service_that_refuses_keeps_no_other_from_saving_money(
     small.raise_groups()
     with (
         aws.faults.during(Throttled(service="elasticmapreduce")),
-        pytest.raises(main.UnfinishedError, match="DescribeCluster"),
+        pytest.raises(main.GuardRoundError, match="DescribeCluster"),
     ):
         small.after_here(1, monkeypatch)
     assert (small.desired(), small.cluster_state()) == ([0, 0], "WAITING")
@@ -232,7 +232,7 @@ def test_without_signs_nodes_count_as_at_work(
 ) -> None:
     small = deploy()
     small.raise_groups()
-    with aws.faults.during(Throttled(service="s3")), pytest.raises(main.UnfinishedError, match="ListObjectsV2"):
+    with aws.faults.during(Throttled(service="s3")), pytest.raises(main.GuardRoundError, match="ListObjectsV2"):
         small.after_here(1, monkeypatch)
     assert (small.desired(), small.cluster_state()) == ([1, 1], "TERMINATED")
 
@@ -243,7 +243,7 @@ def test_without_its_account_nothing_is_deleted_but_what_is_idle_ends(
     small = deploy()
     small.after(11.6)
     small.raise_groups()
-    with aws.faults.during(Throttled(service="ssm")), pytest.raises(main.UnfinishedError, match="GetParameters"):
+    with aws.faults.during(Throttled(service="ssm")), pytest.raises(main.GuardRoundError, match="GetParameters"):
         small.after_here(12, monkeypatch)
     assert small.settled()["StackStatus"] == "CREATE_COMPLETE"
     assert small.desired() == [0, 0]

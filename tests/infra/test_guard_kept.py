@@ -8,22 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.handlers.guard.kept import MOST_HOURS, read_account, read_extension, write_account
-from infra.handlers.guard.rules import Account, Told
+from infra.handlers.guard.rules import GuardState, SentNotice
 
 NOW = datetime(2030, 5, 1, 12, tzinfo=UTC)
 TIMES = st.datetimes(datetime(2029, 1, 1), datetime(2030, 5, 1), timezones=st.just(UTC))
 DOLLARS = st.floats(0, 1e9)
 ACCOUNTS = st.builds(
-    Account,
+    GuardState,
     spent=DOLLARS,
     as_of=st.none() | TIMES,
     rate=DOLLARS,
-    told=st.dictionaries(st.sampled_from(["end", "budget", "deletion"]), st.builds(Told, value=st.text(), at=TIMES)),
+    told=st.dictionaries(
+        st.sampled_from(["end", "budget", "deletion"]), st.builds(SentNotice, value=st.text(), at=TIMES)
+    ),
 )
 
 
 @given(ACCOUNTS)
-def test_an_account_is_read_as_it_was_written(account: Account) -> None:
+def test_an_account_is_read_as_it_was_written(account: GuardState) -> None:
     assert read_account(write_account(account), NOW) == account
 
 
@@ -74,7 +76,7 @@ def test_a_broken_account_is_refused_with_its_fault(broken: str, fault: str) -> 
 
 
 def test_a_round_that_is_tried_again_hours_later_finds_an_account_of_a_later_time() -> None:
-    later = Account(spent=1.0, as_of=NOW + timedelta(hours=6))
+    later = GuardState(spent=1.0, as_of=NOW + timedelta(hours=6))
     assert read_account(write_account(later), NOW) == later
 
 

@@ -11,13 +11,13 @@ from infra.handlers.guard.rules import (
     BOOT,
     NOTICE,
     SHORTEST_NOTICE,
-    Account,
     Action,
-    Cluster,
-    Machine,
-    Node,
-    Seen,
-    Settings,
+    GuardSettings,
+    GuardState,
+    Observation,
+    ObservedCluster,
+    ObservedMachine,
+    ObservedNode,
     charged,
     cluster_is_idle,
     decide,
@@ -25,7 +25,7 @@ from infra.handlers.guard.rules import (
 )
 
 CREATED = datetime(2026, 11, 20, 8, tzinfo=UTC)
-SETTINGS = Settings(
+SETTINGS = GuardSettings(
     deployment="mine",
     stack="the stack",
     bucket="the-bucket",
@@ -40,14 +40,14 @@ SETTINGS = Settings(
     standing=0.5,
 )
 END = CREATED + timedelta(hours=12)
-NOTHING = Seen(created=CREATED)
+NOTHING = Observation(created=CREATED)
 
 minutes = st.integers(0, 2_000).map(lambda count: timedelta(minutes=count))
 times = minutes.map(lambda since: CREATED + since)
-machines = st.builds(Machine, price=st.floats(0, 100), since=times)
-nodes = st.builds(Node, price=st.floats(0, 100), since=times, sign=st.none() | times)
+machines = st.builds(ObservedMachine, price=st.floats(0, 100), since=times)
+nodes = st.builds(ObservedNode, price=st.floats(0, 100), since=times, sign=st.none() | times)
 clusters = st.builds(
-    Cluster,
+    ObservedCluster,
     identifier=st.just("j-1"),
     state=st.sampled_from(["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"]),
     quiet_since=times,
@@ -55,7 +55,7 @@ clusters = st.builds(
     machines=st.lists(machines, max_size=2),
 )
 sights = st.builds(
-    Seen,
+    Observation,
     created=st.just(CREATED),
     extension=st.sampled_from([0.0, 0.0, 0.5, 8.0]),
     groups=st.lists(st.sampled_from(["fast", "slow"]), unique=True),
@@ -79,9 +79,11 @@ def kinds(actions: list[Action]) -> list[str]:
     return [action.kind for action in actions]
 
 
-def rounds(*clock: datetime, seen: Seen = NOTHING, using: Settings = SETTINGS) -> tuple[Account, list[list[Action]]]:
+def rounds(
+    *clock: datetime, seen: Observation = NOTHING, using: GuardSettings = SETTINGS
+) -> tuple[GuardState, list[list[Action]]]:
     """The account after rounds at these times, and what each round did."""
-    account: Account | None = Account()
+    account: GuardState | None = GuardState()
     done = []
     for now in clock:
         account, actions = decide(using, now, account, seen)
@@ -140,8 +142,10 @@ def test_what_stays_is_told() -> None:
 
 
 def test_at_the_end_what_costs_most_ends_even_if_the_stack_cannot() -> None:
-    busy = Cluster(identifier="j-1", state="RUNNING", quiet_since=END)
-    seen = replace(NOTHING, groups=["fast", "slow"], nodes=[Node(price=1, since=END, sign=END)], clusters=[busy])
+    busy = ObservedCluster(identifier="j-1", state="RUNNING", quiet_since=END)
+    seen = replace(
+        NOTHING, groups=["fast", "slow"], nodes=[ObservedNode(price=1, since=END, sign=END)], clusters=[busy]
+    )
     _, (_, actions) = rounds(END - NOTICE, END, seen=seen)
     assert [(action.kind, action.subject) for action in actions[1:]] == [
         ("lower", "fast"),
@@ -152,7 +156,7 @@ def test_at_the_end_what_costs_most_ends_even_if_the_stack_cannot() -> None:
 
 
 def test_without_an_account_nothing_is_deleted_but_what_is_idle_ends() -> None:
-    seen = replace(NOTHING, groups=["fast"], nodes=[Node(price=1, since=CREATED, sign=CREATED)])
+    seen = replace(NOTHING, groups=["fast"], nodes=[ObservedNode(price=1, since=CREATED, sign=CREATED)])
     account, actions = decide(SETTINGS, END, None, seen)
     assert account is None
     assert kinds(actions) == ["tell", "lower"]
@@ -160,9 +164,9 @@ def test_without_an_account_nothing_is_deleted_but_what_is_idle_ends() -> None:
 
 @given(settings, st.lists(st.tuples(times, sights), max_size=30))
 def test_nothing_is_deleted_without_a_warning_ten_minutes_old_about_the_limit_that_is_reached(
-    using: Settings, given_rounds: list[tuple[datetime, Seen]]
+    using: GuardSettings, given_rounds: list[tuple[datetime, Observation]]
 ) -> None:
-    account: Account | None = Account()
+    account: GuardState | None = GuardState()
     warned: list[tuple[datetime, object]] = []
     for now, seen in sorted(given_rounds, key=lambda each: each[0]):
         account, actions = decide(using, now, account, seen)
@@ -178,8 +182,10 @@ def test_nothing_is_deleted_without_a_warning_ten_minutes_old_about_the_limit_th
 
 
 @given(settings, st.lists(st.tuples(times, sights), max_size=30))
-def test_the_same_round_twice_tells_and_counts_once(using: Settings, given_rounds: list[tuple[datetime, Seen]]) -> None:
-    account = Account()
+def test_the_same_round_twice_tells_and_counts_once(
+    using: GuardSettings, given_rounds: list[tuple[datetime, Observation]]
+) -> None:
+    account = GuardState()
     for now, seen in given_rounds:
         once, first = decide(using, now, account, seen)
         again, second = decide(using, now, once, seen)
@@ -209,8 +215,10 @@ def test_a_raised_budget_is_warned_of_again() -> None:
 
 
 @given(st.lists(st.tuples(times, sights), max_size=30))
-def test_what_was_spent_never_falls_and_its_time_never_goes_back(given_rounds: list[tuple[datetime, Seen]]) -> None:
-    account = Account()
+def test_what_was_spent_never_falls_and_its_time_never_goes_back(
+    given_rounds: list[tuple[datetime, Observation]],
+) -> None:
+    account = GuardState()
     for now, seen in given_rounds:
         after = charged(SETTINGS, now, account, seen)
         assert after.spent >= account.spent
@@ -222,9 +230,9 @@ def test_what_was_spent_never_falls_and_its_time_never_goes_back(given_rounds: l
 
 @given(st.lists(times, min_size=1, max_size=30), st.lists(nodes, max_size=4))
 def test_however_often_one_looks_what_runs_all_the_time_costs_its_hours(
-    clock: list[datetime], running: list[Node]
+    clock: list[datetime], running: list[ObservedNode]
 ) -> None:
-    account = Account()
+    account = GuardState()
     for now in sorted(clock):
         there = [node for node in running if node.since <= now]
         account = charged(SETTINGS, now, account, replace(NOTHING, nodes=there))
@@ -236,16 +244,16 @@ def test_however_often_one_looks_what_runs_all_the_time_costs_its_hours(
 
 
 def test_what_has_gone_since_counts_until_now() -> None:
-    node = Node(price=4.0, since=CREATED)
-    account = charged(SETTINGS, hours(1), Account(), replace(NOTHING, nodes=[node]))
+    node = ObservedNode(price=4.0, since=CREATED)
+    account = charged(SETTINGS, hours(1), GuardState(), replace(NOTHING, nodes=[node]))
     assert (account.spent, account.rate) == (4.5, 4.5)
     gone = charged(SETTINGS, hours(2), account, NOTHING)
     assert (gone.spent, gone.rate) == (9.0, 0.5)
 
 
 def test_what_could_not_be_seen_goes_on_costing() -> None:
-    node = Node(price=4.0, since=CREATED)
-    account = charged(SETTINGS, hours(1), Account(), replace(NOTHING, nodes=[node]))
+    node = ObservedNode(price=4.0, since=CREATED)
+    account = charged(SETTINGS, hours(1), GuardState(), replace(NOTHING, nodes=[node]))
     blind = charged(SETTINGS, hours(2), account, replace(NOTHING, complete=False))
     assert (blind.spent, blind.rate) == (9.0, 4.5)
 
@@ -254,14 +262,14 @@ def test_what_could_not_be_seen_goes_on_costing() -> None:
 
 
 def test_a_node_is_idle_when_start_report_and_work_are_all_long_ago() -> None:
-    node = Node(price=1, since=CREATED, sign=CREATED + timedelta(minutes=10))
+    node = ObservedNode(price=1, since=CREATED, sign=CREATED + timedelta(minutes=10))
     assert not node_is_idle(SETTINGS, CREATED + timedelta(minutes=39), node)
     assert node_is_idle(SETTINGS, CREATED + timedelta(minutes=40), node)
 
 
 def test_a_node_that_has_not_reported_may_be_booting() -> None:
     impatient = replace(SETTINGS, idle_minutes=5)
-    silent = Node(price=1, since=CREATED)
+    silent = ObservedNode(price=1, since=CREATED)
     assert not node_is_idle(impatient, CREATED + BOOT - timedelta(minutes=1), silent)
     assert node_is_idle(impatient, CREATED + BOOT, silent)
     assert node_is_idle(impatient, CREATED + BOOT, replace(silent, sign=CREATED + timedelta(minutes=2)))
@@ -269,7 +277,7 @@ def test_a_node_that_has_not_reported_may_be_booting() -> None:
 
 @given(settings, times, st.lists(nodes, min_size=1, max_size=4))
 def test_groups_are_lowered_all_together_and_only_when_every_node_is_idle(
-    using: Settings, now: datetime, running: list[Node]
+    using: GuardSettings, now: datetime, running: list[ObservedNode]
 ) -> None:
     seen = replace(NOTHING, groups=["fast", "slow"], nodes=running)
     _, actions = decide(using, now, None, seen)
@@ -282,11 +290,11 @@ def test_groups_that_ask_for_nodes_and_have_none_yet_go_on_asking() -> None:
     assert actions == []
 
 
-WAITING = Cluster(identifier="j-1", state="WAITING", quiet_since=CREATED, marks=[1.0] * 6)
+WAITING = ObservedCluster(identifier="j-1", state="WAITING", quiet_since=CREATED, marks=[1.0] * 6)
 
 
 def test_a_cluster_that_waited_all_the_time_is_ended() -> None:
-    _, actions = decide(SETTINGS, hours(0.5), Account(), replace(NOTHING, clusters=[WAITING]))
+    _, actions = decide(SETTINGS, hours(0.5), GuardState(), replace(NOTHING, clusters=[WAITING]))
     assert kinds(actions) == ["tell", "terminate"]
     assert actions[1].subject == "j-1"
 
@@ -302,7 +310,7 @@ def test_a_cluster_that_waited_all_the_time_is_ended() -> None:
     ],
     ids=["runs a step", "ended a step lately", "worked between", "is not marked yet", "is not marked at all"],
 )
-def test_a_cluster_is_not_idle_that(at_work: Cluster) -> None:
+def test_a_cluster_is_not_idle_that(at_work: ObservedCluster) -> None:
     assert cluster_is_idle(SETTINGS, hours(0.5), WAITING)
     assert not cluster_is_idle(SETTINGS, hours(0.5), at_work)
 

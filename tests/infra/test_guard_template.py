@@ -9,7 +9,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from infra import cost, parts, topology
-from infra.handlers.guard.rules import Settings
+from infra.handlers.guard.rules import GuardSettings
 from infra.stack import ShoalStack
 from tests.infra.invariants import references
 
@@ -19,17 +19,17 @@ Synthesise = Callable[..., ShoalStack]
 
 def guarded(*, update: dict[str, Any] | None = None, **guard: Any) -> topology.Topology:
     wanted = topology.load("demo", SHIPPED)
-    return wanted.model_copy(update={"guard": parts.Guard(**guard), **(update or {})})
+    return wanted.model_copy(update={"guard": parts.GuardSpec(**guard), **(update or {})})
 
 
-def settings(template: Template) -> Settings:
+def settings(template: Template) -> GuardSettings:
     """What the function is told; what is known only when it is deployed stands there as its logical id."""
     (function,) = template.find_resources(
         "AWS::Lambda::Function", {"Properties": {"Handler": "guard.main.handler"}}
     ).values()
     told = function["Properties"]["Environment"]["Variables"]["SETTINGS"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else next(iter(references(part))) for part in told)
-    return Settings(**json.loads(text))
+    return GuardSettings(**json.loads(text))
 
 
 def statements(template: Template) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_the_function_is_told_its_limits_and_prices(synthesise: Synthesise, tmp_
 
 
 def test_data_that_outlive_the_stack_are_told_as_kept(synthesise: Synthesise, tmp_path: Path) -> None:
-    for number, data in enumerate((parts.Data(keep=True), parts.Data(bucket="my-reviews"))):
+    for number, data in enumerate((parts.DataSpec(keep=True), parts.DataSpec(bucket="my-reviews"))):
         template = Template.from_stack(synthesise(guarded(update={"data": data}), tmp_path / str(number)))
         assert settings(template).keep
 

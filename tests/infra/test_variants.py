@@ -123,7 +123,7 @@ def test_tags_of_a_topology_are_on_everything(synthesise: Synthesise, tmp_path: 
 
 
 def with_data(**fields: object) -> topology.Topology:
-    return topology.load("demo", SHIPPED).model_copy(update={"data": parts.Data.model_validate(fields)})
+    return topology.load("demo", SHIPPED).model_copy(update={"data": parts.DataSpec.model_validate(fields)})
 
 
 def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:

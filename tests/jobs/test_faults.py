@@ -21,7 +21,7 @@ from bootstrap.demo.reviews import write_reviews
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
+from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from jobs.steps import Plan
 
 pytestmark = pytest.mark.slow
@@ -87,7 +87,7 @@ def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset(undisturbed, tmp_path, seed) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=1 + seed)
-    unruly = Unruly(seed=seed, killed=0.4, doubled=0.6, within=0.8)
+    unruly = AttemptFaults(seed=seed, killed=0.4, doubled=0.6, within=0.8)
     StreamingNode(tmp_path / "node", unruly=unruly).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
     undisturbed.check(plan)
     assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
@@ -203,12 +203,12 @@ def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(undistu
     plan = planned(Inputs(files=("s3://pile/reviews/",)), "s3://pile/work", tasks=3)
     faults = (
         Throttled(service="s3", share=0.1),
-        Cut(share=0.3, least=1 << 12),
-        Broken(operation="PutObject", share=0.1),
-        Broken(operation="GetObject", share=0.05),
+        CutConnection(share=0.3, least=1 << 12),
+        S3Error(operation="PutObject", share=0.1),
+        S3Error(operation="GetObject", share=0.05),
     )
     with aws.faults.during(*faults):
-        StreamingNode(tmp_path / "node", unruly=Unruly(killed=0.2, doubled=0.3)).run(plan, reducers=2)
+        StreamingNode(tmp_path / "node", unruly=AttemptFaults(killed=0.2, doubled=0.3)).run(plan, reducers=2)
     undisturbed.check(plan)
     kept = {
         found["Key"].rpartition("/")[2]: s3.get_object(Bucket="pile", Key=found["Key"])["Body"].read()

@@ -21,7 +21,7 @@ from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, Workers, spa
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
-from embedded.faults.kinds import Unruly
+from embedded.faults.kinds import AttemptFaults
 from jobs.steps import JobStep, Plan
 from tests import oracle
 
@@ -116,7 +116,7 @@ def assert_equal(plan: Plan, expected: Any) -> None:
 @pytest.mark.slow
 def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
     plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
-    StreamingNode(tmp_path / "node", unruly=Unruly(seed=5)).run(plan, reducers=3)
+    StreamingNode(tmp_path / "node", unruly=AttemptFaults(seed=5)).run(plan, reducers=3)
     assert_equal(plan, expected)
 
 

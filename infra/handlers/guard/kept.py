@@ -1,7 +1,7 @@
-"""What is kept in parameters between two rounds, as text: the guard's account, and the hours that were added.
+"""Reads and writes what is kept in parameters between two rounds: the guard's account, and the hours that were added.
 
-The easy mistake is to trust it because one's own hand wrote it. Anybody may write a parameter, and a number that is
-none, or a time that is still to come, would silence the guard for ever; so all is checked here, for whoever reads it.
+Do not trust the text, because anybody may write a parameter. An invalid number, or a time in the future, would disable
+the guard for ever; so all values are checked here.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from .rules import Account, Told
+from .rules import GuardState, SentNotice
 
 MOST_HOURS = 100_000.0
 """So many can be added in all."""
@@ -20,7 +20,7 @@ _AHEAD = timedelta(days=1)
 """AWS tries a failed round again for hours, so an account may be of a later time; not of another day."""
 
 
-def read_account(text: str, now: datetime) -> Account:
+def read_account(text: str, now: datetime) -> GuardState:
     """The account as `write_account` wrote it. Raises ValueError with what is wrong, for a sentence that goes on."""
     try:
         read = json.loads(text)
@@ -32,15 +32,17 @@ def read_account(text: str, now: datetime) -> Account:
     if not isinstance(told, Mapping) or not all(isinstance(each, Mapping) for each in told.values()):
         raise ValueError("does not say what was told")
     as_of = read.get("as_of")
-    return Account(
+    return GuardState(
         spent=_amount(read.get("spent", 0.0)),
         as_of=None if as_of is None else _time(as_of, now),
         rate=_amount(read.get("rate", 0.0)),
-        told={name: Told(value=str(each.get("value")), at=_time(each.get("at"), now)) for name, each in told.items()},
+        told={
+            name: SentNotice(value=str(each.get("value")), at=_time(each.get("at"), now)) for name, each in told.items()
+        },
     )
 
 
-def write_account(account: Account) -> str:
+def write_account(account: GuardState) -> str:
     """The account as text."""
     return json.dumps(asdict(account), default=datetime.isoformat)
 

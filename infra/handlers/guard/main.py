@@ -1,7 +1,7 @@
-"""Looks what there is of a deployment, and does what the rules say. AWS runs it every five minutes.
+"""Reads the state of a deployment, and does what the rules decide. AWS runs it every five minutes.
 
-Easy to get wrong: a service that refuses must not keep the others from saving money. So every look and every act fails
-alone, and what could not be seen counts as at work.
+A service that fails must not stop the guard from using the others. So every read and every action fails alone, and what
+could not be read counts as working.
 """
 
 import json
@@ -17,7 +17,16 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from .kept import read_account, read_extension, write_account
-from .rules import Account, Action, Cluster, Machine, Node, Seen, Settings, decide
+from .rules import (
+    Action,
+    GuardSettings,
+    GuardState,
+    Observation,
+    ObservedCluster,
+    ObservedMachine,
+    ObservedNode,
+    decide,
+)
 
 _OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
@@ -29,7 +38,7 @@ _logger.setLevel(logging.INFO)
 Found = TypeVar("Found")
 
 
-class UnfinishedError(Exception):
+class GuardRoundError(Exception):
     """Some of a round failed; the rest of it was done."""
 
 
@@ -55,7 +64,7 @@ def handler(event: dict[str, Any], context: object) -> None:
     """
     del context
     logging.basicConfig(format="%(message)s")  # Lambda has its own way, which this leaves alone
-    settings = Settings(**json.loads(os.environ["SETTINGS"]))
+    settings = GuardSettings(**json.loads(os.environ["SETTINGS"]))
     now = datetime.fromisoformat(event["time"]) if "time" in event else datetime.now(UTC)
     created = _created(settings)
     if created is None:
@@ -77,13 +86,13 @@ def handler(event: dict[str, Any], context: object) -> None:
         if action.kind != "tell":
             this.attempt(partial(_ACTS[action.kind], action.subject), None)
     if this.failures:
-        raise UnfinishedError("; ".join(this.failures))
+        raise GuardRoundError("; ".join(this.failures))
 
 
 # Looking
 
 
-def _created(settings: Settings) -> datetime | None:
+def _created(settings: GuardSettings) -> datetime | None:
     """When the stack was; None when it has gone, is going, or never came."""
     try:
         (stack,) = _client("cloudformation").describe_stacks(StackName=settings.stack)["Stacks"]
@@ -95,7 +104,9 @@ def _created(settings: Settings) -> datetime | None:
     return None if stack["StackStatus"] in _OVER else created
 
 
-def _remembered(settings: Settings, now: datetime, created: datetime, this: Round) -> tuple[Account | None, float]:
+def _remembered(
+    settings: GuardSettings, now: datetime, created: datetime, this: Round
+) -> tuple[GuardState | None, float]:
     """The account, None when it could not be asked for, and the hours added.
 
     What cannot be read, or is older than the stack and so another one's, counts as not there.
@@ -113,22 +124,22 @@ def _remembered(settings: Settings, now: datetime, created: datetime, this: Roun
             this.failures.append(f"the parameter {name} {error}, and counts as not there: {texts[name]!r}")
             return otherwise
 
-    account = kept(settings.account, partial(read_account, now=now), Account())
+    account = kept(settings.account, partial(read_account, now=now), GuardState())
     return account, kept(settings.extension, read_extension, 0.0)
 
 
-def _remember(settings: Settings, account: Account) -> None:
+def _remember(settings: GuardSettings, account: GuardState) -> None:
     text = write_account(account)
     _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
 
 
-def _look(settings: Settings, now: datetime, this: Round, created: datetime, extension: float) -> Seen:
+def _look(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
     nothing: list[tuple[str, str]] = []
     resources = this.attempt(partial(_resources, settings), nothing)
     names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
     looks = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
-    return Seen(
+    return Observation(
         created=created,
         extension=extension,
         groups=this.attempt(partial(_asking, names), []),
@@ -138,7 +149,7 @@ def _look(settings: Settings, now: datetime, this: Round, created: datetime, ext
     )
 
 
-def _resources(settings: Settings) -> list[tuple[str, str]]:
+def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
     """Type and name of what the stack has; not by DescribeStackResources, which stops at a hundred."""
     pages = _client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=settings.stack)
     return [
@@ -162,7 +173,7 @@ def _asking(groups: Sequence[str]) -> list[str]:
     ]
 
 
-def _nodes(settings: Settings, now: datetime, this: Round, groups: Sequence[str]) -> list[Node]:
+def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence[str]) -> list[ObservedNode]:
     if not groups:
         return []
     pages = (
@@ -179,7 +190,7 @@ def _nodes(settings: Settings, now: datetime, this: Round, groups: Sequence[str]
     at_work = {each["InstanceId"]: now for each in instances}
     signs = this.attempt(partial(_signs, settings), at_work) if instances else {}
     return [
-        Node(
+        ObservedNode(
             price=settings.gpu.get(each["InstanceType"], 0.0),
             since=each["LaunchTime"],
             sign=signs.get(each["InstanceId"]),
@@ -188,7 +199,7 @@ def _nodes(settings: Settings, now: datetime, this: Round, groups: Sequence[str]
     ]
 
 
-def _signs(settings: Settings) -> dict[str, datetime]:
+def _signs(settings: GuardSettings) -> dict[str, datetime]:
     """When each node last reported or worked: both leave objects that are named by its instance's id."""
     found: dict[str, datetime] = {}
     pages = _client("s3").get_paginator("list_objects_v2")
@@ -199,7 +210,7 @@ def _signs(settings: Settings) -> dict[str, datetime]:
     return found
 
 
-def _cluster(settings: Settings, now: datetime, identifier: str) -> Cluster | None:
+def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> ObservedCluster | None:
     """The cluster; None when it has ended or is ending."""
     emr = _client("emr")
     status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
@@ -209,13 +220,13 @@ def _cluster(settings: Settings, now: datetime, identifier: str) -> Cluster | No
     nodes = emr.get_paginator("list_instances").paginate(ClusterId=identifier, InstanceStates=_PAID)
     newest_steps = emr.list_steps(ClusterId=identifier)["Steps"]
     ends = [step["Status"]["Timeline"].get("EndDateTime", created) for step in newest_steps]
-    return Cluster(
+    return ObservedCluster(
         identifier=identifier,
         state=status["State"],
         quiet_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
         marks=_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
         machines=[
-            Machine(
+            ObservedMachine(
                 price=settings.emr.get(node["InstanceType"], 0.0),
                 since=node["Status"].get("Timeline", {}).get("CreationDateTime", created),
             )
@@ -225,7 +236,7 @@ def _cluster(settings: Settings, now: datetime, identifier: str) -> Cluster | No
     )
 
 
-def _marks(settings: Settings, now: datetime, cluster: str) -> list[float]:
+def _marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
     answer = _client("cloudwatch").get_metric_statistics(
         Namespace="AWS/ElasticMapReduce",
         MetricName="IsIdle",
@@ -241,7 +252,7 @@ def _marks(settings: Settings, now: datetime, cluster: str) -> list[float]:
 # Acting
 
 
-def _tell(settings: Settings, action: Action) -> None:
+def _tell(settings: GuardSettings, action: Action) -> None:
     if settings.topic:
         _client("sns").publish(TopicArn=settings.topic, Subject=action.subject, Message=action.text)
 

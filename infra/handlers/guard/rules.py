@@ -1,7 +1,7 @@
-"""What the guard decides, from what it has seen: nothing here looks or acts.
+"""Decides what the guard does, from what it has read: nothing here calls AWS.
 
-Easy to get wrong: whom it may delete. Nothing is deleted without a warning that is ten minutes old and about the very
-limit that is reached; a limit that was moved since asks for another warning.
+Nothing is deleted without a warning that is at least ten minutes old and about the very limit that is reached. A limit
+that was moved since needs another warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ BOOT = timedelta(minutes=20)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class GuardSettings:
     """What the stack tells its guard, as JSON in the environment; prices are dollars an hour, by instance type.
 
     They are on-demand prices, which no spot price exceeds, with the node's volumes.
@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class ObservedMachine:
     """Something that runs since a time, for so many dollars an hour."""
 
     price: float
@@ -67,14 +67,14 @@ class Machine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node(Machine):
+class ObservedNode(ObservedMachine):
     """A GPU node, with its newest sign of life: a report of its first boot, or of work."""
 
     sign: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class ObservedCluster:
     """An EMR cluster that has not ended."""
 
     identifier: str
@@ -83,30 +83,30 @@ class Cluster:
     """When it was ready, or its newest step ended."""
     marks: Sequence[float] = ()
     """EMR's own marks: 1 where it was idle. A short step may pass between two of them."""
-    machines: Sequence[Machine] = ()
+    machines: Sequence[ObservedMachine] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class Observation:
     """What there is of the deployment."""
 
     created: datetime
     extension: float = 0.0
     groups: Sequence[str] = ()
     """The auto scaling groups that ask for nodes."""
-    nodes: Sequence[Node] = ()
-    clusters: Sequence[Cluster] = ()
+    nodes: Sequence[ObservedNode] = ()
+    clusters: Sequence[ObservedCluster] = ()
     complete: bool = True
     """Whether every look succeeded."""
 
     @property
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[ObservedMachine]:
         """All that is paid for by the hour, but what stands as long as the stack."""
         return [*self.nodes, *(machine for cluster in self.clusters for machine in cluster.machines)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class SentNotice:
     """What was told, about which value of a limit, and when."""
 
     value: str
@@ -114,14 +114,14 @@ class Told:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
+class GuardState:
     """What the guard remembers from one round to the next."""
 
     spent: float = 0.0
     as_of: datetime | None = None
     rate: float = 0.0
     """Dollars an hour when it last looked."""
-    told: Mapping[str, Told] = field(default_factory=dict)
+    told: Mapping[str, SentNotice] = field(default_factory=dict)
     """By subject: `end`, `budget`, `deletion`."""
 
 
@@ -148,8 +148,8 @@ class Limit:
 
 
 def decide(
-    settings: Settings, now: datetime, account: Account | None, seen: Seen
-) -> tuple[Account | None, list[Action]]:
+    settings: GuardSettings, now: datetime, account: GuardState | None, seen: Observation
+) -> tuple[GuardState | None, list[Action]]:
     """The account after this round, and what to do, in this order.
 
     Without an account nothing is deleted, as nobody knows whether the owner was warned; idle things end all the same.
@@ -178,7 +178,7 @@ def decide(
     return account, [*actions, *news, *ending, Action(kind="delete", subject=settings.stack)]
 
 
-def charged(settings: Settings, now: datetime, account: Account, seen: Seen) -> Account:
+def charged(settings: GuardSettings, now: datetime, account: GuardState, seen: Observation) -> GuardState:
     """The account with what was spent since it was written, at most.
 
     What ran then and is gone counts until now; what is new counts from its start. A round that is not later than the
@@ -197,20 +197,20 @@ def charged(settings: Settings, now: datetime, account: Account, seen: Seen) -> 
     )
 
 
-def node_is_idle(settings: Settings, now: datetime, node: Node) -> bool:
+def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
     """Whether it started, reported and worked too long ago."""
     patience = settings.idle if node.sign else max(settings.idle, BOOT)
     return now - max(node.since, node.sign or node.since) >= patience
 
 
-def cluster_is_idle(settings: Settings, now: datetime, cluster: Cluster) -> bool:
+def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
     """Whether it waits, no step ended lately, and EMR marked it idle all the time; the newest marks come late."""
     expected = max(1, settings.idle // settings.period - 2)
     marked = len(cluster.marks) >= expected and min(cluster.marks) >= 1
     return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
 
 
-def _limits(settings: Settings, now: datetime, account: Account, seen: Seen) -> Iterator[Limit]:
+def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: Observation) -> Iterator[Limit]:
     name = settings.deployment
     end = seen.created + timedelta(hours=settings.max_hours + seen.extension)
     yield Limit(
@@ -239,7 +239,7 @@ def _limits(settings: Settings, now: datetime, account: Account, seen: Seen) -> 
         )
 
 
-def _rest(settings: Settings, now: datetime, seen: Seen) -> list[Action]:
+def _rest(settings: GuardSettings, now: datetime, seen: Observation) -> list[Action]:
     """End what is idle. The groups end together: a training needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     actions = []
@@ -265,19 +265,19 @@ def _rest(settings: Settings, now: datetime, seen: Seen) -> list[Action]:
     return actions
 
 
-def _once(now: datetime, account: Account, name: str, value: str, news: Action) -> tuple[Account, list[Action]]:
+def _once(now: datetime, account: GuardState, name: str, value: str, news: Action) -> tuple[GuardState, list[Action]]:
     """Tell the news, unless they were told for this value already."""
     given = account.told.get(name)
     if given and given.value == value:
         return account, []
-    return replace(account, told={**account.told, name: Told(value=value, at=now)}), [news]
+    return replace(account, told={**account.told, name: SentNotice(value=value, at=now)}), [news]
 
 
 def _tell(subject: str, text: str) -> Action:
     return Action(kind="tell", subject=f"Shoal: {subject}", text=text)
 
 
-def _fate(settings: Settings, account: Account) -> str:
+def _fate(settings: GuardSettings, account: GuardState) -> str:
     lost = f"Models and datasets go with it; to keep a model: shoal fetch {settings.deployment} --output FOLDER"
     kept = f"The bucket {settings.bucket} stays, with datasets and models."
     return f"{kept if settings.keep else lost}\nSpent so far, at most: ${account.spent:,.2f}."

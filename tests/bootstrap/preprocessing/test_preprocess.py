@@ -24,7 +24,7 @@ from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text import load_stopwords
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Broken, Cut, Throttled, Unruly
+from embedded.faults.kinds import AttemptFaults, CutConnection, S3Error, Throttled
 from infra import topology
 from jobs.merge import MergeResult
 from jobs.pipeline import preprocess_locally as preprocess_here
@@ -307,10 +307,10 @@ def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) ->
 def test_an_unruly_cluster_on_a_bad_s3_makes_the_same_dataset(there, reviews, tmp_path) -> None:
     here = preprocess_here(Inputs(files=(str(reviews),)), str(tmp_path / "here"), max_malformed=0.2)
     faults = (
-        Unruly(killed=0.3, doubled=0.3, within=1.0),
+        AttemptFaults(killed=0.3, doubled=0.3, within=1.0),
         Throttled(service="s3", share=0.1),
-        Cut(share=0.3, least=1 << 12),
-        Broken(operation="PutObject", share=0.1),
+        CutConnection(share=0.3, least=1 << 12),
+        S3Error(operation="PutObject", share=0.1),
     )
     with there.aws.faults.during(*faults):
         made = there.preprocess(reviews)

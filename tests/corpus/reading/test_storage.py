@@ -33,7 +33,7 @@ from corpus.reading.storage import (
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import Broken, Cut, Throttled
+from embedded.faults.kinds import CutConnection, S3Error, Throttled
 
 BODY = random.Random(5).randbytes(3 << 20)
 LINES = b"".join(b'{"reviewText": "text %d of many", "overall": %d}\n' % (n, 1 + n % 5) for n in range(60_000))
@@ -195,11 +195,11 @@ def test_ranges_of_an_object_ask_for_little_beyond_their_end(asked: list[str]) -
 @pytest.mark.parametrize("name", ["lines.json", "lines.json.gz"])
 def test_cut_connections_are_taken_up_where_they_were(aws: EmbeddedAws, name: str) -> None:
     whole = read(f"s3://pile/{name}")
-    with aws.faults.during(Cut()):
+    with aws.faults.during(CutConnection()):
         assert read(f"s3://pile/{name}") == whole
         with closing(open_range("s3://pile/body", 7, 1 << 20)) as file:
             assert file.read() == BODY[7:]
-    with aws.faults.during(Cut(times=2)), readable("s3://pile/body") as path:
+    with aws.faults.during(CutConnection(times=2)), readable("s3://pile/body") as path:
         assert path.read_bytes() == BODY
 
 
@@ -238,7 +238,7 @@ def test_a_connection_that_never_gets_further_is_given_up_with_a_sentence(
 
 
 def test_an_s3_that_throttles_and_fails_now_and_then_is_asked_again(aws: EmbeddedAws) -> None:
-    with aws.faults.during(Throttled(service="s3", share=0.2), Broken(share=0.1)):
+    with aws.faults.during(Throttled(service="s3", share=0.2), S3Error(share=0.1)):
         assert len(read("s3://pile/lines.json.gz")) == 60_000
         write_text("s3://pile/stubborn/part-1", "text")
         assert list_files("s3://pile/stubborn") == ["s3://pile/stubborn/part-1"]

@@ -118,7 +118,7 @@ def test_a_step_whose_command_is_not_there_fails(make):
 def test_a_jar_that_nobody_plays_fails(make):
     cluster = make()
     status = cluster.settled(cluster.step("main", jar="s3://jars/own.jar"))
-    assert "plays command-runner.jar" in status["FailureDetails"]["Message"]
+    assert "supports command-runner.jar" in status["FailureDetails"]["Message"]
 
 
 def test_after_a_failure_later_steps_go_on_or_are_cancelled_as_it_says(make):

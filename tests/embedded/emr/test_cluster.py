@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from embedded.emr.cluster import Cluster
+from embedded.emr.cluster import EmulatedCluster
 from embedded.nodes.machine import Machine
 
 
 @pytest.fixture
 def make(tmp_path):
-    def cluster(**more: Any) -> Cluster:
+    def cluster(**more: Any) -> EmulatedCluster:
         record: dict[str, Any] = {
             "Id": "j-1",
             "Status": {"State": "WAITING", "Timeline": {}},
@@ -24,7 +24,7 @@ def make(tmp_path):
         }
         environment = {"PATH": os.environ["PATH"], "NODE_ROOT": str(tmp_path)}
         machine = Machine(root=tmp_path, environment=environment)
-        return Cluster(record=record, steps=[], machine=machine, unruly=lambda: None, **more)
+        return EmulatedCluster(record=record, steps=[], machine=machine, unruly=lambda: None, **more)
 
     return cluster
 

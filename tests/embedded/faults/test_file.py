@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.faults.file import FaultFile, Faults
-from embedded.faults.kinds import DeleteFails, NoCapacity, Quota, Throttled
+from embedded.faults.kinds import DeleteFails, NoCapacity, QuotaLimit, Throttled
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def both(tmp_path):
 
 def test_without_a_file_there_are_none(both):
     assert both[1].find(NoCapacity) is None
-    assert not both[1].expects(NoCapacity)
+    assert not both[1].has_any(NoCapacity)
 
 
 def test_a_fault_is_there_until_it_is_lifted(both):
@@ -25,7 +25,7 @@ def test_a_fault_is_there_until_it_is_lifted(both):
     assert faults.find(NoCapacity, zone="us-east-1b", instance_type="g5.xlarge", market="spot") is None
     file.lift(name)
     file.lift(name)
-    assert not faults.expects(NoCapacity)
+    assert not faults.has_any(NoCapacity)
 
 
 @pytest.mark.parametrize(
@@ -42,23 +42,23 @@ def test_a_fault_happens_as_often_as_it_may(times, asked, tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     FaultFile(folder).add(Throttled(service="ec2", times=times))
     faults = Faults(folder)
-    struck = [faults.strike(Throttled, service="ec2", operation="DescribeVpcs") is not None for _ in range(asked)]
+    struck = [faults.trigger(Throttled, service="ec2", operation="DescribeVpcs") is not None for _ in range(asked)]
     assert struck == [number < times for number in range(asked)]
-    assert faults.expects(Throttled) == (asked < times)
+    assert faults.has_any(Throttled) == (asked < times)
 
 
 def test_each_of_several_faults_has_its_own_count(both):
     file, faults = both
     file.add(DeleteFails(logical_id="A", times=1))
     file.add(DeleteFails(logical_id="A", times=1))
-    struck = [faults.strike(DeleteFails, resource_type="AWS::S3::Bucket", logical_id="A") for _ in range(3)]
+    struck = [faults.trigger(DeleteFails, resource_type="AWS::S3::Bucket", logical_id="A") for _ in range(3)]
     assert [fault is not None for fault in struck] == [True, True, False]
 
 
 def test_a_fault_within_a_block_ends_with_it(both):
     file, faults = both
-    file.add(Quota(code="L-1", value=1))
-    with file.during(Quota(code="L-2", value=2), NoCapacity()):
-        assert faults.find(Quota, code="L-2") == Quota(code="L-2", value=2)
-    assert faults.find(Quota, code="L-2") is None
-    assert faults.find(Quota, code="L-1") == Quota(code="L-1", value=1)
+    file.add(QuotaLimit(code="L-1", value=1))
+    with file.during(QuotaLimit(code="L-2", value=2), NoCapacity()):
+        assert faults.find(QuotaLimit, code="L-2") == QuotaLimit(code="L-2", value=2)
+    assert faults.find(QuotaLimit, code="L-2") is None
+    assert faults.find(QuotaLimit, code="L-1") == QuotaLimit(code="L-1", value=1)

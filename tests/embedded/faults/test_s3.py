@@ -12,7 +12,7 @@ from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError, ResponseStreamingError
 
-from embedded.faults.kinds import Broken, Cut, Throttled
+from embedded.faults.kinds import CutConnection, S3Error, Throttled
 
 BODY = random.Random(3).randbytes(1 << 20)
 PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
@@ -76,7 +76,7 @@ def test_a_share_of_the_requests_is_throttled_and_asked_again(aws, s3, patient):
 
 
 def test_a_connection_is_cut_in_the_middle_of_an_object(aws, s3):
-    with aws.faults.during(Cut(times=1)):
+    with aws.faults.during(CutConnection(times=1)):
         body = s3.get_object(Bucket="pile", Key="object")["Body"]
         assert body.read(1 << 16) == BODY[: 1 << 16]
         with pytest.raises(ResponseStreamingError):
@@ -85,22 +85,22 @@ def test_a_connection_is_cut_in_the_middle_of_an_object(aws, s3):
 
 
 def test_small_objects_pass_where_connections_are_cut(aws, s3):
-    with aws.faults.during(Cut()):
+    with aws.faults.during(CutConnection()):
         assert s3.get_object(Bucket="pile", Key="object", Range="bytes=5-104")["Body"].read() == BODY[5:105]
 
 
 def test_a_client_that_asks_again_gets_everything_over_cut_connections(aws, s3, patient, tmp_path):
-    with aws.faults.during(Cut(share=0.5)):
+    with aws.faults.during(CutConnection(share=0.5)):
         patient.download_file("pile", "object", str(tmp_path / "copy"))
     assert (tmp_path / "copy").read_bytes() == BODY
 
 
 def test_an_upload_that_fails_inside_leaves_nothing_and_is_tried_again(aws, s3, patient):
-    with aws.faults.during(Broken(operation="PutObject", times=1)):
+    with aws.faults.during(S3Error(operation="PutObject", times=1)):
         with pytest.raises(ClientError, match="InternalError"):
             s3.put_object(Bucket="pile", Key="new", Body=b"x")
         assert s3.list_objects_v2(Bucket="pile", Prefix="new")["KeyCount"] == 0
-    with aws.faults.during(Broken(operation="PutObject", times=2)), statuses(patient) as seen:
+    with aws.faults.during(S3Error(operation="PutObject", times=2)), statuses(patient) as seen:
         patient.put_object(Bucket="pile", Key="new", Body=b"x")
         assert seen == [500, 500, 200]
 
@@ -108,7 +108,7 @@ def test_an_upload_that_fails_inside_leaves_nothing_and_is_tried_again(aws, s3, 
 def test_parts_of_an_upload_fail_alone(aws, patient):
     body = BODY * 12
     config = TransferConfig(multipart_threshold=5 << 20, multipart_chunksize=5 << 20)
-    with aws.faults.during(Broken(operation="UploadPart", times=2)), statuses(patient) as seen:
+    with aws.faults.during(S3Error(operation="UploadPart", times=2)), statuses(patient) as seen:
         patient.upload_fileobj(io.BytesIO(body), "pile", "large", Config=config)
         assert seen.count(500) == 2
     assert patient.get_object(Bucket="pile", Key="large")["Body"].read() == body

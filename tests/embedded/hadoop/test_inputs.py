@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.errors import EmulatorError
-from embedded.hadoop.inputs import FileSplit, input_files, lines, splits
+from embedded.hadoop.inputs import FileSplit, compute_splits, input_files, read_lines
 from embedded.hadoop.paths import Entry, Files
 
 FILES = Files()
@@ -16,8 +16,8 @@ FILES = Files()
 def read(path: Path, maps: int, *, only_newline: bool = False) -> list[bytes]:
     """What each split of a file gives."""
     entries = input_files(FILES, f"file://{path}")
-    cut = splits(entries, {"mapreduce.job.maps": str(maps)})
-    return [b"".join(lines(FILES, split, only_newline=only_newline)) for split in cut]
+    cut = compute_splits(entries, {"mapreduce.job.maps": str(maps)})
+    return [b"".join(read_lines(FILES, split, only_newline=only_newline)) for split in cut]
 
 
 @given(st.lists(st.text("ab", max_size=9), max_size=40), st.integers(1, 12))
@@ -31,7 +31,7 @@ def test_every_line_is_in_exactly_one_split(tmp_path_factory, texts, maps):
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_splits_cover_a_file_without_overlap(size, maps):
     entry = Entry(path="s3://bucket/key", size=size, folder=False)
-    cut = splits([entry], {"mapreduce.job.maps": str(maps)})
+    cut = compute_splits([entry], {"mapreduce.job.maps": str(maps)})
     assert [split.start for split in cut] == [sum(s.length for s in cut[:i]) for i in range(len(cut))]
     assert sum(split.length for split in cut) == size
 
@@ -96,5 +96,5 @@ def test_what_is_no_input_is_named(tmp_path, path, reason):
 
 
 def test_a_file_is_cut_no_coarser_than_a_block():
-    cut = splits([Entry(path="s3://b/k", size=100 << 20, folder=False)], {"mapreduce.job.maps": "1"})
+    cut = compute_splits([Entry(path="s3://b/k", size=100 << 20, folder=False)], {"mapreduce.job.maps": "1"})
     assert cut[0] == FileSplit(path="s3://b/k", start=0, length=32 << 20)

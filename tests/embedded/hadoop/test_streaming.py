@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from embedded.errors import EmulatorError
-from embedded.faults.kinds import Unruly
-from embedded.hadoop.options import parse
-from embedded.hadoop.streaming import unruly_environment
+from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop.options import parse_options
+from embedded.hadoop.streaming import attempt_faults_environment
 
 PACKAGES = Path(__file__).resolve().parents[3]
 
@@ -65,7 +65,7 @@ class Hadoop:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.unruly = Unruly()
+        self.unruly = AttemptFaults()
         self.output = root / "output"
         for name, code in {"mapper.py": MAPPER, "reducer.py": REDUCER, "flaky.py": FLAKY, "tells.py": TELLS}.items():
             (root / name).write_text(code)
@@ -89,7 +89,7 @@ class Hadoop:
                 "PYTHONPATH": str(PACKAGES),
                 "NODE_ROOT": str(self.root),
                 "TRACE": str(self.root / "trace"),
-                **unruly_environment(self.unruly),
+                **attempt_faults_environment(self.unruly),
             },
             capture_output=True,
             text=True,
@@ -205,7 +205,7 @@ def trace(hadoop: Hadoop) -> dict[str, str]:
 
 
 def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
-    hadoop.unruly = Unruly(doubled=1.0, within=0.4)
+    hadoop.unruly = AttemptFaults(doubled=1.0, within=0.4)
     done = stamped(hadoop)
     assert done.returncode == 0, done.stderr
     assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
@@ -214,13 +214,13 @@ def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is
 
 
 def test_a_job_may_forbid_second_attempts(hadoop):
-    hadoop.unruly = Unruly(doubled=1.0, within=0.4)
+    hadoop.unruly = AttemptFaults(doubled=1.0, within=0.4)
     assert stamped(hadoop, mapreduce_map_speculative="false").returncode == 0
     assert trace(hadoop) == {"000000_0": "ended"}
 
 
 def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
-    hadoop.unruly = Unruly(killed=1.0, within=0.2)
+    hadoop.unruly = AttemptFaults(killed=1.0, within=0.2)
     done = stamped(hadoop, mapreduce_map_maxattempts="1")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("Status : KILLED") == 3
@@ -229,7 +229,7 @@ def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
 
 
 def test_an_unruly_cluster_counts_words_as_any_other(hadoop, words):
-    hadoop.unruly = Unruly(seed=4, killed=0.3, doubled=0.5, within=0.3)
+    hadoop.unruly = AttemptFaults(seed=4, killed=0.3, doubled=0.5, within=0.3)
     (hadoop.root / "input.txt").write_bytes(lines_of(words))
     counts = hadoop.count_words(hadoop.root / "input.txt", mapreduce_job_maps="5", mapreduce_job_reduces="3")
     assert counts == Counter(words)
@@ -300,8 +300,8 @@ def test_what_a_reducer_without_input_says_is_dropped(hadoop):
     [
         (["-mapper", "cat", "-D", "a=b"], "-D must stand before"),
         (["-D", "a"], "a.* needs a value"),
-        (["-D", "stream.num.map.output.key.fields=2"], "does not play property stream"),
-        (["-mapper", "cat", "-inputformat", "X"], "does not play streaming option -inputformat"),
+        (["-D", "stream.num.map.output.key.fields=2"], "does not support property stream"),
+        (["-mapper", "cat", "-inputformat", "X"], "does not support streaming option -inputformat"),
         (["-mapper"], "-mapper needs a value"),
         (["-mapper", "cat", "-output", "s3://b/o"], "-input is missing"),
         (["-mapper", "cat", "-input", "s3://b/i", "-output", "s3://b/o"], "-reducer is missing"),
@@ -309,10 +309,10 @@ def test_what_a_reducer_without_input_says_is_dropped(hadoop):
 )
 def test_a_wrong_command_line_is_explained(arguments, reason):
     with pytest.raises(EmulatorError, match=reason):
-        parse(arguments)
+        parse_options(arguments)
 
 
 def test_a_property_may_stick_to_its_option():
-    job = parse(["-Da.b=c=d", "-mapper", "m", "-reducer", "r", "-input", "i", "-input", "j", "-output", "o"])
+    job = parse_options(["-Da.b=c=d", "-mapper", "m", "-reducer", "r", "-input", "i", "-input", "j", "-output", "o"])
     assert job.properties == {"a.b": "c=d"}
     assert job.inputs == ["i", "j"]

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.hadoop.tasks import (
+    AttemptControl,
+    HadoopTask,
     KilledError,
-    Leash,
-    Task,
     TaskError,
-    attempt,
     java_hash,
-    merged,
+    merge_sorted,
     partition_of,
+    run_attempt,
     split_arguments,
 )
 
@@ -55,7 +55,7 @@ def test_parts_are_merged_in_the_order_of_their_keys_bytes(tmp_path_factory, par
     paths = [folder / str(number) for number in range(len(parts))]
     for path, part in zip(paths, records, strict=True):
         path.write_bytes(b"".join(key + b"\t" + value + b"\n" for key, value in part))
-    out = b"".join(merged(paths, folder, random.Random(seed))).splitlines()
+    out = b"".join(merge_sorted(paths, folder, random.Random(seed))).splitlines()
     assert [line.split(b"\t")[0] for line in out] == sorted(key for part in records for key, _ in part)
     assert sorted(out) == sorted(key + b"\t" + value for part in records for key, value in part)
 
@@ -66,18 +66,18 @@ class Attempt:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = folder / "log"
-        self.leash = Leash()
+        self.control = AttemptControl()
 
     def run(self, code: str, blocks: list[bytes], partitions: int = 1) -> list[bytes]:
         (self.folder / "code.py").write_text(code)
-        task = Task(
+        task = HadoopTask(
             name="task_1_m_000000",
             command=f"{sys.executable} {self.folder}/code.py",
             environment={"PATH": "/usr/bin:/bin"},
             shipped={},
         )
         targets = [self.folder / f"out{number}" for number in range(partitions)]
-        attempt(task, self.folder / "work", self.log, iter(blocks), targets, self.leash)
+        run_attempt(task, self.folder / "work", self.log, iter(blocks), targets, self.control)
         return [target.read_bytes() for target in targets]
 
 
@@ -114,16 +114,18 @@ def test_what_a_failed_process_said_is_in_its_log_and_not_in_the_error(process):
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path):
-    task = Task(name="task_1_m_000000", command="no-such-program", environment={"PATH": "/bin"}, shipped={})
+    task = HadoopTask(name="task_1_m_000000", command="no-such-program", environment={"PATH": "/bin"}, shipped={})
     with pytest.raises(TaskError, match="no-such-program"):
-        attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], Leash())
+        run_attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], AttemptControl())
 
 
 def test_a_shipped_file_lies_in_the_tasks_folder(tmp_path):
     (tmp_path / "words").write_text("hello")
     shipped = {"stopwords.txt": tmp_path / "words"}
-    task = Task(name="task_1_m_000000", command="cat stopwords.txt", environment={"PATH": "/bin"}, shipped=shipped)
-    attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], Leash())
+    task = HadoopTask(
+        name="task_1_m_000000", command="cat stopwords.txt", environment={"PATH": "/bin"}, shipped=shipped
+    )
+    run_attempt(task, tmp_path / "work", tmp_path / "log", iter([]), [tmp_path / "out"], AttemptControl())
     assert (tmp_path / "out").read_bytes() == b"hello\t\n"
 
 
@@ -131,7 +133,7 @@ def test_the_order_of_a_keys_values_is_left_to_chance(tmp_path):
     paths = [tmp_path / str(number) for number in range(4)]
     for number, path in enumerate(paths):
         path.write_bytes(f"a\t{3 - number}x\na\t{number}\n".encode())
-    orders = {b"".join(merged(paths, tmp_path, random.Random(seed))) for seed in range(20)}
+    orders = {b"".join(merge_sorted(paths, tmp_path, random.Random(seed))) for seed in range(20)}
     assert len(orders) > 4
     assert {b"".join(sorted(order.splitlines())) for order in orders} == {
         b"".join(sorted(next(iter(orders)).splitlines()))
@@ -139,13 +141,13 @@ def test_the_order_of_a_keys_values_is_left_to_chance(tmp_path):
 
 
 def test_an_attempt_whose_leash_is_pulled_is_killed_with_its_children(process):
-    threading.Timer(0.3, process.leash.pull).start()
+    threading.Timer(0.3, process.control.kill).start()
     with pytest.raises(KilledError, match="while it ran"):
         process.run("import subprocess; subprocess.run(['sleep', '60'])", [])
 
 
 def test_an_attempt_whose_leash_was_pulled_does_not_start(process):
-    process.leash.pull()
+    process.control.kill()
     with pytest.raises(KilledError, match="before it started"):
         process.run("print(1)", [])
     assert not process.log.exists()

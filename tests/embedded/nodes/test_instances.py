@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from embedded.processes import bearers
+from embedded.processes import marked_processes
 
 USER_DATA = """#!/bin/bash
 echo booted $(ec2-metadata --quiet --instance-id) at $(ec2-metadata --local-ipv4)
@@ -178,7 +178,7 @@ def test_a_command_can_be_cancelled_and_is_asked_first(group, two, eventually):
     outcome = group.outcome(command, two[0])
     assert outcome["Status"] == "Cancelled"
     assert outcome["StandardOutputContent"] == "checkpoint\n"
-    assert bearers("SSM_COMMAND_ID", f"{command}/{two[0]}") == []
+    assert marked_processes("SSM_COMMAND_ID", f"{command}/{two[0]}") == []
 
 
 def test_a_command_that_takes_too_long_is_stopped(group, two):
@@ -192,7 +192,7 @@ def test_a_command_whose_node_died_is_in_progress_until_its_time_is_over(group, 
     command = group.send(two[0], "echo unheard", f"touch {marker}", "sleep 1000", parameters=parameters)
     eventually(marker.exists)
     group.ec2.terminate_instances(InstanceIds=[two[0]])
-    eventually(lambda: bearers("SSM_COMMAND_ID", f"{command}/{two[0]}") == [])
+    eventually(lambda: marked_processes("SSM_COMMAND_ID", f"{command}/{two[0]}") == [])
     group.ssm.cancel_command(CommandId=command)
     found = group.ssm.get_command_invocation(CommandId=command, InstanceId=two[0])
     assert found["Status"] == "InProgress"
@@ -260,15 +260,15 @@ def test_a_group_with_nodes_is_deleted_only_by_force(group, two):
 
 def test_lowering_the_capacity_ends_processes_and_leaves_no_volume(group, two):
     roots = [str(group.root(identifier)) for identifier in two]
-    assert all(bearers("NODE_ROOT", root) for root in roots)
+    assert all(marked_processes("NODE_ROOT", root) for root in roots)
     assert group.scale(0) == []
     for identifier, root in zip(two, roots, strict=True):
-        assert bearers("NODE_ROOT", root) == []
+        assert marked_processes("NODE_ROOT", root) == []
         assert not Path(root).exists()
         assert group.instance(identifier)["State"]["Name"] == "terminated"
     assert group.ec2.describe_volumes()["Volumes"] == []
 
 
 def test_what_is_not_played_is_refused(group, two):
-    with pytest.raises(ClientError, match="does not play StopInstances"):
+    with pytest.raises(ClientError, match="does not support StopInstances"):
         group.ec2.stop_instances(InstanceIds=two)

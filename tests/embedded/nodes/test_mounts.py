@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from embedded.processes import bearers
+from embedded.processes import marked_processes
 
 USER_DATA = """#!/bin/bash
 touch $NODE_ROOT/busy.lock
@@ -153,11 +153,11 @@ def test_what_user_data_starts_runs_on_and_dies_with_its_machine(nodes, pair, aw
     process = int((root / "beat.pid").read_text())
     mark = ("NODE_ROOT", str(root))
     eventually(lambda: "user data ended with exit code 0" in (aws.folder / "logs" / f"{node}.log").read_text())
-    assert process in bearers(*mark)
+    assert process in marked_processes(*mark)
     assert not (root / "beats").exists()
     code = nodes.run(
         node, 'exec 9<"$NODE_ROOT/busy.lock"; flock -s 9; until [ -s "$NODE_ROOT/beats" ]; do sleep 0.05; done'
     )
     assert code[0] == 0
     nodes.stop()
-    eventually(lambda: not bearers(*mark))
+    eventually(lambda: not marked_processes(*mark))

@@ -64,7 +64,7 @@ def test_a_state_still_filters_beside_a_tag(client, made):
 
 
 def test_a_filter_that_nobody_plays_is_refused(client, made):
-    with pytest.raises(ClientError, match="does not play filter 'colour'"):
+    with pytest.raises(ClientError, match="does not support filter 'colour'"):
         client("ec2").describe_addresses(Filters=[{"Name": "colour", "Values": ["red"]}])
 
 
