@@ -1,4 +1,4 @@
-"""Node groups as a stack makes them, made directly: on the embedded AWS, with any boot script, in any zones."""
+"""GpuNode groups as a stack makes them, made directly: on the embedded AWS, with any boot script, in any zones."""
 
 import base64
 import itertools
@@ -9,7 +9,7 @@ import boto3
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import scale_up
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from infra import topology
 
@@ -23,7 +23,7 @@ def report(**said: str) -> str:
 
 
 class Fleet:
-    """Node groups as a stack makes them, in subnets of the zones a, b and c."""
+    """GpuNode groups as a stack makes them, in subnets of the zones a, b and c."""
 
     def __init__(self, zones: str = "abc", *, tagged: bool = True, share: str | None = None) -> None:
         self.session = boto3.Session()
@@ -93,7 +93,7 @@ class Fleet:
             if group["AutoScalingGroupName"].startswith(f"{self.name}-")
         }
 
-    def scaled_up(self, bars: Bars) -> list[Node]:
+    def scaled_up(self, bars: Bars) -> list[GpuNode]:
         """The nodes, after they were scaled to zero again."""
         with scale_up.scaled_up(self.deployment, bars) as nodes:
             return nodes
