@@ -1,4 +1,4 @@
-"""GpuNode groups as a stack makes them, made directly: on the embedded AWS, with any boot script, in any zones."""
+"""Node groups as a stack makes them, made directly: on the embedded AWS, with any boot script, in any zones."""
 
 import base64
 import itertools
@@ -23,7 +23,7 @@ def report(**said: str) -> str:
 
 
 class Fleet:
-    """GpuNode groups as a stack makes them, in subnets of the zones a, b and c."""
+    """Node groups as a stack makes them, in subnets of the zones a, b and c."""
 
     def __init__(self, zones: str = "abc", *, tagged: bool = True, share: str | None = None) -> None:
         self.session = boto3.Session()

@@ -1,6 +1,6 @@
 """A deployment as it exists: its stack, what the stack says of itself, and clients for its region.
 
-The easy mistake is to ask the topology's file: it may have changed since. What exists is asked of AWS.
+Do not read the topology's file here: it may have changed since. Ask AWS for what exists.
 """
 
 from dataclasses import dataclass

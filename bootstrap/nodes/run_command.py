@@ -1,6 +1,6 @@
-"""Run a script on a node, by Systems Manager's Run NodeCommand: no open port, no key, and nothing to install here.
+"""Run a script on a node, by Systems Manager's Run Command: no open port, no key, and nothing to install here.
 
-The easy mistake is to take its output for the script's: Run NodeCommand keeps the first 24,000 characters. What matters
+The easy mistake is to take its output for the script's: Run Command keeps the first 24,000 characters. What matters
 a script writes to a file.
 """
 

@@ -1,4 +1,4 @@
-"""GpuNode groups scaled up on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
+"""Node groups scaled up on the embedded AWS, where capacity is short, boots fail, and nodes stay."""
 
 import io
 import json
