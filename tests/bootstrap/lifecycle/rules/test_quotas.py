@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bootstrap.lifecycle.rules.quotas import needs, quota_of
 from embedded.aws import EmbeddedAws
-from embedded.faults.kinds import StaysPending, VcpuQuota
+from embedded.faults.kinds import Quota, StaysPending
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
 
@@ -18,7 +18,7 @@ def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_
     aws: EmbeddedAws, asking: boto3.Session
 ) -> None:
     wanted = of(training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1}], share="efs")
-    with aws.faults.during(VcpuQuota(code="L-DB2E81BA", value=8)):
+    with aws.faults.during(Quota(code="L-DB2E81BA", value=8)):
         found = findings(asking, wanted)
     assert found == [
         (
@@ -46,7 +46,7 @@ def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
         return str(started["Instances"][0]["InstanceId"])
 
     instances = [start("mine"), start("theirs")]
-    with aws.faults.during(VcpuQuota(code="L-DB2E81BA", value=11)):
+    with aws.faults.during(Quota(code="L-DB2E81BA", value=11)):
         found = findings(asking, of(training=[GPU], share="efs"))
     ec2.terminate_instances(InstanceIds=instances)
     assert [sentence.partition(";")[0] for _, _, sentence in found] == [
@@ -56,7 +56,7 @@ def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
 
 
 def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
-    with aws.faults.during(StaysPending(), VcpuQuota(code="L-DB2E81BA", value=11)):
+    with aws.faults.during(StaysPending(), Quota(code="L-DB2E81BA", value=11)):
         started = ec2.run_instances(ImageId="ami-12345678", InstanceType="g5.xlarge", MinCount=1, MaxCount=1)
         found = findings(asking, of(training=[GPU], share="efs"))
         ec2.terminate_instances(InstanceIds=[started["Instances"][0]["InstanceId"]])
@@ -68,7 +68,7 @@ def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warn
 ) -> None:
     cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
     wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
-    with aws.faults.during(VcpuQuota(code="L-34B43A08", value=23)):
+    with aws.faults.during(Quota(code="L-34B43A08", value=23)):
         found = findings(asking, wanted)
     assert found == [
         (
@@ -80,9 +80,9 @@ def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warn
             "--desired-value 24 --region us-east-1",
         )
     ]
-    with aws.faults.during(VcpuQuota(code="L-34B43A08", value=3)):
+    with aws.faults.during(Quota(code="L-34B43A08", value=3)):
         assert [(level, rule) for level, rule, _ in findings(asking, wanted)] == [("error", "QuotaTooLow")]
-    with aws.faults.during(VcpuQuota(code="L-34B43A08", value=24)):
+    with aws.faults.during(Quota(code="L-34B43A08", value=24)):
         assert findings(asking, wanted) == []
 
 
@@ -97,7 +97,7 @@ def test_managed_scaling_adds_the_nodes_that_come_and_go_up_to_its_maximum(core:
 
 
 def test_spot_has_a_quota_of_its_own(aws: EmbeddedAws, asking: boto3.Session) -> None:
-    with aws.faults.during(VcpuQuota(code="L-3819A6DF", value=0)):
+    with aws.faults.during(Quota(code="L-3819A6DF", value=0)):
         assert findings(asking, of(training=[GPU], share="efs")) == []
         found = findings(asking, of(training=[{**GPU, "market": "spot"}], share="efs"))
     assert [rule for _, rule, _ in found] == ["QuotaTooLow"]
