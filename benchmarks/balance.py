@@ -32,7 +32,7 @@ from benchmarks.ranks import run_on_ranks
 from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
-from bootstrap.training.local import train_here
+from bootstrap.training.local import train_locally
 from trainer.config import Slowdown, TrainConfig
 
 HOWS = ("off", "epoch:1", "steps")
@@ -174,7 +174,7 @@ def _trained(
         seed=seed,
     )
     with Bars() as bars:
-        summary = train_here(config, ranks=2, bars=bars)
+        summary = train_locally(config, ranks=2, bars=bars)
     figures = {
         "rows": summary["rows_seen"],
         "seconds": summary["seconds"],

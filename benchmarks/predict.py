@@ -25,7 +25,7 @@ from benchmarks.meter import metered
 from benchmarks.record import Log
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.errors import ShoalError
-from bootstrap.prediction.texts import find_texts, read_given
+from bootstrap.prediction.texts import find_text_files, read_text_files
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
@@ -111,7 +111,9 @@ def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
 
 def _texts(files: Sequence[str]) -> list[str]:
     return [
-        text for batch in read_given(find_texts(files, ReadingOptions(), Settings()), Tally()) for text in batch.texts
+        text
+        for batch in read_text_files(find_text_files(files, ReadingOptions(), Settings()), Tally())
+        for text in batch.texts
     ]
 
 

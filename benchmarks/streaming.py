@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.generated import write_reviews
-from bootstrap.preprocessing.step_arguments import Workers, command_arguments, streaming_arguments
+from bootstrap.preprocessing.step_arguments import WorkerResources, command_arguments, streaming_arguments
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import exists, join, write_text
@@ -78,7 +78,7 @@ class StreamingNode:
         """What runs a step here; `properties` are more of Hadoop's, each `NAME=VALUE`."""
         if isinstance(step, CommandStep):
             return command_arguments(step, str(self._failure))
-        having = Workers(vcpus=reducers, cores=1, task_mb=1536)
+        having = WorkerResources(vcpus=reducers, cores=1, task_mb=1536)
         arguments = streaming_arguments(_with_schemes(step), reducers=reducers, run="here", having=having)[1:]
         more = [argument for each in properties for argument in ("-D", each)]
         return [sys.executable, "-m", "embedded.hadoop.streaming", *more, *arguments]

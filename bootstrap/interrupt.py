@@ -33,13 +33,13 @@ class Interrupt(KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
 
-def mark_heard(asked: KeyboardInterrupt) -> None:
+def mark_handled(asked: KeyboardInterrupt) -> None:
     """For who catches it and goes on: it is not raised again."""
     if isinstance(asked, Interrupt):
         asked.heard = True
 
 
-def behind(error: BaseException | None) -> KeyboardInterrupt | None:
+def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
     """The interrupt that an error is, or whose place it took on the way, as an error in a `finally` does."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__

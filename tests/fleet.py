@@ -9,7 +9,7 @@ import boto3
 
 from bootstrap.aws.deployment import Deployment
 from bootstrap.nodes import scale_up
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from infra import topology
 
@@ -93,7 +93,7 @@ class Fleet:
             if group["AutoScalingGroupName"].startswith(f"{self.name}-")
         }
 
-    def scaled_up(self, bars: Bars) -> list[Node]:
+    def scaled_up(self, bars: Bars) -> list[GpuNode]:
         """The nodes, after they were scaled to zero again."""
         with scale_up.scaled_up(self.deployment, bars) as nodes:
             return nodes

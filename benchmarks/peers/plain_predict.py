@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from bootstrap.prediction.texts import find_texts, read_given
+from bootstrap.prediction.texts import find_text_files, read_text_files
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> None:
     """Print a line a text."""
     path, *files = arguments
     model = load_model(Path(path))
-    for batch in read_given(find_texts(files, ReadingOptions(), Settings()), Tally()):
+    for batch in read_text_files(find_text_files(files, ReadingOptions(), Settings()), Tally()):
         for text, probability in zip(batch.texts, probabilities(model, batch.texts), strict=True):
             label = "positive" if probability > 0.5 else "negative" if probability >= 0 else "unknown"
             sys.stdout.write(f"{label}\t{abs(probability):.4f}\t{text.translate(_SPACES)}\n")

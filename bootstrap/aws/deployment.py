@@ -1,6 +1,6 @@
 """A deployment as it exists: its stack, what the stack says of itself, and clients for its region.
 
-The easy mistake is to ask the topology's file: it may have changed since. What exists is asked of AWS.
+Do not read the topology's file here: it may have changed since. Ask AWS for what exists.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import boto3
 from bootstrap.aws import objects, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.objects import Place
-from bootstrap.aws.ownership import Claim
+from bootstrap.aws.ownership import Ownership
 from bootstrap.errors import ShoalError
 from infra import topology
 
@@ -65,13 +65,13 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
         raise ShoalError(
             f"the deployment '{name}' is in state {stack['StackStatus']}; wait until it is complete, or deploy again"
         )
-    _owner, made_from = stacks.claim(stack) or ("", name)
+    _owner, made_from = stacks.owner_and_topology(stack) or ("", name)
     return Deployment(name=name, topology=made_from, session=account.session, outputs=stacks.outputs(stack))
 
 
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:
     """That there is no such deployment here, with where there is one."""
-    claim = Claim(account, deployment)
+    claim = Ownership(account, deployment)
     if claim.elsewhere:
         return ShoalError(
             f"there is no deployment '{deployment}' in {account.region}, but one in {claim.elsewhere}: add "

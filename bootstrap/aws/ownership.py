@@ -19,15 +19,15 @@ from infra import topology
 _AT_ONCE = 8
 _Told = TypeVar("_Told")
 
-Owned = Callable[["Claim", Record], bool]
-"""Whether a thing, as its service's list has it, is the deployment's. Raises UntoldError where nobody can tell."""
+Owned = Callable[["Ownership", Record], bool]
+"""Whether a record belongs to the deployment. Raises OwnershipUnknownError where that is unknown."""
 
 
-class UntoldError(ShoalError):
+class OwnershipUnknownError(ShoalError):
     """Nobody can tell whose a thing is; why."""
 
 
-class Claim:
+class Ownership:
     """A deployment's name, and what in an account is found by it."""
 
     def __init__(self, account: Account, deployment: str) -> None:
@@ -143,7 +143,7 @@ def generated_by(stack: str, name: str) -> bool:
     return name.rsplit("-", 2)[0] == stack
 
 
-def tagged(claim: Claim, record: Record) -> bool:
+def tagged(claim: Ownership, record: Record) -> bool:
     """By the tags that the list itself tells."""
     return claim.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
 
@@ -156,7 +156,7 @@ def asked(service: str, operation: str, answer: str, **parameters: str | Callabl
     tags in what it answers, with dots.
     """
 
-    def owned(claim: Claim, record: Record) -> bool:
+    def owned(claim: Ownership, record: Record) -> bool:
         if not any(isinstance(value, str) and "shoal" in value.lower() for value in record.values()):
             return False
         given = {
@@ -167,7 +167,7 @@ def asked(service: str, operation: str, answer: str, **parameters: str | Callabl
         except (BotoCoreError, ClientError) as error:
             if _says_none(error):
                 return False
-            raise UntoldError(f"its tags cannot be read ({reason_of(error)})") from None
+            raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
         for key in answer.split("."):
             found = found.get(key) or {}
         return claim.of(found)
@@ -189,12 +189,12 @@ def placed(owned: Owned) -> Owned:
 def recorded(cloudformation: str, name: str) -> Owned:
     """What gets no tags: by CloudFormation's record of the deployment's stacks, or by the name that it gave."""
 
-    def owned(claim: Claim, record: Record) -> bool:
+    def owned(claim: Ownership, record: Record) -> bool:
         return generated_by(claim.stack, record[name]) or (cloudformation, record[name]) in claim.record
 
     return owned
 
 
-def nobodys(_claim: Claim, _record: Record) -> bool:
+def never_owned(_claim: Ownership, _record: Record) -> bool:
     """Never the deployment's: it makes none of these."""
     return False

@@ -23,7 +23,7 @@ from botocore.exceptions import (
     ConnectionError as NoConnectionError,
 )
 
-from bootstrap.interrupt import Interrupt, mark_heard, name_of
+from bootstrap.interrupt import Interrupt, mark_handled, name_of
 from bootstrap.progress import note
 
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ class Abandoned(Interrupt):
 
     def __init__(self, asked: KeyboardInterrupt) -> None:
         super().__init__(signal.Signals[name_of(asked)])
-        mark_heard(asked)
+        mark_handled(asked)
 
 
 class Retrying:

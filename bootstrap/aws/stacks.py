@@ -46,7 +46,7 @@ def outputs(stack: Stack) -> dict[str, str]:
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
 
 
-def claim(stack: Stack | None) -> tuple[str, str] | None:
+def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
     """The stack's owner and topology; None when it is not there, or nothing of it."""
     if stack is None or stack["StackStatus"] == _UNTOUCHED:
         return None
@@ -54,9 +54,9 @@ def claim(stack: Stack | None) -> tuple[str, str] | None:
     return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
 
 
-def taken(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
+def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
     """The sentence that refuses another owner, or another topology (`made_from`), the deployment's name."""
-    found = claim(stack)
+    found = owner_and_topology(stack)
     if found is None or found == (owner, made_from):
         return None
     return (
@@ -76,7 +76,7 @@ def next_move(status: str | None) -> Move:
     return "roll back" if status == "UPDATE_ROLLBACK_FAILED" else "deploy"
 
 
-def settle(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
+def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
     """Bring a stack to where it can be deployed, whatever interrupted an earlier deployment or destruction.
 
     Returns the stack as it is then; None when there is none any more. Raises ShoalError when CloudFormation cannot.

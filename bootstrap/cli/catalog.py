@@ -9,7 +9,7 @@ from bootstrap.errors import UsageError
 from corpus.display import plural
 
 if TYPE_CHECKING:
-    from bootstrap.lifecycle.catalog_refresh import Refreshed
+    from bootstrap.lifecycle.catalog_refresh import PriceRefresh
     from infra.catalog import InstanceType, PriceList
 
 _COLUMNS = ("type", "vCPU", "GiB", "GPU", "capability", "$/h", "EMR $/h")
@@ -119,7 +119,7 @@ def _refresh(region: str, *, dry_run: bool, as_json: bool) -> None:
         say("nothing was written (--dry-run)")
 
 
-def _outcome(found: "Refreshed", changes: int) -> str:
+def _outcome(found: "PriceRefresh", changes: int) -> str:
     if found.before is None:
         return f"the first list for {found.today.region}: {plural(changes, 'price')}"
     if not changes:

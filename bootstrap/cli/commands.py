@@ -16,7 +16,7 @@ import psutil
 
 from bootstrap.cli.command import Commands
 from bootstrap.cli.completion import COMPLETION
-from bootstrap.cli.output import say_error
+from bootstrap.cli.output import print_error
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.interrupt import ENDING_SIGNALS
 from corpus.errors import DataError
@@ -88,10 +88,10 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
     try:
         return _parsed_and_run(typed)
     except UsageError as error:
-        say_error(str(error))
+        print_error(str(error))
         return 2
     except _KNOWN as error:
-        say_error(f"{error}{_hint(error)}")
+        print_error(f"{error}{_hint(error)}")
         return 1
     except BrokenPipeError:
         # Whoever read our output has seen enough; what Python would still flush must not fail again.
@@ -101,7 +101,7 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         told = _of_aws(error)
         if told is None:
             raise
-        say_error(told)
+        print_error(told)
         return 1
     finally:
         _end_children(before)
@@ -120,7 +120,7 @@ def _parsed_and_run(typed: list[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        say_error(_with_help(error))
+        print_error(_with_help(error))
         return error.exit_code
 
 

@@ -28,15 +28,15 @@ def run(target: Target, as_json: bool) -> int:
     name, account = target.name, target.account
     now = datetime.now(UTC)
     if stacks.describe(account.client("cloudformation"), topology.stack_name(name)) is None:
-        billed = bill.ask(account, name, now - _PAST)
+        billed = bill.fetch_bill(account, name, now - _PAST)
         rows = [("deployment", f"{name}: no stack in {account.region}"), *_billed(billed)]
         summary({"deployment": name, "billed": billed.total, "services": billed.services}, rows, as_json=as_json)
         return 0
-    found = status.look(name, account)
+    found = status.read_status(name, account)
     created = found.stack["CreationTime"].astimezone(UTC)
     hours = (now - created) / timedelta(hours=1)
     guard, most = found.guard, found.most
-    billed = bill.ask(account, name, created)
+    billed = bill.fetch_bill(account, name, created)
     content = {
         "deployment": name,
         "hours": hours,

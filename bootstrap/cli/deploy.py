@@ -11,13 +11,13 @@ import click
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
 from bootstrap.cli.named import checked, time
-from bootstrap.cli.output import agreed, json_option, say, show, table
+from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.plan import content, lines
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 
 if TYPE_CHECKING:
-    from bootstrap.lifecycle.deploy import Deployed, Order, ResourceChange
+    from bootstrap.lifecycle.deploy import DeployRequest, DeployResult, ResourceChange
     from bootstrap.lifecycle.plan import DeploymentPlan
 
 _REFUSED = 1
@@ -48,7 +48,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
     from infra import caller, topology
 
     wanted = topology.load(source, cdk.TOPOLOGIES)
-    order = deploy.Order(
+    request = deploy.DeployRequest(
         topology=wanted,
         source=topology.anywhere(source),
         deployment=checked(deployment or wanted.name),
@@ -58,56 +58,56 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
     made = plan.make_plan(
         wanted,
-        deployment=order.deployment,
-        owner=order.owner,
+        deployment=request.deployment,
+        owner=request.owner,
         session=preflight.session(wanted.region),
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
     )
-    for line in lines(made, deployment=order.deployment):
+    for line in lines(made, deployment=request.deployment):
         say(line)
     say()
-    refused = {"plan": content(made, deployment=order.deployment), "deployed": False}
+    refused = {"plan": content(made, deployment=request.deployment), "deployed": False}
     if made.refused:
         show(refused, "nothing was deployed", as_json=as_json)
         return _REFUSED
     if dry_run:
-        found = deploy.changes(order)
-        show(_foreseen(made, order, found), _described(order, found), as_json=as_json)
+        found = deploy.changes(request)
+        show(_foreseen(made, request, found), _described(request, found), as_json=as_json)
         return 0
-    if not yes and not agreed("Deploy?"):
+    if not yes and not confirm("Deploy?"):
         show(refused, "nothing was deployed", as_json=as_json)
         return _REFUSED
     with Bars(unit="resource") as bars:
-        done = deploy.deploy(order, bars=bars, say=say)
-    show(_summary(made, order, done), _summarised(made, order, done), as_json=as_json)
+        done = deploy.deploy(request, bars=bars, say=say)
+    show(_summary(made, request, done), _summarised(made, request, done), as_json=as_json)
     return 0
 
 
-def _foreseen(made: "DeploymentPlan", order: "Order", found: "Sequence[ResourceChange]") -> dict[str, Any]:
+def _foreseen(made: "DeploymentPlan", request: "DeployRequest", found: "Sequence[ResourceChange]") -> dict[str, Any]:
     changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
-    return {"plan": content(made, deployment=order.deployment), "deployed": False, "changes": changes}
+    return {"plan": content(made, deployment=request.deployment), "deployed": False, "changes": changes}
 
 
-def _described(order: "Order", found: "Sequence[ResourceChange]") -> str:
+def _described(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:
     if not found:
-        return f"{order.stack_name} is as the topology wants it: a deployment would change nothing"
+        return f"{request.stack_name} is as the topology wants it: a deployment would change nothing"
     counted = Counter((each.action, each.type) for each in found)
     which = {key: [each.logical_id for each in found if (each.action, each.type) == key] for key in counted}
     rows = [f"  {_SIGNS[action]} {kind} x {number}" for (action, kind), number in counted.items() if action == "create"]
     rows += [
         f"  {_SIGNS[action]} {kind}: {', '.join(which[action, kind])}" for action, kind in counted if action != "create"
     ]
-    return "\n".join([f"what a deployment of {order.stack_name} would do:", *rows])
+    return "\n".join([f"what a deployment of {request.stack_name} would do:", *rows])
 
 
-def _summary(made: "DeploymentPlan", order: "Order", done: "Deployed") -> dict[str, Any]:
+def _summary(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> dict[str, Any]:
     return {
-        "plan": content(made, deployment=order.deployment),
+        "plan": content(made, deployment=request.deployment),
         "deployed": True,
-        "deployment": order.deployment,
-        "stack": order.stack_name,
-        "region": order.region,
-        "owner": order.owner,
+        "deployment": request.deployment,
+        "stack": request.stack_name,
+        "region": request.region,
+        "owner": request.owner,
         "changed": done.changed,
         "generation": done.generation,
         "outputs": done.outputs,
@@ -115,8 +115,8 @@ def _summary(made: "DeploymentPlan", order: "Order", done: "Deployed") -> dict[s
     }
 
 
-def _summarised(made: "DeploymentPlan", order: "Order", done: "Deployed") -> str:
-    name = order.deployment
+def _summarised(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> str:
+    name = request.deployment
     # Without preprocessing of its own it has no dataset that training would find.
     data = "" if made.topology.preprocessing else " --data DATASET"
     next_one = [
@@ -125,7 +125,7 @@ def _summarised(made: "DeploymentPlan", order: "Order", done: "Deployed") -> str
         f"shoal destroy {name}",
     ]
     rows = [
-        ("deployment", f"{name} (stack {order.stack_name}, {order.region})"),
+        ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
         ("", "complete" if done.changed else "nothing has changed: it was as the topology wants it"),
         *sorted(done.outputs.items()),
         ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} while everything works"),

@@ -10,7 +10,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.named import Target, dollars, spent, target_options
-from bootstrap.cli.output import agreed, json_option, say, show, table
+from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.display import plural
@@ -18,8 +18,8 @@ from corpus.display import plural
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
     from bootstrap.lifecycle.destroy_preview import DestroyPreview
-    from bootstrap.removal.sweep import Thing
-    from bootstrap.removal.teardown import Destroyed
+    from bootstrap.removal.sweep import FoundResource
+    from bootstrap.removal.teardown import DestroyResult
 
 _LEFT, _REFUSED = 1, 1
 
@@ -67,7 +67,7 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: 
         show(content, _table(before.things), as_json=as_json)
         return 0
     _save_models(folder, account, before, ask=not yes)
-    if not yes and not agreed("Destroy it?"):
+    if not yes and not confirm("Destroy it?"):
         show({**content, "destroyed": False}, "nothing was destroyed", as_json=as_json)
         return _REFUSED
     try:
@@ -150,19 +150,19 @@ def _content(name: str, before: "DestroyPreview") -> dict[str, Any]:
     }
 
 
-def _listed(things: "Sequence[Thing]") -> list[Mapping[str, Any]]:
+def _listed(things: "Sequence[FoundResource]") -> list[Mapping[str, Any]]:
     return [
         {"kind": each.kind, "id": each.identifier, "billed": each.billed, "outcome": each.outcome, "why": each.why}
         for each in things
     ]
 
 
-def _table(things: "Sequence[Thing]") -> str:
+def _table(things: "Sequence[FoundResource]") -> str:
     rows = [(each.kind, each.identifier, "yes" if each.billed else "", each.outcome, each.why) for each in things]
     return table(rows, ("kind", "id", "costs", "outcome", "why"))
 
 
-def _result(name: str, done: "Destroyed") -> str:
+def _result(name: str, done: "DestroyResult") -> str:
     from bootstrap.removal.kinds import KINDS
 
     found = f"left by the stack, or beside it:\n{_table(done.things)}\n" if done.things else ""

@@ -18,9 +18,9 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, option
-from bootstrap.cli.output import say, say_error
+from bootstrap.cli.output import print_error, say
 from bootstrap.errors import ShoalError
-from bootstrap.interrupt import mark_heard
+from bootstrap.interrupt import mark_handled
 
 if TYPE_CHECKING:
     from embedded.aws import EmbeddedAws
@@ -78,7 +78,7 @@ def _stay(aws: "EmbeddedAws") -> None:
         while not aws.ended(_GLANCE_SECONDS):
             pass
     except KeyboardInterrupt as asked:
-        mark_heard(asked)
+        mark_handled(asked)
         say("ending the emulator and all that runs in it")
     else:
         raise ShoalError(_gone(aws))
@@ -95,7 +95,7 @@ def _run(words: tuple[str, ...], aws: "EmbeddedAws") -> int:
         told = False
         while not _ended(running, _GLANCE_SECONDS):
             if not told and aws.ended(0):
-                say_error(_gone(aws))
+                print_error(_gone(aws))
                 told = True
     finally:
         signal.signal(signal.SIGINT, before)

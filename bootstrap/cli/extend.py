@@ -26,7 +26,7 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
     if not math.isfinite(hours) or not 0 < hours <= guard.MOST_HOURS:
         raise UsageError(f"--hours is {hours:g}, but must be above 0 and at most {guard.MOST_HOURS:g}")
     account = target.account
-    now = status.look(name, account)
+    now = status.read_status(name, account)
     if now.guard is None:
         raise ShoalError(f"'{name}' ({now.stack['StackStatus']}) has no guard to extend; wait until it is complete")
     if now.stack["StackStatus"].startswith("DELETE"):

@@ -7,7 +7,7 @@ import click
 
 from bootstrap.cli.command import command, option
 from bootstrap.cli.named import Target, target_options
-from bootstrap.cli.output import json_option, say_error, summary
+from bootstrap.cli.output import json_option, print_error, summary
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.display import plural
@@ -50,7 +50,7 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path, as_j
     ]
     summary({"bucket": bucket, "output": str(output), **vars(done)}, rows, as_json=as_json)
     if done.refused:
-        say_error(
+        print_error(
             f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ can be no file below {output}; "
             "Shoal names none so, so find out who wrote them"
         )
@@ -61,18 +61,18 @@ def _bucket(name: str, account: Any) -> str:
     """The data bucket of a deployment: by its stack, or, when that is gone, by the bucket's tags."""
     from bootstrap.aws import stacks
     from bootstrap.aws.deployment import no_such_deployment
-    from bootstrap.removal.sweep import KEPT, UNTOLD, find_things
+    from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_resources
     from infra import topology
 
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
     told = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if told:
         return told
-    found = find_things(name, account)
+    found = find_resources(name, account)
     kept = [thing.identifier for thing in found if thing.outcome == KEPT]
     if not kept:
         for thing in found:
-            if thing.kind == "s3 bucket" and thing.outcome == UNTOLD:
+            if thing.kind == "s3 bucket" and thing.outcome == UNVERIFIED:
                 raise ShoalError(
                     f"whether '{name}' left a data bucket cannot be told: {thing.identifier} {thing.why}, or name the "
                     "bucket by --bucket"

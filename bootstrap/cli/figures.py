@@ -1,6 +1,6 @@
 """Figures as a person looks at them: sizes, times, histograms as small bars of text.
 
-The easy mistake is to draw with signs that a terminal or a log file may lack: ASCII is enough.
+Only ASCII is drawn: a terminal or a log file may lack other characters.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from bootstrap.cli.output import json_option, show
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from bootstrap.lifecycle.logs import Said
+    from bootstrap.lifecycle.logs import LogExcerpt
 
 
 @command(
@@ -32,8 +32,8 @@ def run(target: Target, node: str | None, step: int | None, tail: int, as_json: 
     if node and step:
         raise UsageError("--node and --step each show one thing alone; name one")
     name, account = target.name, target.account
-    now = status.look(name, account)
-    said: list[Said] = []
+    now = status.read_status(name, account)
+    said: list[LogExcerpt] = []
     if not node:
         said += logs.steps(account, now, newest=step or 5, tail=tail)
     if not step:
@@ -45,5 +45,5 @@ def run(target: Target, node: str | None, step: int | None, tail: int, as_json: 
     return 0
 
 
-def _lines(said: "Said") -> list[str]:
+def _lines(said: "LogExcerpt") -> list[str]:
     return [f"{said.who}: {said.state}", *(f"    {line}" for line in said.lines)]

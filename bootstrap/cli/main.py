@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from bootstrap.interrupt import Interrupt, behind, name_of, status_of
+from bootstrap.interrupt import Interrupt, interrupt_behind, name_of, status_of
 
 _PROCESS = os.getpid()
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run(arguments, _interrupt)
     except (KeyboardInterrupt, Exception) as error:
-        if (asked := behind(error)) is None:
+        if (asked := interrupt_behind(error)) is None:
             raise
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
         return status_of(name_of(asked))

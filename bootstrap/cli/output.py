@@ -29,12 +29,12 @@ def say(text: str = "") -> None:
     print(wrapped(text, columns(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def say_error(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Print why a command fails, in red on a terminal."""
     _say_marked("shoal:", sentence, colour="red")
 
 
-def say_warning(sentence: str) -> None:
+def print_warning(sentence: str) -> None:
     """Print what a person should look at, in yellow on a terminal."""
     _say_marked("warning:", sentence, colour="yellow")
 
@@ -56,7 +56,7 @@ def show(content: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     print(json.dumps(content, default=str) if as_json else wrapped(text, columns(sys.stdout)))  # noqa: T201
 
 
-def agreed(question: str) -> bool:
+def confirm(question: str) -> bool:
     """Whether the person at the terminal says yes."""
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from bootstrap.cli.command import Converted, command, declared, option
-from bootstrap.cli.output import say_warning
+from bootstrap.cli.output import print_warning
 from bootstrap.cli.reading import NOTES, read_wanted, reading_options, require_s3, whole_command
 from bootstrap.cli.scores import malformed, report
 from bootstrap.errors import ShoalError, UsageError
@@ -179,7 +179,7 @@ def _as_they_come(file: BinaryIO) -> Iterator[bytes]:
 
 def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, threshold: float, as_json: bool) -> None:
     from bootstrap.prediction.answers import Answers
-    from bootstrap.prediction.texts import find_texts, read_given
+    from bootstrap.prediction.texts import find_text_files, read_text_files
     from corpus.reading.tally import Tally
     from corpus.reading.texts import join_batches
     from jobs.choose import DEFAULT_MAX_MALFORMED
@@ -187,18 +187,18 @@ def _files(model: "Model", files: Sequence[str], reading: dict[str, Any], *, thr
     from trainer.computing.threads import cores
 
     settings, wanted = _how(reading, model)
-    given = find_texts(list(files), wanted, settings, exclude=list(reading["exclude"]))
+    given = find_text_files(list(files), wanted, settings, exclude=list(reading["exclude"]))
     if given.not_compared is None:
         given.understanding.check_ratings(given.settings, DEFAULT_MAX_MALFORMED)
     for warning in given.understanding.warnings:
-        say_warning(warning)
+        print_warning(warning)
     tally, answers = Tally(), Answers()
     label = Labeller(model, threshold, expected=given.understanding.plain_bytes, threads=cores())
     with Bars() as bars:
         if not sys.stdout.isatty():  # else the answers are the progress
             bars.stage("predict", given.understanding.plain_bytes)
         done = 0
-        for texts, codes, size in join_batches(read_given(given, tally)):
+        for texts, codes, size in join_batches(read_text_files(given, tally)):
             said = label(texts)
             _print(texts, said, as_json=as_json)
             answers.add(codes, said)

@@ -10,7 +10,7 @@ import click
 from bootstrap.cli.command import command, declared, option
 from bootstrap.cli.made import result, warnings
 from bootstrap.cli.named import Target, where_options
-from bootstrap.cli.output import json_option, say, say_warning, show
+from bootstrap.cli.output import json_option, print_warning, say, show
 from bootstrap.cli.reading import NOTES, input_options, read_inputs, reading_options, require_s3, whole_command
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
@@ -141,7 +141,7 @@ def run(
     show({**said, "damaged": made.damaged, "warnings": noticed}, result(made), as_json=as_json)
     if not as_json:
         for each in noticed:
-            say_warning(each)
+            print_warning(each)
     return 0
 
 

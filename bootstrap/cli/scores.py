@@ -16,12 +16,12 @@ from trainer.classification.metrics import Confusion
 
 if TYPE_CHECKING:
     from bootstrap.prediction.answers import Answers
-    from bootstrap.prediction.texts import Given
+    from bootstrap.prediction.texts import TextFiles
     from corpus.reading.tally import Tally
 
 
 def report(
-    tally: "Tally", answers: "Answers", given: "Given | None" = None, *, threshold: float, as_json: bool
+    tally: "Tally", answers: "Answers", given: "TextFiles | None" = None, *, threshold: float, as_json: bool
 ) -> None:
     """Say on standard error what there is to be said of answers to the texts of files, or of standard input."""
     confusion, why = _compared(given, answers) if given else (None, None)
@@ -42,7 +42,7 @@ def malformed(tally: "Tally") -> str:
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
 
-def _compared(given: "Given", answers: "Answers") -> tuple[Confusion | None, str | None]:
+def _compared(given: "TextFiles", answers: "Answers") -> tuple[Confusion | None, str | None]:
     """The answers beside what the files say, or why there is nothing; of plain text that goes without saying."""
     if given.not_compared is not None:
         plain = all(source.format.kind == "text" for source in given.understanding.sources)

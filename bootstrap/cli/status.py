@@ -24,7 +24,7 @@ def run(target: Target, as_json: bool) -> int:
     from bootstrap.lifecycle import status
 
     name, account = target.name, target.account
-    now = status.look(name, account)
+    now = status.read_status(name, account)
     summary(_content(now), _rows(now, account.region), as_json=as_json)
     return 0
 

@@ -56,20 +56,20 @@ def run(
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
         if nodes is not None and nodes < 1:
             raise UsageError(f"--nodes is {nodes}, but must be at least 1")
-        from bootstrap.training.local import train_here
+        from bootstrap.training.local import train_locally
 
         config = _config(ctx, Path(data))
         with Bars(unit="row") as bars:
-            result = train_here(config, ranks=nodes or 1, bars=bars)
+            result = train_locally(config, ranks=nodes or 1, bars=bars)
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
         from bootstrap.aws.deployment import find_deployment
-        from bootstrap.training.remote import train_on
+        from bootstrap.training.remote import train_on_deployment
 
         config = _config(ctx, Path("dataset"))
         with Bars(unit="row") as bars:
-            result = train_on(
+            result = train_on_deployment(
                 find_deployment(target.name, target.account), config, dataset=data, output=config.output, bars=bars
             )
     summary(result, rows(result, config.output), as_json=as_json)

@@ -20,14 +20,14 @@ import boto3
 from bootstrap.aws import cdk, objects
 from bootstrap.aws.deployment import Deployment, find_deployment
 from bootstrap.aws.objects import Place
-from bootstrap.demo.reviews import Written, write_reviews
+from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
-from bootstrap.training.remote import train_on
+from bootstrap.training.remote import train_on_deployment
 from corpus.display import plural
-from corpus.reading.inputs.finding import find_files as find_files
+from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
@@ -135,7 +135,7 @@ def _require_own(model: Path) -> None:
 
 def _work(result: Result, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]) -> None:
     """What the deployment is for."""
-    written: Written | None = None
+    written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
             files = [folder / "reviews.json"]
@@ -162,7 +162,9 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         shutil.rmtree(config.output, ignore_errors=True)
         config.output.mkdir()
         (config.output / _MARK).touch()
-        result.summary = train_on(deployment, config, dataset=merged.dataset, output=config.output, bars=bars)
+        result.summary = train_on_deployment(
+            deployment, config, dataset=merged.dataset, output=config.output, bars=bars
+        )
     with announce("shoal predict"):
         from bootstrap.prediction.texts import held_out
         from trainer.classification.labelling import Labeller
@@ -211,7 +213,7 @@ def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeR
     s3.head_object(Bucket=bucket, Key=key)
 
 
-def _check_counts(written: Written, counts: Mapping[str, Any]) -> None:
+def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
     """The jobs found what the generator wrote."""
     for name, expected in vars(written).items():
         if counts[name] != expected:

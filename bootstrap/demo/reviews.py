@@ -63,7 +63,7 @@ _MALFORMED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenReviews:
     """What a generated file holds: numbers that preprocessing has to find again."""
 
     lines: int
@@ -72,7 +72,7 @@ class Written:
     conflicting: int
 
 
-def write_reviews(path: Path, *, texts: int, seed: int = 0) -> Written:
+def write_reviews(path: Path, *, texts: int, seed: int = 0) -> WrittenReviews:
     """Write `texts` different reviews, with duplicates, conflicting ratings and malformed lines among them."""
     random_ = random.Random(seed)  # noqa: S311
     lines: list[str] = []
@@ -96,7 +96,7 @@ def write_reviews(path: Path, *, texts: int, seed: int = 0) -> Written:
     random_.shuffle(lines)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    return Written(lines=len(lines), malformed=malformed, distinct=texts, conflicting=conflicting)
+    return WrittenReviews(lines=len(lines), malformed=malformed, distinct=texts, conflicting=conflicting)
 
 
 def _review(random_: random.Random) -> tuple[str, int]:

@@ -32,7 +32,7 @@ class Bill:
         return sum(self.services.values()) if self.services else None
 
 
-def ask(account: Account, deployment: str, since: datetime) -> Bill:
+def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
     """Ask Cost Explorer, which takes a cent for it. What keeps it from answering is said in the bill."""
     start, end = since.date().isoformat(), (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
     try:

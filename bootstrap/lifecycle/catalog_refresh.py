@@ -75,7 +75,7 @@ class PriceChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refreshed:
+class PriceRefresh:
     """What AWS says today, beside the list that was the newest until now."""
 
     today: PriceList
@@ -95,7 +95,7 @@ class Refreshed:
         ]
 
 
-def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> Refreshed:
+def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceRefresh:
     """Ask AWS what the catalogue's types cost in a region, and which of them it offers there.
 
     A retired type that AWS prices no more keeps its last price. Raises ShoalError without credentials, on an emulator,
@@ -128,7 +128,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
         instances=instances,
         emr={name: emr[name] for name in instances if types[name].runs_emr and name in emr},
     )
-    return Refreshed(today=today_list, before=before, kept=kept)
+    return PriceRefresh(today=today_list, before=before, kept=kept)
 
 
 def append(made: PriceList, *, folder: Path) -> Path:

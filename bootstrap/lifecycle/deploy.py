@@ -26,7 +26,7 @@ from bootstrap.aws.ownership import read_tags
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import failure, guard
-from bootstrap.lifecycle.rules.names import prepared
+from bootstrap.lifecycle.rules.names import is_bootstrapped
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_kept
 from bootstrap.removal.sweep import is_empty
@@ -38,7 +38,7 @@ _ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class DeployRequest:
     """What is to be deployed, as what, and for whom."""
 
     topology: Topology
@@ -74,7 +74,7 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployed:
+class DeployResult:
     """How it ended."""
 
     outputs: dict[str, str]
@@ -94,64 +94,64 @@ class ResourceChange:
     type: str
 
 
-def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
+def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
     Raises ShoalError when it is another's, or with the resource that failed and AWS's reason.
     """
-    cloudformation = order.account.client("cloudformation")
-    _refuse_others(order, cloudformation)
-    before = stacks.settle(cloudformation, order.stack_name, bars=bars)
-    _refuse_beside_a_training(order)
-    _refuse_to_lose_data(order, before)
-    generation, renewed = _generation(order, before)
+    cloudformation = request.account.client("cloudformation")
+    _refuse_others(request, cloudformation)
+    before = stacks.wait_until_deployable(cloudformation, request.stack_name, bars=bars)
+    _refuse_beside_a_training(request)
+    _refuse_to_lose_data(request, before)
+    generation, renewed = _generation(request, before)
     if renewed:
         say(f"its EMR cluster has ended itself; this deployment starts another (generation {generation})")
-    known = {event["EventId"] for event in stacks.events(cloudformation, order.stack_name)} if before else set()
-    view = _View(cloudformation, order.stack_name, known, bars)
+    known = {event["EventId"] for event in stacks.events(cloudformation, request.stack_name)} if before else set()
+    view = _View(cloudformation, request.stack_name, known, bars)
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
-        if not prepared(order.account.client("ssm")):
+        if not is_bootstrapped(request.account.client("ssm")):
             say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(
-                account=order.account.number(),
-                region=order.region,
-                environment=_environment(order),
+                account=request.account.number(),
+                region=request.region,
+                environment=_environment(request),
                 log=log,
                 watch=bars.tick,
             )
         bars.stage("synthesise, upload", 0)
-        first = stacks.claim(before) is None
+        first = stacks.owner_and_topology(before) is None
         # A failed update is rolled back at once; what a first deployment made stays until its logs were read.
         rollback = ["--no-rollback"] if first else []
         cdk.run(
-            ["deploy", *order.context(generation), "--require-approval", "never", *rollback],
-            environment=_environment(order),
+            ["deploy", *request.context(generation), "--require-approval", "never", *rollback],
+            environment=_environment(request),
             assembly=assembly,
             log=log,
             # An update does not touch all of them, so only a first deployment has a total.
-            watch=lambda: view.look(_resources(assembly / f"{order.stack_name}.template.json") if first else 0),
+            watch=lambda: view.look(_resources(assembly / f"{request.stack_name}.template.json") if first else 0),
         )
     except ShoalError:
         shutil.rmtree(assembly, ignore_errors=True)  # what the CDK said is left to be read
-        why = failure.explain(order.deployment, view.all(), log)
+        why = failure.explain(request.deployment, view.all(), log)
         if why is None:
             raise
-        left = stacks.describe(cloudformation, order.stack_name)
-        become = failure.settle(order.deployment, order.account, left, bars=bars, say=say)
+        left = stacks.describe(cloudformation, request.stack_name)
+        become = failure.clean_up(request.deployment, request.account, left, bars=bars, say=say)
         raise ShoalError(f"{why}. {become}") from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
-        say(_interrupted(order, _begun(cloudformation, order.stack_name)))
+        say(_interrupted(request, _begun(cloudformation, request.stack_name)))
         raise
-    after = stacks.watch(cloudformation, order.stack_name)
+    after = stacks.watch(cloudformation, request.stack_name)
     if after is None:
-        raise ShoalError(f"the stack {order.stack_name} was deleted while it was deployed; deploy it again")
+        raise ShoalError(f"the stack {request.stack_name} was deleted while it was deployed; deploy it again")
     shutil.rmtree(folder, ignore_errors=True)
-    watching = guard.read(order.account, order.deployment, after)
-    return Deployed(
+    watching = guard.read(request.account, request.deployment, after)
+    return DeployResult(
         outputs=stacks.outputs(after),
         changed=bool(view.all()),
         generation=generation,
@@ -159,25 +159,28 @@ def deploy(order: Order, *, bars: Bars, say: Callable[[str], None]) -> Deployed:
     )
 
 
-def changes(order: Order) -> list[ResourceChange]:
+def changes(request: DeployRequest) -> list[ResourceChange]:
     """What a deployment would do, resource by resource; creates nothing, and uploads nothing."""
-    cloudformation = order.account.client("cloudformation")
-    _refuse_others(order, cloudformation)
-    stack = stacks.describe(cloudformation, order.stack_name)
-    _refuse_to_lose_data(order, stack)
-    generation, _ = _generation(order, stack)
+    cloudformation = request.account.client("cloudformation")
+    _refuse_others(request, cloudformation)
+    stack = stacks.describe(cloudformation, request.stack_name)
+    _refuse_to_lose_data(request, stack)
+    generation, _ = _generation(request, stack)
     with tempfile.TemporaryDirectory(prefix="shoal-deploy-") as name:
         folder = Path(name)
         cdk.run(
-            ["synth", *order.context(generation), "--quiet"],
-            environment=_environment(order),
+            ["synth", *request.context(generation), "--quiet"],
+            environment=_environment(request),
             assembly=folder / "assembly",
             log=folder / "cdk.log",
         )
-        after = json.loads((folder / "assembly" / f"{order.stack_name}.template.json").read_text("utf-8"))
-    if stacks.claim(stack) is None or stacks.next_move(stack["StackStatus"] if stack else None) == "delete":
+        after = json.loads((folder / "assembly" / f"{request.stack_name}.template.json").read_text("utf-8"))
+    if (
+        stacks.owner_and_topology(stack) is None
+        or stacks.next_move(stack["StackStatus"] if stack else None) == "delete"
+    ):
         return compare({}, after)
-    body = cloudformation.get_template(StackName=order.stack_name, TemplateStage="Original")["TemplateBody"]
+    body = cloudformation.get_template(StackName=request.stack_name, TemplateStage="Original")["TemplateBody"]
     return compare(json.loads(body) if isinstance(body, str) else body, after)
 
 
@@ -223,53 +226,55 @@ class _View:
         self._bars.tick()
 
 
-def _refuse_others(order: Order, cloudformation: Any) -> None:
-    stack = stacks.describe(cloudformation, order.stack_name)
-    sentence = stacks.taken(stack, deployment=order.deployment, owner=order.owner, made_from=order.topology.name)
+def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
+    stack = stacks.describe(cloudformation, request.stack_name)
+    sentence = stacks.name_conflict(
+        stack, deployment=request.deployment, owner=request.owner, made_from=request.topology.name
+    )
     if sentence:
         raise ShoalError(sentence)
 
 
-def _refuse_to_lose_data(order: Order, stack: Stack | None) -> None:
+def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
     """A bucket that is given takes the place of the deployment's own, which would go with all that is in it."""
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
-    if stack is None or bucket is None or order.topology.data.bucket in (None, bucket):
+    if stack is None or bucket is None or request.topology.data.bucket in (None, bucket):
         return
-    resources = order.account.items(
+    resources = request.account.items(
         "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
     )
     made = {each.get("PhysicalResourceId") for each in resources if each["ResourceType"] == "AWS::S3::Bucket"}
-    if bucket in made and not is_kept(order.account, bucket) and not is_empty(order.account, bucket):
+    if bucket in made and not is_kept(request.account, bucket) and not is_empty(request.account, bucket):
         raise ShoalError(
-            f"with `data: bucket: {order.topology.data.bucket}` the deployment's own bucket s3://{bucket} would be "
+            f"with `data: bucket: {request.topology.data.bucket}` the deployment's own bucket s3://{bucket} would be "
             "deleted with all datasets and models in it; deploy with `data: {keep: true}` first, or empty it"
         )
 
 
-def _refuse_beside_a_training(order: Order) -> None:
+def _refuse_beside_a_training(request: DeployRequest) -> None:
     """CloudFormation puts a group that it changes back into its first zone, and AWS then replaces the nodes."""
     running = []
-    for group in order.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
+    for group in request.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
         tags = read_tags(group.get("Tags"))
-        ours = tags.get(topology.TAG_DEPLOYMENT) == order.deployment and tags.get(topology.TAG_START) == "train"
+        ours = tags.get(topology.TAG_DEPLOYMENT) == request.deployment and tags.get(topology.TAG_START) == "train"
         if ours and group["DesiredCapacity"]:
             running.append(str(group["AutoScalingGroupName"]))
     if running:
         raise ShoalError(
-            f"GPU nodes of '{order.deployment}' are up ({', '.join(running)}), so somebody may be training, and a "
+            f"GPU nodes of '{request.deployment}' are up ({', '.join(running)}), so somebody may be training, and a "
             "deployment can replace them; wait for the training's end, or stop it by Ctrl-C where it was started"
         )
 
 
-def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:
+def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:
     """The generation to deploy, and whether it is a new one: where the cluster of the present one has ended."""
     outputs = stacks.outputs(stack) if stack else {}
     present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
     cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
-    if cluster is None or order.topology.preprocessing is None:
+    if cluster is None or request.topology.preprocessing is None:
         return present, False
     try:
-        state = order.account.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
+        state = request.account.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidRequestException":
             raise
@@ -277,13 +282,13 @@ def _generation(order: Order, stack: Stack | None) -> tuple[int, bool]:
     return (present + 1, True) if state in _ENDED else (present, False)
 
 
-def _environment(order: Order) -> dict[str, str]:
+def _environment(request: DeployRequest) -> dict[str, str]:
     """What the CDK needs beside this process's own environment: its tools, and the session's region."""
     tools = str(Path(sys.executable).parent)
     return {
         "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
-        "AWS_REGION": order.region,
-        "AWS_DEFAULT_REGION": order.region,
+        "AWS_REGION": request.region,
+        "AWS_DEFAULT_REGION": request.region,
     }
 
 
@@ -298,19 +303,21 @@ def _resources(template: Path) -> int:
 def _begun(cloudformation: Any, name: str) -> Stack | None:
     """The stack, once the last request of a CDK that was interrupted has come to something, if it does."""
     for _ in range(_LAST_LOOKS):
-        if stacks.claim(stack := stacks.describe(cloudformation, name)):
+        if stacks.owner_and_topology(stack := stacks.describe(cloudformation, name)):
             break
         time.sleep(1)
     return stack
 
 
-def _interrupted(order: Order, stack: Stack | None) -> str:
-    again = shlex.join(["shoal", "deploy", order.source, "--deployment", order.deployment, "--owner", order.owner])
-    if stacks.claim(stack) is None:
+def _interrupted(request: DeployRequest, stack: Stack | None) -> str:
+    again = shlex.join(
+        ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
+    )
+    if stacks.owner_and_topology(stack) is None:
         return f"nothing was created; begin again by: {again}"
     return (
-        f"CloudFormation goes on with {order.stack_name}\n"
-        f"look at it by: shoal status {order.deployment}\n"
+        f"CloudFormation goes on with {request.stack_name}\n"
+        f"look at it by: shoal status {request.deployment}\n"
         f"take it up again by: {again}\n"
-        f"end it by: shoal destroy {order.deployment}"
+        f"end it by: shoal destroy {request.deployment}"
     )

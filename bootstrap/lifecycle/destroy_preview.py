@@ -12,11 +12,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import stacks
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import Claim, reason_of
+from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import fetch, status
 from bootstrap.lifecycle.guard import GuardState
-from bootstrap.removal.sweep import KEPT, UNTOLD, Thing, find_things
+from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
 from infra import catalog, topology
 from infra.errors import TopologyError
 
@@ -40,7 +40,7 @@ class DestroyPreview:
     """A deployment before it goes; `lost` are the runs whose models go with `lost_bucket`."""
 
     stack: str | None
-    things: Sequence[Thing]
+    things: Sequence[FoundResource]
     running: list[str]
     rate: float | None
     guard: GuardState | None
@@ -53,9 +53,9 @@ class DestroyPreview:
     """What could not be told, and why, and what is amiss with its guard."""
 
     @property
-    def goes(self) -> list[Thing]:
+    def goes(self) -> list[FoundResource]:
         """What will be deleted."""
-        return [thing for thing in self.things if thing.outcome not in (KEPT, UNTOLD)]
+        return [thing for thing in self.things if thing.outcome not in (KEPT, UNVERIFIED)]
 
     @property
     def nothing(self) -> bool:
@@ -66,22 +66,22 @@ class DestroyPreview:
 def preview(deployment: str, account: Account) -> DestroyPreview:
     """Look through the account; deletes nothing. Raises what AWS answers when not even the stack can be looked for."""
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
-    things, notes = find_things(deployment, account), list[str]()
+    things, notes = find_resources(deployment, account), list[str]()
     now = _now(deployment, account, notes) if described else None
     kept = [_kept(account, thing.identifier, "its topology keeps it") for thing in things if thing.outcome == KEPT]
     buckets = [thing for thing in things if thing.kind == "s3 bucket"]
-    own = [thing.identifier for thing in buckets if thing.outcome not in (KEPT, UNTOLD)]
+    own = [thing.identifier for thing in buckets if thing.outcome not in (KEPT, UNVERIFIED)]
     data = stacks.outputs(described).get(topology.OUTPUT_DATA_BUCKET) if described else None
     if data and data not in (*own, *(each.bucket for each in kept)):
-        if any(thing.outcome == UNTOLD for thing in buckets):
+        if any(thing.outcome == UNVERIFIED for thing in buckets):
             own.append(data)
             notes.append(f"whether s3://{data} stays cannot be told")
         else:
             kept.append(_kept(account, data, "it was there before the deployment"))
     holding = {bucket: found for bucket in own if (found := _models(account, bucket, notes))}
     bucket = next(iter(holding), None)
-    gone = described is None and all(thing.outcome == UNTOLD for thing in things)
-    owner, made_from = stacks.claim(described) or ("unknown", "unknown")
+    gone = described is None and all(thing.outcome == UNVERIFIED for thing in things)
+    owner, made_from = stacks.owner_and_topology(described) or ("unknown", "unknown")
     return DestroyPreview(
         stack=f"{described['StackName']}, {described['StackStatus']}, owner {owner}, topology {made_from}"
         if described
@@ -93,14 +93,14 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
         kept=kept,
         lost=holding[bucket] if bucket else [],
         lost_bucket=bucket,
-        elsewhere=Claim(account, deployment).elsewhere if gone else None,
+        elsewhere=Ownership(account, deployment).elsewhere if gone else None,
         notes=notes,
     )
 
 
 def _now(deployment: str, account: Account, notes: list[str]) -> status.Status | None:
     try:
-        now = status.look(deployment, account)
+        now = status.read_status(deployment, account)
     except (BotoCoreError, ClientError, ShoalError) as error:
         notes.append(f"what runs now, and what it costs, cannot be told: {error}")
         return None

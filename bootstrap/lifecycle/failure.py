@@ -43,7 +43,7 @@ def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None
     return None
 
 
-def settle(deployment: str, account: Account, stack: Stack | None, *, bars: Bars, say: Callable[[str], None]) -> str:
+def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Bars, say: Callable[[str], None]) -> str:
     """Show what a stack's nodes said, and take it back if its creation failed; returns what is left, as a sentence."""
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
         return "CloudFormation has taken everything back; mend the cause and deploy again"

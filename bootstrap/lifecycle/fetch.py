@@ -36,7 +36,7 @@ class Object:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fetched:
+class FetchResult:
     """What was copied, what was there already, and in `refused` a sentence for each object that can be no file here."""
 
     runs: list[str]
@@ -75,7 +75,7 @@ def models(s3: Any, bucket: str) -> list[str]:
     return [run for run, files in runs(s3, bucket).items() if any(file.name == MODEL for file in files)]
 
 
-def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> Fetched:
+def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
     """Copy runs, or one of them, to `output`/RUN/; files that are there already, unchanged since, are left.
 
     Raises ShoalError when there is no such run, and an empty result when there is none at all.
@@ -96,7 +96,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
             copied += 1
             done += file.size
             bars.at(done)
-    return Fetched(
+    return FetchResult(
         runs=sorted({file.run for file in fit}),
         copied=copied,
         present=len(fit) - len(missing),

@@ -25,7 +25,7 @@ _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT R
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class LogExcerpt:
     """One speaker, how it stands with it, and its last lines."""
 
     who: str
@@ -33,7 +33,7 @@ class Said:
     lines: list[str]
 
 
-def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[Said]:
+def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogExcerpt]:
     """The newest steps of the cluster, the newest first; those that failed with their log's end."""
     if now.cluster is None:
         return []
@@ -46,7 +46,7 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[Said
     return [_step(account, now, now.cluster.identifier, step, tail) for step in found]
 
 
-def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[Said]:
+def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
     """What nodes reported of their first boot, by instance id.
 
     Raises ShoalError when the node that was asked for never reported.
@@ -66,11 +66,13 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = printable(report.get("state", "unknown") + python)
-        said.append(Said(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines]))
+        said.append(
+            LogExcerpt(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines])
+        )
     return said
 
 
-def guard(account: Account, now: Status, *, tail: int) -> Said | None:
+def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
     """The last lines of the guard's log of a day; None without a guard."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
     if function is None:
@@ -81,22 +83,24 @@ def guard(account: Account, now: Status, *, tail: int) -> Said | None:
     try:
         events = list(account.items("logs", "filter_log_events", "events", logGroupName=name, startTime=since))
     except ClientError as error:
-        return Said(who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[])
+        return LogExcerpt(
+            who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[]
+        )
     said = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
     lines = [line for line in said if not line.startswith(_LAMBDAS_OWN)]
-    return Said(who="guard", state="runs every five minutes", lines=lines[-tail:])
+    return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-tail:])
 
 
-def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> Said:
+def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> LogExcerpt:
     state = step["Status"]["State"]
     who = f"step {step['Id']} ({step['Name']})"
     if state != "FAILED":
-        return Said(who=who, state=state, lines=[])
+        return LogExcerpt(who=who, state=state, lines=[])
     log = Place(now.outputs.get(topology.OUTPUT_LOG_BUCKET, ""), f"emr/{cluster}/steps/{step['Id']}/stderr.gz")
     packed = objects.read_from(account.client("s3"), log, 0) if log.bucket else b""
     lines = objects.unpacked(packed).splitlines()[-tail:] if packed else []
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
-    return Said(
+    return LogExcerpt(
         who=who, state=f"{state}: {why}", lines=lines or [f"its log will be at {log}, some minutes after its end"]
     )

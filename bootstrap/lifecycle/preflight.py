@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
-from bootstrap.lifecycle.rules import OnlineRule, Question
+from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from bootstrap.lifecycle.rules.capacity import FirstZoneLacksType, MayNotStart, TooFewZones, TypeNotOffered
 from bootstrap.lifecycle.rules.names import BucketUnusable, NameTaken, NoSuchRelease, NotPrepared, OldAccount
 from bootstrap.lifecycle.rules.network import NoSuchSubnet, NotForEmr, NoWayOut
@@ -51,7 +51,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     """
     if asking.get_credentials() is None:
         return "not asked, for there are no credentials", []
-    asked = Question(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
+    asked = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
     try:
         number = asked.account.number()
     except (BotoCoreError, ClientError) as error:
@@ -60,7 +60,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
 
 
-def _run(rule: OnlineRule, asked: Question) -> list[Finding]:
+def _run(rule: OnlineRule, asked: PreflightContext) -> list[Finding]:
     name = type(rule).__name__
     try:
         return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(asked)]

@@ -68,12 +68,12 @@ class Status:
     @property
     def owner(self) -> str:
         """Who answers for it."""
-        return (stacks.claim(self.stack) or ("unknown", ""))[0]
+        return (stacks.owner_and_topology(self.stack) or ("unknown", ""))[0]
 
     @property
     def topology(self) -> str:
         """What it was made from."""
-        return (stacks.claim(self.stack) or ("", "unknown"))[1]
+        return (stacks.owner_and_topology(self.stack) or ("", "unknown"))[1]
 
     @property
     def rate(self) -> float | None:
@@ -97,7 +97,7 @@ class Status:
         return prices.standing + nodes + sum(prices.emr.get(name, 0.0) for name in emr)
 
 
-def look(deployment: str, account: Account) -> Status:
+def read_status(deployment: str, account: Account) -> Status:
     """What there is of it, also when it is half made. Raises ShoalError when there is no such stack."""
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     if stack is None:

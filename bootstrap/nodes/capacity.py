@@ -41,7 +41,7 @@ def refusal(said: str) -> Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class GroupRequest:
     """A node group that was asked for nodes."""
 
     name: str
@@ -93,7 +93,7 @@ class GiveUp:
 Action = Wait | TakeOnDemand | Move | GiveUp
 
 
-def next_action(groups: Sequence[Asked], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
+def next_action(groups: Sequence[GroupRequest], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
     """What to do about the nodes that are missing.
 
     Args:
@@ -116,7 +116,7 @@ def next_action(groups: Sequence[Asked], *, seconds: float, tried: Sequence[str]
     return TakeOnDemand(scarce) if scarce else Wait()
 
 
-def _lacks_spot(group: Asked, seconds: float) -> bool:
+def _lacks_spot(group: GroupRequest, seconds: float) -> bool:
     """Whether waiting for spot instances is over."""
     # What AWS began on the spot market it may still refuse after the group was asked on demand.
     if group.refused(Refusal.NO_SPOT):
@@ -124,7 +124,7 @@ def _lacks_spot(group: Asked, seconds: float) -> bool:
     return group.spot and group.short and (seconds >= SPOT_SECONDS or group.refused(Refusal.NO_CAPACITY) is not None)
 
 
-def _exhausted(group: Asked, said: str, tried: Sequence[str]) -> str:
+def _exhausted(group: GroupRequest, said: str, tried: Sequence[str]) -> str:
     where = tried[0] if len(tried) == 1 else f"{', '.join(tried[:-1])} and {tried[-1]}"
     elsewhere = "another zone, " if len(tried) == 1 else ""
     return (

@@ -34,7 +34,7 @@ _TO_ZERO = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class GpuNode:
     """An instance that runs. Raises ShoalError for an id or an address that cannot be one."""
 
     instance_id: str
@@ -106,13 +106,13 @@ def scale_to_zero(deployment: Deployment, scaled: Sequence[NodeGroup]) -> None:
                     retrying(partial(_ask_for_none, client, group), seconds=max(0.0, until - time.monotonic()))
                     running.remove(group)
         except KeyboardInterrupt as asked:
-            note(may_still_run(running))
+            note(running_nodes_warning(running))
             raise Abandoned(asked) from None
     if running:
-        raise ShoalError(may_still_run(running))
+        raise ShoalError(running_nodes_warning(running))
 
 
-def may_still_run(running: Sequence[NodeGroup]) -> str:
+def running_nodes_warning(running: Sequence[NodeGroup]) -> str:
     """What to say of groups that could not be scaled to zero; of those that stay anyway nothing."""
     commands = [
         shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
@@ -149,7 +149,7 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def nodes(deployment: Deployment) -> list[Node]:
+def nodes(deployment: Deployment) -> list[GpuNode]:
     """The nodes that run now, by group and then by instance id."""
     tags_of = {
         instance["InstanceId"]: tags
@@ -161,7 +161,7 @@ def nodes(deployment: Deployment) -> list[Node]:
         return []
     pages = deployment.session.client("ec2").get_paginator("describe_instances").paginate(InstanceIds=list(tags_of))
     running = [
-        Node(
+        GpuNode(
             instance_id=instance["InstanceId"],
             group=tags_of[instance["InstanceId"]][topology.TAG_GROUP],
             instance_type=instance["InstanceType"],

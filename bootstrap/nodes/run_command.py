@@ -33,7 +33,7 @@ class CommandState:
     """Its standard output and error, in part."""
 
 
-class Command:
+class NodeCommand:
     """A script that was started on a node."""
 
     def __init__(

@@ -17,8 +17,8 @@ from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
-from bootstrap.nodes.capacity import Asked
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.capacity import GroupRequest
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scaling_group import ScalingGroup
 from bootstrap.progress import Bars
 from corpus.display import printable
@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 1.0
 
 
 @contextmanager
-def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[Node]]:
+def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[GpuNode]]:
     """All nodes of the deployment, ready for work; on leaving its groups are scaled to zero, but those that stay.
 
     What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
@@ -44,7 +44,7 @@ def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[Node]]:
         yield _ScaleUp(deployment, bars).run()
     except Abandoned:
         abandoned = True
-        bars.note(fleet.may_still_run(groups))
+        bars.note(fleet.running_nodes_warning(groups))
         raise
     finally:
         if not abandoned:
@@ -71,7 +71,7 @@ class _ScaleUp:
         self._seen: set[str] = set()
         self._since = time.monotonic()
 
-    def run(self) -> list[Node]:
+    def run(self) -> list[GpuNode]:
         """Ask for all nodes; returns them when they are ready."""
         self._stage("")
         self._ask()
@@ -96,7 +96,7 @@ class _ScaleUp:
                 case capacity.Wait():
                     self._wait(lambda: _late(running, self._ready, self._seen, asked))  # noqa: B023
 
-    def _all_ready(self, running: Sequence[Node]) -> bool:
+    def _all_ready(self, running: Sequence[GpuNode]) -> bool:
         self._seen |= {node.instance_id for node in running}
         for node in running:
             if node.instance_id not in self._ready and is_ready(self._s3, self._deployment, node):
@@ -163,7 +163,7 @@ def _subnets(deployment: Deployment, **chosen: Any) -> list[Zone]:
     return sorted(named, key=lambda zone: zone.name)
 
 
-def is_ready(s3: Any, deployment: Deployment, node: Node) -> bool:
+def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     """Whether a node's first boot reported that it is ready. Raises ShoalError when it reported a failure."""
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     place = Place(bucket, f"{topology.NODES_PREFIX}{node.instance_id}.json")
@@ -186,7 +186,7 @@ def _price(deployment: Deployment, instance_type: str) -> str:
         return ""
 
 
-def _late(running: Sequence[Node], ready: set[str], seen: set[str], asked: Sequence[Asked]) -> str:
+def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], asked: Sequence[GroupRequest]) -> str:
     """What there is instead of all nodes, and where to look."""
     silent = [node for node in running if node.instance_id not in ready]
     ended = len(seen) - len(running)

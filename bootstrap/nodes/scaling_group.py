@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
-from bootstrap.nodes.capacity import Asked
+from bootstrap.nodes.capacity import GroupRequest
 from bootstrap.nodes.fleet import NodeGroup
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class ScalingGroup:
         """How many instances it has that are not ending."""
         return sum(not each["LifecycleState"].startswith("Terminat") for each in self._found["Instances"])
 
-    def asked(self) -> Asked:
+    def asked(self) -> GroupRequest:
         """How far it is with what it was asked for."""
         refusals = [
             each.get("StatusMessage", "")
             for each in (self._activities() if self.there < self.node_group.size else ())
             if each["StatusCode"] in ("Failed", "Cancelled") and each["ActivityId"] not in self._known
         ]
-        return Asked(
+        return GroupRequest(
             name=self.name,
             instance_type=self.instance_type,
             size=self.node_group.size,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import boto3
 
-from bootstrap.nodes.fleet import Node
-from bootstrap.nodes.run_command import Command
+from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.run_command import NodeCommand
 
 _FOLDER = "/mnt/share"
 
@@ -22,13 +22,13 @@ mkdir -p "$share"
 """
 
 
-def serve(session: boto3.Session, nodes: Sequence[Node]) -> None:
+def serve(session: boto3.Session, nodes: Sequence[GpuNode]) -> None:
     """Let the first node's folder be that of all. Raises ShoalError when it cannot be served or mounted."""
     first, *others = nodes
     if not others:
         return
-    Command(session, first.instance_id, _export([node.address for node in others])).wait()
-    for command in [Command(session, node.instance_id, _mount(first.address)) for node in others]:
+    NodeCommand(session, first.instance_id, _export([node.address for node in others])).wait()
+    for command in [NodeCommand(session, node.instance_id, _mount(first.address)) for node in others]:
         command.wait()
 
 

@@ -21,7 +21,7 @@ from jobs.settings import read_stopwords
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class TextFiles:
     """Files whose texts are to be labelled, and how they are read."""
 
     understanding: Understanding
@@ -31,9 +31,9 @@ class Given:
     """Why answers cannot be compared with what the files say; None where they can."""
 
 
-def find_texts(
+def find_text_files(
     files: Sequence[str], wanted: ReadingOptions, settings: Settings, *, exclude: Sequence[str] = ()
-) -> Given:
+) -> TextFiles:
     """Find the files, and how they are read: with the ratings or labels that they say, or without any.
 
     `settings` say what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
@@ -41,7 +41,7 @@ def find_texts(
     """
     try:
         known = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=wanted))
-        return Given(understanding=known, settings=known.settings(settings))
+        return TextFiles(understanding=known, settings=known.settings(settings))
     except DataError as error:
         if wanted.rating or wanted.label or wanted.positive_label:
             raise
@@ -49,10 +49,10 @@ def find_texts(
             known = understand_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=wanted))
         except DataError:
             raise error from None
-        return Given(understanding=known, settings=known.settings(settings), not_compared=str(error))
+        return TextFiles(understanding=known, settings=known.settings(settings), not_compared=str(error))
 
 
-def read_given(given: Given, tally: Tally) -> Iterator[TextBatch]:
+def read_text_files(given: TextFiles, tally: Tally) -> Iterator[TextBatch]:
     """The texts of the files, in their order; see `read_texts`."""
     return read_texts(given.understanding.sources, Codes(given.settings), tally)
 
@@ -60,7 +60,7 @@ def read_given(given: Given, tally: Tally) -> Iterator[TextBatch]:
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
     """The different texts of the files' test rows, as they are written there: no model has learnt from them."""
     stopwords, seen = read_stopwords(settings.stopwords), set[bytes]()
-    for batch in read_given(find_texts(files, ReadingOptions(), settings), Tally()):
+    for batch in read_text_files(find_text_files(files, ReadingOptions(), settings), Tally()):
         for text in batch.texts:
             cleaned = words(text)
             identity = digest(cleaned)

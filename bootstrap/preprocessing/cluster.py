@@ -19,8 +19,8 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
-from bootstrap.nodes.run_command import Command
-from bootstrap.preprocessing.step_arguments import Workers, step_name, workers
+from bootstrap.nodes.run_command import NodeCommand
+from bootstrap.preprocessing.step_arguments import WorkerResources, step_name, workers
 from bootstrap.progress import note
 from corpus.errors import DataError
 from infra import catalog, topology
@@ -56,7 +56,7 @@ class EmrCluster:
                 f"{deployment.name}` brings a new one and leaves the buckets alone"
             )
 
-    def workers(self) -> Workers:
+    def workers(self) -> WorkerResources:
         """What the nodes that map and reduce have: core and task nodes, or the primary one where it is alone."""
         groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
         working = [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups
@@ -164,7 +164,7 @@ class EmrCluster:
                 ClusterId=self.id, InstanceGroupTypes=["MASTER"], InstanceStates=["RUNNING"]
             )
             for node in nodes["Instances"]:
-                Command(self._session, node["Ec2InstanceId"], _kill(run)).wait()
+                NodeCommand(self._session, node["Ec2InstanceId"], _kill(run)).wait()
 
     def _unfinished(self, ids: Collection[str]) -> dict[str, str]:
         """The states of those steps that have not ended, by their ids."""

@@ -26,7 +26,7 @@ _MOST_CORES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workers:
+class WorkerResources:
     """What the nodes that map and reduce have.
 
     vcpus: of all of them.
@@ -40,11 +40,11 @@ class Workers:
     task_mb: int
 
 
-def workers(nodes: Mapping[InstanceType, int]) -> Workers:
+def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
     """What a cluster has whose working nodes are so many of these types."""
     free = {kind: int(_YARN_SHARE * 1024 * kind.memory) - _MASTER_MB for kind in nodes}
     task_mb = max(_LEAST_TASK_MB, min(free[kind] // kind.vcpu for kind in nodes) // 64 * 64)
-    return Workers(
+    return WorkerResources(
         vcpus=sum(kind.vcpu * count for kind, count in nodes.items()),
         cores=min(_MOST_CORES, *(min(kind.vcpu, free[kind] // task_mb) for kind in nodes)),
         task_mb=task_mb,
@@ -56,7 +56,7 @@ def step_name(run: str, name: str) -> str:
     return f"shoal {run}: {name}"
 
 
-def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: Workers) -> list[str]:
+def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: WorkerResources) -> list[str]:
     """The arguments of Hadoop Streaming for a job; `reducers` is the number of reduce tasks, `run` names the work."""
     names = {option: f"{option.lstrip('-')}.txt" for option in step.files}
     files = ",".join(f"{step.files[option]}#{name}" for option, name in names.items())
@@ -96,7 +96,7 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: Worke
     ]
 
 
-def spark_arguments(step: JobStep, *, reducers: int, run: str, having: Workers) -> list[str]:
+def spark_arguments(step: JobStep, *, reducers: int, run: str, having: WorkerResources) -> list[str]:
     """The arguments of `spark-submit` for a job, by mrjob's harness; the tasks open the step's files themselves."""
     settings = {
         "spark.pyspark.python": PYTHON,

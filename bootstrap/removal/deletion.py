@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import objects
 from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import UntoldError, read_tags, reason_of
+from bootstrap.aws.ownership import OwnershipUnknownError, read_tags, reason_of
 from bootstrap.errors import ShoalError
 from infra import topology
 from infra.handlers import cleanup
@@ -58,16 +58,16 @@ def empty_bucket(account: Account, bucket: str) -> None:
 def is_kept(account: Account, bucket: str) -> bool:
     """Whether a bucket's tag says that its data outlive the stack.
 
-    Raises UntoldError: nobody may empty a bucket whose tags nobody has read.
+    Raises OwnershipUnknownError: nobody may empty a bucket whose tags nobody has read.
     """
     try:
         tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
     except ClientError as error:
         if error.response["Error"]["Code"] in ("NoSuchTagSet", "NoSuchBucket"):
             return False
-        raise UntoldError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
     except BotoCoreError as error:
-        raise UntoldError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
+        raise OwnershipUnknownError(f"whether its data are to be kept cannot be read ({reason_of(error)})") from None
     return tags.get(topology.TAG_KEEP) == "true"
 
 

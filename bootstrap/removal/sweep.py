@@ -2,7 +2,7 @@
 
 Ownership is asked twice, of each service's own list and of the tagging service: either misses some. The easy mistake
 is to give up at the first refusal: networks let go of what was in them minutes later, so what fails is tried again as
-long as anything else still changes. The dangerous one is to take what may not be seen for gone: it is `UNTOLD`.
+long as anything else still changes. The dangerous one is to take what may not be seen for gone: it is `UNVERIFIED`.
 """
 
 import time
@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import Claim, UntoldError, reason_of
+from bootstrap.aws.ownership import Ownership, OwnershipUnknownError, reason_of
 from bootstrap.errors import ShoalError
 from bootstrap.removal import deletion
-from bootstrap.removal.kinds import KINDS, Kind, is_going
+from bootstrap.removal.kinds import KINDS, ResourceKind, is_going
 
 LONGEST_SECONDS = 1200.0
 STUCK_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
 FOUND, DELETED, KEPT, GOING, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
-UNTOLD = "cannot be told"
+UNVERIFIED = "cannot be told"
 """Nobody can see whether it is there, or whose it is: neither deleted nor proven gone."""
 _ALL = "(all)"
 _STILL = "it was deleted, and is still listed"
@@ -34,7 +34,7 @@ UNKNOWN = "other"
 
 
 @dataclass(kw_only=True)
-class Thing:
+class FoundResource:
     """One thing of the deployment, and what became of it."""
 
     kind: str
@@ -61,12 +61,12 @@ class Thing:
         return self.kind, self.identifier
 
 
-def find_things(deployment: str, account: Account) -> list[Thing]:
+def find_resources(deployment: str, account: Account) -> list[FoundResource]:
     """Everything that is the deployment's, in the order of deleting; what is to be kept says so.
 
     What a service does not tell is among it, as untold: nobody has seen that it is gone.
     """
-    claim = Claim(account, deployment)
+    claim = Ownership(account, deployment)
     found = [thing for name in KINDS for thing in _of_kind(claim, name)]
     return [*found, *_unlisted(claim)]
 
@@ -77,13 +77,13 @@ def sweep(
     *,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     stuck_seconds: float = STUCK_SECONDS,
-) -> list[Thing]:
+) -> list[FoundResource]:
     """Delete everything that is the deployment's; returns all that was found, with what became of each.
 
     `progress` is called with how many are gone and how many were found. Gives up on what is left when nothing has
     changed for `stuck_seconds`.
     """
-    found = {thing.key: thing for thing in find_things(deployment, account)}
+    found = {thing.key: thing for thing in find_resources(deployment, account)}
     end = time.monotonic() + LONGEST_SECONDS
     changed, pause, before = time.monotonic(), _FIRST_PAUSE, None
     while left := [thing for thing in found.values() if thing.is_in_the_way]:
@@ -109,7 +109,7 @@ def is_empty(account: Account, bucket: str) -> bool:
     return not page.get("Versions") and not page.get("DeleteMarkers")
 
 
-def _of_kind(claim: Claim, name: str) -> Iterator[Thing]:
+def _of_kind(claim: Ownership, name: str) -> Iterator[FoundResource]:
     kind, seen = KINDS[name], set()
     try:
         for identifier, record in kind.things(claim.account):
@@ -117,15 +117,15 @@ def _of_kind(claim: Claim, name: str) -> Iterator[Thing]:
             yield from _perhaps(claim, name, identifier, record)
     except (BotoCoreError, ClientError) as error:
         why = f"cannot be listed ({reason_of(error)}); look with other credentials"
-        yield Thing(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNTOLD, why=why)
+        yield FoundResource(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
         for named in {kind.named_by(arn) for arn in claim.arns} - seen - {None}:
             yield from _perhaps(claim, name, str(named), {})
 
 
-def _perhaps(claim: Claim, name: str, identifier: str, record: Record) -> Iterator[Thing]:
+def _perhaps(claim: Ownership, name: str, identifier: str, record: Record) -> Iterator[FoundResource]:
     """The thing, if it is the deployment's or nobody can tell."""
     kind = KINDS[name]
-    thing = Thing(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
+    thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
     try:
         if not _is_ours(claim, kind, identifier, record):
             return
@@ -135,17 +135,20 @@ def _perhaps(claim: Claim, name: str, identifier: str, record: Record) -> Iterat
             thing.outcome, thing.why = LEFT, "Shoal makes none of these; delete it yourself if you do not need it"
         else:
             _keep(claim.account, thing)
-    except UntoldError as error:
-        thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
+    except OwnershipUnknownError as error:
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; look with other credentials"
     yield thing
 
 
-def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
-    """Whether it is the deployment's, by either witness. Raises UntoldError when none says so and one cannot speak."""
+def _is_ours(claim: Ownership, kind: ResourceKind, identifier: str, record: Record) -> bool:
+    """Whether it is the deployment's by its own service's list or by the tagging service.
+
+    Raises OwnershipUnknownError when neither names it and one of them does not answer.
+    """
     untold = None
     try:
         ours = bool(record) and kind.owned(claim, record)  # of what no list tells, only the tagging service speaks
-    except UntoldError as error:
+    except OwnershipUnknownError as error:
         ours, untold = False, error
     if not ours and identifier not in map(kind.named_by, claim.arns):
         if untold:
@@ -154,29 +157,31 @@ def _is_ours(claim: Claim, kind: Kind, identifier: str, record: Record) -> bool:
     if not kind.everywhere or (kind.cloudformation, identifier) in claim.record:
         return True
     if claim.unseen and not claim.elsewhere:
-        raise UntoldError(f"a deployment of this name may stand elsewhere, where nobody can look: {claim.unseen}")
+        raise OwnershipUnknownError(
+            f"a deployment of this name may stand elsewhere, where nobody can look: {claim.unseen}"
+        )
     return not claim.elsewhere
 
 
-def _unlisted(claim: Claim) -> Iterator[Thing]:
+def _unlisted(claim: Ownership) -> Iterator[FoundResource]:
     """What no row of the table is about."""
     for arn in claim.arns:
         if not any(part in arn for part in _BY_THE_WAY) and not any(kind.named_by(arn) for kind in KINDS.values()):
             why = "only the tagging service names it: it is gone, or not of Shoal's making; look at it yourself"
-            yield Thing(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
+            yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
     for source, reason in claim.untold.items():
         why = f"cannot be asked ({reason}); what nothing else tells of is not seen"
-        yield Thing(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNTOLD, why=why)
+        yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
 
 
-def _keep(account: Account, thing: Thing) -> None:
-    """Let a bucket stay whose data are kept, if it holds any. Raises UntoldError where nobody can tell."""
+def _keep(account: Account, thing: FoundResource) -> None:
+    """Let a bucket stay whose data are kept, if it holds any. Raises OwnershipUnknownError where nobody can tell."""
     if thing.kind != "s3 bucket" or not deletion.is_kept(account, thing.identifier):
         return
     try:
         empty = is_empty(account, thing.identifier)
     except (BotoCoreError, ClientError) as error:
-        raise UntoldError(
+        raise OwnershipUnknownError(
             f"its data are to be kept, and whether it has any cannot be told ({reason_of(error)})"
         ) from None
     if not empty:
@@ -184,7 +189,7 @@ def _keep(account: Account, thing: Thing) -> None:
         thing.outcome, thing.why = KEPT, why
 
 
-def _delete(account: Account, thing: Thing) -> None:
+def _delete(account: Account, thing: FoundResource) -> None:
     delete = KINDS[thing.kind].delete
     assert delete is not None
     thing.outcome = LEFT
@@ -195,15 +200,15 @@ def _delete(account: Account, thing: Thing) -> None:
         delete(account, thing.identifier, thing.record)
     except (BotoCoreError, ClientError) as error:
         thing.why = reason_of(error)
-    except UntoldError as error:
-        thing.outcome, thing.why = UNTOLD, f"{error}; look with other credentials"
+    except OwnershipUnknownError as error:
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; look with other credentials"
     except ShoalError as error:
         thing.why = str(error)
     else:
         thing.why = _STILL
 
 
-def _look_again(account: Account, things: Iterable[Thing]) -> None:
+def _look_again(account: Account, things: Iterable[FoundResource]) -> None:
     """See which of them are gone, or about to go."""
     things = list(things)
     for name in {thing.kind for thing in things}:
@@ -213,13 +218,13 @@ def _look_again(account: Account, things: Iterable[Thing]) -> None:
         except (BotoCoreError, ClientError) as error:
             for thing in those:
                 if thing.outcome == GOING or thing.why == _STILL:  # what was refused has its reason
-                    thing.outcome, thing.why = UNTOLD, f"it was deleted, and cannot be listed ({reason_of(error)})"
+                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, and cannot be listed ({reason_of(error)})"
             continue
         for thing in those:
             _see(thing, listed)
 
 
-def _see(thing: Thing, listed: Mapping[str, Record]) -> None:
+def _see(thing: FoundResource, listed: Mapping[str, Record]) -> None:
     if thing.identifier not in listed:
         thing.outcome, thing.why = DELETED, ""
     elif is_going(listed[thing.identifier]):

@@ -18,8 +18,8 @@ from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.removal.kinds import KINDS, Kind
-from bootstrap.removal.sweep import STUCK_SECONDS, UNTOLD, Thing, sweep
+from bootstrap.removal.kinds import KINDS, ResourceKind
+from bootstrap.removal.sweep import STUCK_SECONDS, UNVERIFIED, FoundResource, sweep
 from infra import topology
 
 _ROUNDS = 4
@@ -29,12 +29,12 @@ _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Destroyed:
+class DestroyResult:
     """What became of a deployment."""
 
     stack: str
     """`deleted`, `was not there`, or why it is still there."""
-    things: Sequence[Thing]
+    things: Sequence[FoundResource]
     """What was found beside the stack, or left by it."""
 
     @property
@@ -45,7 +45,7 @@ class Destroyed:
     @property
     def untold(self) -> int:
         """How many answers are missing to the question whether anything is left."""
-        return sum(thing.outcome == UNTOLD for thing in self.things)
+        return sum(thing.outcome == UNVERIFIED for thing in self.things)
 
     @property
     def proven(self) -> bool:
@@ -63,7 +63,7 @@ def destroy(
     bars: Bars,
     say: Callable[[str], None],
     stuck_seconds: float = STUCK_SECONDS,
-) -> Destroyed:
+) -> DestroyResult:
     """Delete the stack of this name if there is one, then everything else of the deployment.
 
     Raises ShoalError when the stack is protected, or AWS refuses to begin.
@@ -87,7 +87,7 @@ def destroy(
     if stack is not None and said != _DELETED:
         # What was in its way may have gone only now.
         said = _delete(account, stack["StackId"], bars, say)
-    return Destroyed(stack=said, things=things)
+    return DestroyResult(stack=said, things=things)
 
 
 def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) -> str:
@@ -195,7 +195,7 @@ def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
                 say(f"  nor directly: {error}")
 
 
-def _record(account: Account, kind: Kind, identifier: str) -> Record | None:
+def _record(account: Account, kind: ResourceKind, identifier: str) -> Record | None:
     """What its service's list says of a thing; None where it is gone, nothing where who destroys may not list."""
     try:
         return dict(kind.things(account)).get(identifier)

@@ -17,10 +17,10 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
-from bootstrap.interrupt import mark_heard
+from bootstrap.interrupt import mark_handled
 from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import Node
-from bootstrap.nodes.run_command import Command, CommandState
+from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.run_command import CommandState, NodeCommand
 from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.run_view import RunView
@@ -34,7 +34,7 @@ _PORTS = range(20_000, 30_000)
 
 
 def run_ranks(
-    deployment: Deployment, nodes: Sequence[Node], run: TrainingRun, config: TrainConfig, view: RunView, bars: Bars
+    deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, config: TrainConfig, view: RunView, bars: Bars
 ) -> KeyboardInterrupt | None:
     """Start the ranks and follow them to their end; returns what asked them to stop, if anything did.
 
@@ -43,7 +43,7 @@ def run_ranks(
     record = RemoteRecord(deployment, run, view)
     port = random.choice(_PORTS)  # noqa: S311
     commands = [
-        Command(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
+        NodeCommand(deployment.session, node.instance_id, run.train(nodes, rank, port, config))
         for rank, node in enumerate(nodes)
     ]
     watch = RankWatch(deployment, nodes, commands, run, record)
@@ -61,7 +61,7 @@ def run_ranks(
             if asked:
                 raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
             asked = interrupt
-            mark_heard(asked)
+            mark_handled(asked)
 
 
 def _unheard(deployment: Deployment, run: TrainingRun) -> str:
@@ -101,8 +101,8 @@ class RankWatch:
     def __init__(
         self,
         deployment: Deployment,
-        nodes: Sequence[Node],
-        commands: Sequence[Command],
+        nodes: Sequence[GpuNode],
+        commands: Sequence[NodeCommand],
         run: TrainingRun,
         record: RemoteRecord,
     ) -> None:
@@ -145,7 +145,7 @@ class RankWatch:
             # Its node may be what has failed; the others are to be asked all the same.
             with suppress(BotoCoreError, ClientError, ShoalError):
                 if not states[rank].finished:
-                    retrying(partial(Command, self._deployment.session, node, script, online_seconds=10))
+                    retrying(partial(NodeCommand, self._deployment.session, node, script, online_seconds=10))
             self._to_ask.pop(0)
         self._deadline = time.monotonic() + 2 * STOP_SECONDS
 

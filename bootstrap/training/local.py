@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bootstrap.interrupt import mark_heard, name_of
+from bootstrap.interrupt import mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.outcome import read_summary
 from bootstrap.training.run_view import RunView
@@ -25,7 +25,7 @@ from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free
 _PAUSE_SECONDS = 0.3
 
 
-def train_here(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
+def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
     """Train with `ranks` processes on this machine; returns what summary.json says.
 
     Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true, and `stopped_by` the
@@ -72,7 +72,7 @@ def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> Keyb
                     if asked:
                         raise
                     asked = interrupt
-                    mark_heard(asked)
+                    mark_handled(asked)
                     running.send_signal(signal.SIGTERM)
         except BaseException:
             _end(running)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bootstrap.aws import names
 from bootstrap.aws.objects import Place
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from infra import topology
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
@@ -135,7 +135,7 @@ class TrainingRun:
             dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
         )
 
-    def train(self, nodes: Sequence[Node], rank: int, port: int, config: TrainConfig) -> str:
+    def train(self, nodes: Sequence[GpuNode], rank: int, port: int, config: TrainConfig) -> str:
         """Run the ranks of one node; the first node's brings everybody's results to S3, also meanwhile."""
         arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE))
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}

@@ -18,8 +18,8 @@ from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
 from bootstrap.nodes import fleet, shared_folder
-from bootstrap.nodes.fleet import Node
-from bootstrap.nodes.run_command import Command
+from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
@@ -42,7 +42,7 @@ from trainer.output.files import MODEL, RECORD, SUMMARY, require_free_output, wa
 _ALIVE = timedelta(minutes=2)
 
 
-def train_on(
+def train_on_deployment(
     deployment: Deployment, config: TrainConfig, *, dataset: str | None, output: Path, bars: Bars
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
@@ -177,11 +177,11 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
     return objects.parse(objects.upload(s3, [path], folder, bars)[0])
 
 
-def _stage(deployment: Deployment, nodes: Sequence[Node], run: TrainingRun, bars: Bars) -> None:
+def _stage(deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, bars: Bars) -> None:
     """Copy the dataset to every node that has disks of its own, to the share for the others, to all without one."""
     bars.stage("copy the dataset to the nodes", 0)
     if deployment.share == "nfs":
         shared_folder.serve(deployment.session, nodes)
     for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
-        for command in [Command(deployment.session, node.instance_id, run.stage()) for node in together]:
+        for command in [NodeCommand(deployment.session, node.instance_id, run.stage()) for node in together]:
             command.wait()

@@ -7,7 +7,7 @@ as with `start: deploy`, would be paid for without this training too, and counts
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from infra import catalog, cost
 from infra.errors import TopologyError
 
@@ -15,7 +15,7 @@ from infra.errors import TopologyError
 class Spending:
     """Counts the dollars of nodes that run."""
 
-    def __init__(self, nodes: Sequence[Node], *, region: str, since: datetime) -> None:
+    def __init__(self, nodes: Sequence[GpuNode], *, region: str, since: datetime) -> None:
         self._nodes, self._since = nodes, since
         try:
             prices = catalog.prices(region)
@@ -30,5 +30,5 @@ class Spending:
         now = datetime.now(UTC)
         return sum(rate * self._hours(node, now) for node, rate in zip(self._nodes, self._rates, strict=True))
 
-    def _hours(self, node: Node, now: datetime) -> float:
+    def _hours(self, node: GpuNode, now: datetime) -> float:
         return max(timedelta(), now - max(node.launched, self._since)) / timedelta(hours=1)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.peers.plain_predict import probabilities
 from benchmarks.predict import write_model, write_texts
-from bootstrap.prediction.texts import find_texts, read_given
+from bootstrap.prediction.texts import find_text_files, read_text_files
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
@@ -20,7 +20,7 @@ def test_the_plain_way_says_the_same_of_short_and_long_texts(tmp_path: Path) -> 
     texts = [
         text
         for file in files
-        for batch in read_given(find_texts([str(file)], ReadingOptions(), Settings()), Tally())
+        for batch in read_text_files(find_text_files([str(file)], ReadingOptions(), Settings()), Tally())
         for text in batch.texts
     ]
     assert len(set(texts)) == 120

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.interrupt import Interrupt, behind
+from bootstrap.interrupt import Interrupt, interrupt_behind
 
 # A verb that waits, and does so meanwhile; `fall` is a Ctrl-C at this very place.
 VERB = """
@@ -64,8 +64,8 @@ def test_an_interrupt_in_the_deletion_of_an_object_arrives() -> None:
 
 def test_one_that_is_heard_does_not_come_again() -> None:
     heard = (
-        "from bootstrap.interrupt import mark_heard\n"
-        "try:\n    fall()\nexcept KeyboardInterrupt as asked:\n    mark_heard(asked)"
+        "from bootstrap.interrupt import mark_handled\n"
+        "try:\n    fall()\nexcept KeyboardInterrupt as asked:\n    mark_handled(asked)"
     )
     assert ended(f"{heard}\ntime.sleep(0.5)\nreturn 7").returncode == 7
 
@@ -88,5 +88,5 @@ def test_what_is_behind_an_error() -> None:
 
     with pytest.raises(ValueError) as late:  # noqa: PT011
         fails_on_its_way()
-    assert behind(late.value) is asked
-    assert behind(ValueError()) is None
+    assert interrupt_behind(late.value) is asked
+    assert interrupt_behind(ValueError()) is None

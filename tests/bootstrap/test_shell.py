@@ -19,7 +19,7 @@ from bootstrap.aws import names
 from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import shared_folder
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.preprocessing import cluster
 from bootstrap.training.node_scripts import TrainingRun
 from embedded.nodes import commands
@@ -34,7 +34,7 @@ HOSTILE = (
     "x\ntouch canary\n&touch canary|touch canary& a b",
     "}}${IFS}$(touch canary)",
 )
-NODE = Node(
+NODE = GpuNode(
     instance_id="i-0123456789abcdef0",
     group="fast",
     instance_type="g5.xlarge",

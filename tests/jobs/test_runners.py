@@ -17,7 +17,7 @@ import pytest
 from benchmarks.real_reviews import REVIEWS
 from benchmarks.streaming import StreamingNode, made, planned
 from bootstrap.demo.reviews import write_reviews
-from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, Workers, spark_arguments
+from bootstrap.preprocessing.step_arguments import HARNESS, PYTHON, WorkerResources, spark_arguments
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from corpus.text import EXTRA_STOPWORDS, load_stopwords
@@ -67,7 +67,9 @@ class Spark:
 
     def arguments(self, step: JobStep, reducers: int) -> list[str]:
         """Those of a cluster, but for the places of the master, of Python and of mrjob."""
-        given = spark_arguments(step, reducers=reducers, run="here", having=Workers(vcpus=2, cores=1, task_mb=1536))
+        given = spark_arguments(
+            step, reducers=reducers, run="here", having=WorkerResources(vcpus=2, cores=1, task_mb=1536)
+        )
         for there, here in self._here.items():
             given = [here if word == there else word.replace(f"={there}", f"={here}") for word in given]
         return given

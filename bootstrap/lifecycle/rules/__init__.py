@@ -15,7 +15,7 @@ from infra.topology import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class PreflightContext:
     """What is to be deployed, under which name, for whom, and where."""
 
     topology: Topology
@@ -32,5 +32,5 @@ class OnlineRule(ABC):
     """What is not checked when AWS does not answer; begins a sentence."""
 
     @abstractmethod
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """A sentence for each time that it does; botocore's errors pass."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.lifecycle.rules import OnlineRule, Question
+from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from infra import catalog, sizing
 from infra.topology import instance_types
 
@@ -20,7 +20,7 @@ class TooFewZones(OnlineRule):
     level = "error"
     about = "Whether the region has enough zones"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """What is missing, and the two ways to go on."""
         if asked.topology.zone:
             return
@@ -42,7 +42,7 @@ class TypeNotOffered(OnlineRule):
     level = "error"
     about = "Whether the zone offers the instance types"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """What is missing, and a zone of the region that has everything."""
         topology, places = asked.topology, _Places(asked)
         cluster, zones = places.of_cluster, places.usable
@@ -70,7 +70,7 @@ class FirstZoneLacksType(OnlineRule):
     level = "warning"
     about = "Whether the first zone offers the GPU nodes' types"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """The zone to write instead."""
         if asked.topology.zone:
             return
@@ -91,7 +91,7 @@ class MayNotStart(OnlineRule):
     level = "error"
     about = "Whether GPU nodes may be started"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """Each node group that EC2 refuses."""
         for group in asked.topology.training:
             if catalog.find(group.instance_type).retired:
@@ -128,7 +128,7 @@ class MayNotStart(OnlineRule):
 class _Places:
     """Which zones a topology's machines may be in, the cluster's first, and which types each of them offers."""
 
-    def __init__(self, asked: Question) -> None:
+    def __init__(self, asked: PreflightContext) -> None:
         topology = asked.topology
         self.all = [name for name in instance_types(topology) if not catalog.find(name).retired]
         cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
@@ -144,7 +144,7 @@ class _Places:
         return [name for name in types if zone not in self._offers[name]]
 
 
-def _offers(asked: Question, types: Sequence[str]) -> dict[str, set[str]]:
+def _offers(asked: PreflightContext, types: Sequence[str]) -> dict[str, set[str]]:
     """The zones that offer each type."""
     offers: dict[str, set[str]] = {name: set() for name in types}
     if not types:
@@ -160,7 +160,7 @@ def _offers(asked: Question, types: Sequence[str]) -> dict[str, set[str]]:
     return offers
 
 
-def _named_zones(asked: Question) -> list[str]:
+def _named_zones(asked: PreflightContext) -> list[str]:
     """The zones that CloudFormation's `Fn::GetAZs` names, in its order.
 
     They are those with a default subnet; in an account that has none at all, every zone of the region.

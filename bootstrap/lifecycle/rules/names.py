@@ -8,8 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.stacks import describe, taken
-from bootstrap.lifecycle.rules import OnlineRule, Question
+from bootstrap.aws.stacks import describe, name_conflict
+from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from infra import topology
 
 _CDK_VERSION = "/cdk-bootstrap/hnb659fds/version"
@@ -22,10 +22,10 @@ class NameTaken(OnlineRule):
     level = "error"
     about = "Whether the deployment's name is free"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """Whose it is."""
         stack = describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment))
-        sentence = taken(stack, deployment=asked.deployment, owner=asked.owner, made_from=asked.topology.name)
+        sentence = name_conflict(stack, deployment=asked.deployment, owner=asked.owner, made_from=asked.topology.name)
         if sentence:
             yield sentence
 
@@ -36,7 +36,7 @@ class OldAccount(OnlineRule):
     level = "warning"
     about = "Whether an earlier deployment has left something"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """The parameters that are there though the stack is not."""
         if describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment)):
             return
@@ -55,7 +55,7 @@ class NoSuchRelease(OnlineRule):
     level = "error"
     about = "Whether the region has the EMR release"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """The newest one that it has."""
         cluster = asked.topology.preprocessing
         if cluster is None:
@@ -74,7 +74,7 @@ class BucketUnusable(OnlineRule):
     level = "error"
     about = "Whether the existing data bucket can be used"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """What is wrong with it."""
         bucket, region = asked.topology.data.bucket, asked.topology.region
         if bucket is None:
@@ -105,16 +105,16 @@ class NotPrepared(OnlineRule):
     level = "warning"
     about = "Whether the account is prepared for the CDK"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """That `shoal deploy` prepares it."""
-        if not prepared(asked.account.client("ssm")):
+        if not is_bootstrapped(asked.account.client("ssm")):
             yield (
                 f"the account is not yet prepared for the CDK in {asked.topology.region}; `shoal deploy` does that "
                 "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay)."
             )
 
 
-def prepared(ssm: Any) -> bool:
+def is_bootstrapped(ssm: Any) -> bool:
     """Whether `cdk bootstrap` was done where this client of SSM asks."""
     return bool(ssm.get_parameters(Names=[_CDK_VERSION])["Parameters"])
 

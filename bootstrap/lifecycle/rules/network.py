@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.ownership import read_tags
-from bootstrap.lifecycle.rules import OnlineRule, Question
+from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from corpus.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
 
@@ -23,7 +23,7 @@ class NoSuchSubnet(OnlineRule):
     level = "error"
     about = "Whether the existing subnet can be used"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """What is wrong with it."""
         network, zone = asked.topology.network, asked.topology.zone
         if network.subnet is None:
@@ -53,7 +53,7 @@ class NoWayOut(OnlineRule):
     level = "error"
     about = "Whether nodes in the existing subnet reach S3 and Systems Manager"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """What they do not reach, and the command that changes it."""
         network, region = asked.topology.network, asked.topology.region
         if network.subnet is None or _subnet(asked) is None:
@@ -94,7 +94,7 @@ class NotForEmr(OnlineRule):
     level = "error"
     about = "Whether EMR may use the existing subnet"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """The tag that is missing."""
         network = asked.topology.network
         if network.subnet is None or asked.topology.preprocessing is None or (found := _subnet(asked)) is None:
@@ -107,7 +107,7 @@ class NotForEmr(OnlineRule):
             )
 
 
-def _subnet(asked: Question) -> Mapping[str, Any] | None:
+def _subnet(asked: PreflightContext) -> Mapping[str, Any] | None:
     try:
         found = asked.account.items(
             "ec2", "describe_subnets", "Subnets", SubnetIds=[str(asked.topology.network.subnet)]
@@ -119,7 +119,7 @@ def _subnet(asked: Question) -> Mapping[str, Any] | None:
         raise
 
 
-def _route_table(asked: Question) -> Mapping[str, Any] | None:
+def _route_table(asked: PreflightContext) -> Mapping[str, Any] | None:
     """The table of the subnet: its own, or else the VPC's main one."""
     network = asked.topology.network
     tables: Sequence[Mapping[str, Any]] = list(
@@ -146,7 +146,7 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
     )
 
 
-def _nodes(asked: Question) -> int:
+def _nodes(asked: PreflightContext) -> int:
     emr = asked.topology.preprocessing
     cluster = 1 + sum(count for _, count in emr.scaled) if emr else 0
     return cluster + asked.topology.gpu_nodes

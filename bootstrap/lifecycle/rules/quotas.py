@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.ownership import read_tags
-from bootstrap.lifecycle.rules import OnlineRule, Question
+from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from infra import catalog
 from infra.topology import TAG_DEPLOYMENT, Topology
 
@@ -24,7 +24,7 @@ _OF_THEIR_OWN = frozenset(("dl", "hpc", "inf", "mac", "trn"))
 
 
 @dataclass(frozen=True)
-class Quota:
+class VcpuQuota:
     """A service quota of EC2, in vCPUs."""
 
     code: str
@@ -32,17 +32,17 @@ class Quota:
 
 
 _ON_DEMAND = {
-    "standard": Quota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
-    "g": Quota("L-DB2E81BA", "Running On-Demand G and VT instances"),
-    "p": Quota("L-417A185B", "Running On-Demand P instances"),
-    "p5": Quota("L-417A185B", "Running On-Demand P instances"),
-    "p6": Quota("L-417A185B", "Running On-Demand P instances"),
+    "standard": VcpuQuota("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
+    "g": VcpuQuota("L-DB2E81BA", "Running On-Demand G and VT instances"),
+    "p": VcpuQuota("L-417A185B", "Running On-Demand P instances"),
+    "p5": VcpuQuota("L-417A185B", "Running On-Demand P instances"),
+    "p6": VcpuQuota("L-417A185B", "Running On-Demand P instances"),
 }
 _SPOT = {
-    "standard": Quota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
-    "g": Quota("L-3819A6DF", "All G and VT Spot Instance Requests"),
-    "p": Quota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
-    "p5": Quota("L-C4BD4855", "All P5 Spot Instance Requests"),
+    "standard": VcpuQuota("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
+    "g": VcpuQuota("L-3819A6DF", "All G and VT Spot Instance Requests"),
+    "p": VcpuQuota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
+    "p5": VcpuQuota("L-C4BD4855", "All P5 Spot Instance Requests"),
 }
 
 
@@ -52,7 +52,7 @@ class QuotaTooLow(OnlineRule):
     level = "error"
     about = "Whether the vCPU quotas suffice"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
         for short in _short(asked, needs(asked.topology)):
             yield (f"vCPU quota {short.said}, and this topology needs {short.needed}; ask for more: {short.command}")
@@ -64,7 +64,7 @@ class QuotaKeepsFromScaling(OnlineRule):
     level = "warning"
     about = "Whether the vCPU quotas suffice for managed scaling"
 
-    def check(self, asked: Question) -> Iterator[str]:
+    def check(self, asked: PreflightContext) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
         at_start = needs(asked.topology)
         if (at_most := needs(asked.topology, scaled=True)) == at_start:
@@ -82,7 +82,7 @@ class QuotaKeepsFromScaling(OnlineRule):
 class _Short:
     """A quota that does not suffice, in vCPUs."""
 
-    quota: Quota
+    quota: VcpuQuota
     region: str
     value: float
     used: int
@@ -101,7 +101,7 @@ class _Short:
         )
 
 
-def _short(asked: Question, needed: Mapping[Quota, int]) -> list[_Short]:
+def _short(asked: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Short]:
     """Those of the needed vCPUs that the account may not run."""
     used, quotas = _used(asked), asked.account.client("service-quotas")
     found = [
@@ -111,7 +111,7 @@ def _short(asked: Question, needed: Mapping[Quota, int]) -> list[_Short]:
     return [each for each in found if each.used + each.needed > each.value]
 
 
-def quota_of(name: str, *, spot: bool) -> Quota | None:
+def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
     """The quota that instances of a type count against; None for families that are not known here."""
     family = name.partition(".")[0].lower()
     letters = "".join(itertools.takewhile(str.isalpha, family))
@@ -126,7 +126,7 @@ def quota_of(name: str, *, spot: bool) -> Quota | None:
     return (_SPOT if spot else _ON_DEMAND).get(kind)
 
 
-def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
+def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
     """The vCPUs of the whole topology at work, by quota; managed scaling as at its start, or with all it may add."""
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot") for group in topology.training
@@ -137,16 +137,16 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[Quota, int]:
             (group.instance_type, count, group.market == "spot")
             for group, count in (emr.scaled if scaled else [(group, group.count) for _, group in emr.workers])
         ]
-    found: Counter[Quota] = Counter()
+    found: Counter[VcpuQuota] = Counter()
     for name, count, spot in groups:
         if quota := quota_of(name, spot=spot):
             found[quota] += count * catalog.find(name).vcpu
     return dict(found)
 
 
-def _used(asked: Question) -> Counter[Quota]:
+def _used(asked: PreflightContext) -> Counter[VcpuQuota]:
     """The vCPUs that run by now, but for this deployment's own."""
-    used: Counter[Quota] = Counter()
+    used: Counter[VcpuQuota] = Counter()
     for reservation in asked.account.items(
         "ec2",
         "describe_instances",
@@ -171,7 +171,7 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
     return known.vcpu if known else 0
 
 
-def _value(quotas: Any, quota: Quota) -> float:
+def _value(quotas: Any, quota: VcpuQuota) -> float:
     """What the account has; AWS's default where nobody ever asked for more."""
     try:
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)

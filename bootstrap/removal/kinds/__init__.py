@@ -7,23 +7,23 @@ them.
 
 from collections.abc import Mapping
 
-from bootstrap.aws.ownership import nobodys
+from bootstrap.aws.ownership import never_owned
 from bootstrap.removal.kinds.identities import IDENTITIES
-from bootstrap.removal.kinds.kind import Kind, is_going, lists
+from bootstrap.removal.kinds.kind import ResourceKind, is_going, lists
 from bootstrap.removal.kinds.machines import MACHINES
 from bootstrap.removal.kinds.networks import NETWORKS
 from bootstrap.removal.kinds.services import SERVICES
 from bootstrap.removal.kinds.stores import STORES
 
-__all__ = ["KINDS", "Kind", "is_going"]
+__all__ = ["KINDS", "ResourceKind", "is_going"]
 
-_STACKS: Mapping[str, Kind] = {
-    "cloudformation stack": Kind(
+_STACKS: Mapping[str, ResourceKind] = {
+    "cloudformation stack": ResourceKind(
         listing=lists("cloudformation", "list_stacks", "StackSummaries"),
         identifier="StackName",
-        owned=nobodys,  # it is deleted in its own way, and before all else
+        owned=never_owned,  # it is deleted in its own way, and before all else
         delete=None,
     ),
 }
 
-KINDS: Mapping[str, Kind] = {**_STACKS, **MACHINES, **STORES, **NETWORKS, **SERVICES, **IDENTITIES}
+KINDS: Mapping[str, ResourceKind] = {**_STACKS, **MACHINES, **STORES, **NETWORKS, **SERVICES, **IDENTITIES}

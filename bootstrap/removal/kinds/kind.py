@@ -23,7 +23,7 @@ _GOING = ("deleting", "shutting-down", "terminating", "delete in progress", "del
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class ResourceKind:
     """One row of the table.
 
     `identifier` is the record's key of what tells a thing from others of its kind; `arn` a pattern of service and

@@ -9,7 +9,7 @@ from bootstrap.aws.account import Account, Record
 from bootstrap.aws.ownership import asked, recorded, tagged
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import Kind, always, lists
+from bootstrap.removal.kinds.kind import ResourceKind, always, lists
 
 _LIVING_CLUSTERS = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING", "TERMINATING"]
 
@@ -19,8 +19,8 @@ def _instances(account: Account) -> Iterator[Record]:
         yield from reservation["Instances"]
 
 
-MACHINES: Mapping[str, Kind] = {
-    "auto scaling group": Kind(
+MACHINES: Mapping[str, ResourceKind] = {
+    "auto scaling group": ResourceKind(
         listing=lists("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"),
         identifier="AutoScalingGroupName",
         owned=tagged,
@@ -31,7 +31,7 @@ MACHINES: Mapping[str, Kind] = {
         arn=r"autoscaling:autoScalingGroup:[^:]+:autoScalingGroupName/(.+)",
         cloudformation="AWS::AutoScaling::AutoScalingGroup",
     ),
-    "emr cluster": Kind(
+    "emr cluster": ResourceKind(
         listing=lists("emr", "list_clusters", "Clusters", ClusterStates=_LIVING_CLUSTERS),
         identifier="Id",
         owned=asked("emr", "describe_cluster", "Cluster.Tags", ClusterId="Id"),
@@ -40,7 +40,7 @@ MACHINES: Mapping[str, Kind] = {
         arn="elasticmapreduce:cluster/(.+)",
         cloudformation="AWS::EMR::Cluster",
     ),
-    "instance": Kind(
+    "instance": ResourceKind(
         listing=_instances,
         identifier="InstanceId",
         owned=tagged,
@@ -49,7 +49,7 @@ MACHINES: Mapping[str, Kind] = {
         arn="ec2:instance/(.+)",
         cloudformation="AWS::EC2::Instance",
     ),
-    "volume": Kind(
+    "volume": ResourceKind(
         listing=lists("ec2", "describe_volumes", "Volumes"),
         identifier="VolumeId",
         owned=tagged,
@@ -58,7 +58,7 @@ MACHINES: Mapping[str, Kind] = {
         arn="ec2:volume/(.+)",
         cloudformation="AWS::EC2::Volume",
     ),
-    "launch template": Kind(
+    "launch template": ResourceKind(
         listing=lists("ec2", "describe_launch_templates", "LaunchTemplates"),
         identifier="LaunchTemplateId",
         owned=tagged,
@@ -66,7 +66,7 @@ MACHINES: Mapping[str, Kind] = {
         arn="ec2:launch-template/(.+)",
         cloudformation="AWS::EC2::LaunchTemplate",
     ),
-    "placement group": Kind(
+    "placement group": ResourceKind(
         listing=lists("ec2", "describe_placement_groups", "PlacementGroups"),
         identifier="GroupName",
         owned=tagged,
@@ -74,7 +74,7 @@ MACHINES: Mapping[str, Kind] = {
         arn="ec2:placement-group/(.+)",
         cloudformation="AWS::EC2::PlacementGroup",
     ),
-    "key pair": Kind(
+    "key pair": ResourceKind(
         listing=lists("ec2", "describe_key_pairs", "KeyPairs"),
         identifier="KeyName",
         owned=tagged,
@@ -82,7 +82,7 @@ MACHINES: Mapping[str, Kind] = {
         arn="ec2:key-pair/(.+)",
         cloudformation="AWS::EC2::KeyPair",
     ),
-    "emr security configuration": Kind(
+    "emr security configuration": ResourceKind(
         listing=lists("emr", "list_security_configurations", "SecurityConfigurations"),
         identifier="Name",
         owned=recorded("AWS::EMR::SecurityConfiguration", "Name"),

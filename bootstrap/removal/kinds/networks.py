@@ -6,18 +6,18 @@ Easy to get wrong: others put things into a VPC of ours, EMR and GuardDuty among
 from collections.abc import Mapping
 
 from bootstrap.aws.account import Record
-from bootstrap.aws.ownership import Claim, placed, tagged
+from bootstrap.aws.ownership import Ownership, placed, tagged
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import Kind, always, lists
+from bootstrap.removal.kinds.kind import ResourceKind, always, lists
 
 
-def _group_is_owned(claim: Claim, record: Record) -> bool:
+def _group_is_owned(claim: Ownership, record: Record) -> bool:
     """Every VPC has a group named default, which goes with it and never before."""
     return record["GroupName"] != "default" and placed(tagged)(claim, record)
 
 
-def _interface_is_owned(claim: Claim, record: Record) -> bool:
+def _interface_is_owned(claim: Ownership, record: Record) -> bool:
     """One in use goes with its user."""
     return record.get("Status") == "available" and placed(tagged)(claim, record)
 
@@ -26,8 +26,8 @@ def _is_interface(record: Record) -> bool:
     return record.get("VpcEndpointType") != "Gateway"
 
 
-NETWORKS: Mapping[str, Kind] = {
-    "nat gateway": Kind(
+NETWORKS: Mapping[str, ResourceKind] = {
+    "nat gateway": ResourceKind(
         listing=lists("ec2", "describe_nat_gateways", "NatGateways"),
         identifier="NatGatewayId",
         owned=placed(tagged),
@@ -36,7 +36,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:natgateway/(.+)",
         cloudformation="AWS::EC2::NatGateway",
     ),
-    "vpc endpoint": Kind(
+    "vpc endpoint": ResourceKind(
         listing=lists("ec2", "describe_vpc_endpoints", "VpcEndpoints"),
         identifier="VpcEndpointId",
         owned=placed(tagged),
@@ -45,7 +45,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:vpc-endpoint/(.+)",
         cloudformation="AWS::EC2::VPCEndpoint",
     ),
-    "elastic ip": Kind(
+    "elastic ip": ResourceKind(
         listing=lists("ec2", "describe_addresses", "Addresses"),
         identifier="AllocationId",
         owned=tagged,
@@ -54,7 +54,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:elastic-ip/(.+)",
         cloudformation="AWS::EC2::EIP",
     ),
-    "flow log": Kind(
+    "flow log": ResourceKind(
         listing=lists("ec2", "describe_flow_logs", "FlowLogs"),
         identifier="FlowLogId",
         owned=tagged,
@@ -63,7 +63,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:vpc-flow-log/(.+)",
         cloudformation="AWS::EC2::FlowLog",
     ),
-    "network interface": Kind(
+    "network interface": ResourceKind(
         listing=lists("ec2", "describe_network_interfaces", "NetworkInterfaces"),
         identifier="NetworkInterfaceId",
         owned=_interface_is_owned,
@@ -71,7 +71,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:network-interface/(.+)",
         cloudformation="AWS::EC2::NetworkInterface",
     ),
-    "security group": Kind(
+    "security group": ResourceKind(
         listing=lists("ec2", "describe_security_groups", "SecurityGroups"),
         identifier="GroupId",
         owned=_group_is_owned,
@@ -79,7 +79,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:security-group/(.+)",
         cloudformation="AWS::EC2::SecurityGroup",
     ),
-    "network acl": Kind(
+    "network acl": ResourceKind(
         listing=lists("ec2", "describe_network_acls", "NetworkAcls"),
         identifier="NetworkAclId",
         owned=tagged,
@@ -87,7 +87,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:network-acl/(.+)",
         cloudformation="AWS::EC2::NetworkAcl",
     ),
-    "internet gateway": Kind(
+    "internet gateway": ResourceKind(
         listing=lists("ec2", "describe_internet_gateways", "InternetGateways"),
         identifier="InternetGatewayId",
         owned=tagged,
@@ -95,7 +95,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:internet-gateway/(.+)",
         cloudformation="AWS::EC2::InternetGateway",
     ),
-    "subnet": Kind(
+    "subnet": ResourceKind(
         listing=lists("ec2", "describe_subnets", "Subnets"),
         identifier="SubnetId",
         owned=placed(tagged),
@@ -103,7 +103,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:subnet/(.+)",
         cloudformation="AWS::EC2::Subnet",
     ),
-    "route table": Kind(
+    "route table": ResourceKind(
         listing=lists("ec2", "describe_route_tables", "RouteTables"),
         identifier="RouteTableId",
         owned=tagged,
@@ -111,7 +111,7 @@ NETWORKS: Mapping[str, Kind] = {
         arn="ec2:route-table/(.+)",
         cloudformation="AWS::EC2::RouteTable",
     ),
-    "vpc": Kind(
+    "vpc": ResourceKind(
         listing=lists("ec2", "describe_vpcs", "Vpcs"),
         identifier="VpcId",
         owned=tagged,

@@ -7,10 +7,10 @@ before logs.
 from collections.abc import Iterator, Mapping
 
 from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import Claim, asked, generated_by, nobodys, recorded, tagged
+from bootstrap.aws.ownership import Ownership, asked, generated_by, never_owned, recorded, tagged
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import Kind, always, lists
+from bootstrap.removal.kinds.kind import ResourceKind, always, lists
 from infra import topology
 
 
@@ -23,17 +23,17 @@ def _budgets(account: Account) -> Iterator[Record]:
     return account.items("budgets", "describe_budgets", "Budgets", AccountId=account.number())
 
 
-def _log_group_is_owned(claim: Claim, record: Record) -> bool:
+def _log_group_is_owned(claim: Ownership, record: Record) -> bool:
     """Lambda's own groups are named after functions, and have no tags."""
     lambdas, _, name = record["logGroupName"].rpartition("/")
     return (lambdas == "/aws/lambda" and generated_by(claim.stack, name)) or _LOG_TAGS(claim, record)
 
 
-def _parameter_is_owned(claim: Claim, record: Record) -> bool:
+def _parameter_is_owned(claim: Ownership, record: Record) -> bool:
     return record["Name"].startswith(f"/shoal/{claim.deployment}/") or _PARAMETER_TAGS(claim, record)
 
 
-def _budget_is_owned(claim: Claim, record: Record) -> bool:
+def _budget_is_owned(claim: Ownership, record: Record) -> bool:
     """A budget gets no tags; the guard's has the deployment's in its filter. A budget of one's own may, too."""
     filtered = f"user:{topology.TAG_DEPLOYMENT}${claim.deployment}" in record.get("CostFilters", {}).get(
         "TagKeyValue", ()
@@ -41,7 +41,7 @@ def _budget_is_owned(claim: Claim, record: Record) -> bool:
     return generated_by(claim.stack, record["BudgetName"]) or (filtered and "GuardBudget" in record["BudgetName"])
 
 
-def _subscription_is_owned(claim: Claim, record: Record) -> bool:
+def _subscription_is_owned(claim: Ownership, record: Record) -> bool:
     """By its topic; other accounts' topics may be subscribed to, and their tags are not for us to read."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
     return bool(topic == subscriber) and _TOPIC_TAGS(claim, record)
@@ -55,8 +55,8 @@ _LOG_TAGS = asked("logs", "list_tags_for_resource", "tags", resourceArn=_log_arn
 _TOPIC_TAGS = asked("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn")
 _PARAMETER_TAGS = asked("ssm", "list_tags_for_resource", "TagList", ResourceType="Parameter", ResourceId="Name")
 
-SERVICES: Mapping[str, Kind] = {
-    "event rule": Kind(
+SERVICES: Mapping[str, ResourceKind] = {
+    "event rule": ResourceKind(
         listing=lists("events", "list_rules", "Rules"),
         identifier="Name",
         owned=asked("events", "list_tags_for_resource", "Tags", ResourceARN="Arn"),
@@ -64,14 +64,14 @@ SERVICES: Mapping[str, Kind] = {
         arn="events:rule/([^/]+)",
         cloudformation="AWS::Events::Rule",
     ),
-    "schedule": Kind(
+    "schedule": ResourceKind(
         listing=lists("scheduler", "list_schedules", "Schedules"),
         identifier="Name",
         owned=recorded("AWS::Scheduler::Schedule", "Name"),
         delete=by("scheduler", "delete_schedule", Name="id", GroupName="GroupName"),
         cloudformation="AWS::Scheduler::Schedule",
     ),
-    "schedule group": Kind(
+    "schedule group": ResourceKind(
         listing=lists("scheduler", "list_schedule_groups", "ScheduleGroups"),
         identifier="Name",
         owned=asked("scheduler", "list_tags_for_resource", "Tags", ResourceArn="Arn"),
@@ -79,7 +79,7 @@ SERVICES: Mapping[str, Kind] = {
         arn="scheduler:schedule-group/(.+)",
         cloudformation="AWS::Scheduler::ScheduleGroup",
     ),
-    "lambda function": Kind(
+    "lambda function": ResourceKind(
         listing=lists("lambda", "list_functions", "Functions"),
         identifier="FunctionName",
         owned=asked("lambda", "list_tags", "Tags", Resource="FunctionArn"),
@@ -87,14 +87,14 @@ SERVICES: Mapping[str, Kind] = {
         arn="lambda:function:(.+)",
         cloudformation="AWS::Lambda::Function",
     ),
-    "lambda layer": Kind(
+    "lambda layer": ResourceKind(
         listing=lists("lambda", "list_layers", "Layers"),
         identifier="LayerName",
-        owned=nobodys,
+        owned=never_owned,
         delete=deletion.layer,
         cloudformation="AWS::Lambda::LayerVersion",
     ),
-    "log group": Kind(
+    "log group": ResourceKind(
         listing=lists("logs", "describe_log_groups", "logGroups"),
         identifier="logGroupName",
         owned=_log_group_is_owned,
@@ -103,7 +103,7 @@ SERVICES: Mapping[str, Kind] = {
         arn=r"logs:log-group:(.+?)(?::\*)?",
         cloudformation="AWS::Logs::LogGroup",
     ),
-    "cloudwatch alarm": Kind(
+    "cloudwatch alarm": ResourceKind(
         listing=lists("cloudwatch", "describe_alarms", "MetricAlarms"),
         identifier="AlarmName",
         owned=asked("cloudwatch", "list_tags_for_resource", "Tags", ResourceARN="AlarmArn"),
@@ -112,7 +112,7 @@ SERVICES: Mapping[str, Kind] = {
         arn="cloudwatch:alarm:(.+)",
         cloudformation="AWS::CloudWatch::Alarm",
     ),
-    "cloudwatch dashboard": Kind(
+    "cloudwatch dashboard": ResourceKind(
         listing=lists("cloudwatch", "list_dashboards", "DashboardEntries"),
         identifier="DashboardName",
         owned=recorded("AWS::CloudWatch::Dashboard", "DashboardName"),
@@ -120,7 +120,7 @@ SERVICES: Mapping[str, Kind] = {
         billed=always,
         cloudformation="AWS::CloudWatch::Dashboard",
     ),
-    "ssm parameter": Kind(
+    "ssm parameter": ResourceKind(
         listing=lists("ssm", "describe_parameters", "Parameters"),
         identifier="Name",
         owned=_parameter_is_owned,
@@ -128,7 +128,7 @@ SERVICES: Mapping[str, Kind] = {
         arn=r"ssm:parameter(/.+)",
         cloudformation="AWS::SSM::Parameter",
     ),
-    "ssm document": Kind(
+    "ssm document": ResourceKind(
         listing=lists("ssm", "list_documents", "DocumentIdentifiers", Filters=[{"Key": "Owner", "Values": ["Self"]}]),
         identifier="Name",
         owned=tagged,
@@ -136,14 +136,14 @@ SERVICES: Mapping[str, Kind] = {
         arn="ssm:document/(.+)",
         cloudformation="AWS::SSM::Document",
     ),
-    "sns subscription": Kind(
+    "sns subscription": ResourceKind(
         listing=lists("sns", "list_subscriptions", "Subscriptions"),
         identifier="SubscriptionArn",
         owned=_subscription_is_owned,
         delete=by("sns", "unsubscribe", SubscriptionArn="id"),
         cloudformation="AWS::SNS::Subscription",
     ),
-    "sns topic": Kind(
+    "sns topic": ResourceKind(
         listing=lists("sns", "list_topics", "Topics"),
         identifier="TopicArn",
         owned=_TOPIC_TAGS,
@@ -151,7 +151,7 @@ SERVICES: Mapping[str, Kind] = {
         arn="sns:[^:]+",
         cloudformation="AWS::SNS::Topic",
     ),
-    "sqs queue": Kind(
+    "sqs queue": ResourceKind(
         listing=_queues,
         identifier="Name",
         owned=asked("sqs", "list_queue_tags", "Tags", QueueUrl="Url"),
@@ -159,7 +159,7 @@ SERVICES: Mapping[str, Kind] = {
         arn="sqs:(.+)",
         cloudformation="AWS::SQS::Queue",
     ),
-    "budget": Kind(
+    "budget": ResourceKind(
         listing=_budgets,
         identifier="BudgetName",
         owned=_budget_is_owned,

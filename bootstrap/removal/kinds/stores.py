@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import asked, nobodys, tagged
+from bootstrap.aws.ownership import asked, never_owned, tagged
 from bootstrap.removal import deletion
 from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import Kind, Listing, always, gone, lists
+from bootstrap.removal.kinds.kind import Listing, ResourceKind, always, gone, lists
 
 
 def _of_file_systems(operation: str, key: str) -> Listing:
@@ -52,15 +52,15 @@ def _keys(account: Account) -> Iterator[Record]:
                 yield {"KeyId": key["KeyId"], "State": found.get("KeyState", "")}
 
 
-STORES: Mapping[str, Kind] = {
-    "efs mount target": Kind(
+STORES: Mapping[str, ResourceKind] = {
+    "efs mount target": ResourceKind(
         listing=_of_file_systems("describe_mount_targets", "MountTargets"),
         identifier="MountTargetId",
         owned=tagged,
         delete=by("efs", "delete_mount_target", MountTargetId="id"),
         cloudformation="AWS::EFS::MountTarget",
     ),
-    "efs access point": Kind(
+    "efs access point": ResourceKind(
         listing=_of_file_systems("describe_access_points", "AccessPoints"),
         identifier="AccessPointId",
         owned=tagged,
@@ -68,7 +68,7 @@ STORES: Mapping[str, Kind] = {
         arn="elasticfilesystem:access-point/(.+)",
         cloudformation="AWS::EFS::AccessPoint",
     ),
-    "efs file system": Kind(
+    "efs file system": ResourceKind(
         listing=lists("efs", "describe_file_systems", "FileSystems"),
         identifier="FileSystemId",
         owned=tagged,
@@ -77,7 +77,7 @@ STORES: Mapping[str, Kind] = {
         arn="elasticfilesystem:file-system/(.+)",
         cloudformation="AWS::EFS::FileSystem",
     ),
-    "s3 bucket": Kind(
+    "s3 bucket": ResourceKind(
         listing=_buckets,
         identifier="Name",
         owned=asked("s3", "get_bucket_tagging", "TagSet", Bucket="Name"),
@@ -86,16 +86,16 @@ STORES: Mapping[str, Kind] = {
         arn="s3:(.+)",
         cloudformation="AWS::S3::Bucket",
     ),
-    "dynamodb table": Kind(
+    "dynamodb table": ResourceKind(
         listing=_tables,
         identifier="Name",
-        owned=nobodys,
+        owned=never_owned,
         delete=by("dynamodb", "delete_table", TableName="id"),
         billed=always,
         arn="dynamodb:table/(.+)",
         cloudformation="AWS::DynamoDB::Table",
     ),
-    "secret": Kind(
+    "secret": ResourceKind(
         listing=lists("secretsmanager", "list_secrets", "SecretList"),
         identifier="Name",
         owned=tagged,
@@ -104,10 +104,10 @@ STORES: Mapping[str, Kind] = {
         arn="secretsmanager:secret:(.+)-[A-Za-z0-9]{6}",
         cloudformation="AWS::SecretsManager::Secret",
     ),
-    "kms key": Kind(
+    "kms key": ResourceKind(
         listing=_keys,
         identifier="KeyId",
-        owned=nobodys,
+        owned=never_owned,
         delete=None,
         billed=always,
         arn="kms:key/(.+)",

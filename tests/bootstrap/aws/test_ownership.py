@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import Claim, generated_by, read_tags
+from bootstrap.aws.ownership import Ownership, generated_by, read_tags
 from bootstrap.removal.kinds import KINDS
 from infra import topology
 
@@ -23,7 +23,7 @@ def test_a_name_that_cloudformation_made_is_one_deployments_alone(
     assert not generated_by(topology.stack_name(one), name)
 
 
-class Tagged(Claim):
+class Tagged(Ownership):
     """A claim to which the tagging service and CloudFormation's record tell nothing."""
 
     arns = ()

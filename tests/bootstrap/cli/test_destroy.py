@@ -28,12 +28,12 @@ RUN = f"{NAME}.20260102T030405-0a1b"
 
 
 @dataclass(frozen=True)
-class Said:
+class LogExcerpt:
     stdout: str
     stderr: str
 
 
-def shoal(*arguments: str | Path, status: int = 0) -> Said:
+def shoal(*arguments: str | Path, status: int = 0) -> LogExcerpt:
     """The command, by its own code in this process: most of a process of its own would be imports."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -45,7 +45,7 @@ def shoal(*arguments: str | Path, status: int = 0) -> Said:
         patch.setattr(sys, "stdin", nobody)
         returned = main(list(map(os.fspath, arguments)))
     assert returned == status, out.getvalue() + err.getvalue()
-    return Said(out.getvalue(), err.getvalue())
+    return LogExcerpt(out.getvalue(), err.getvalue())
 
 
 def told(*arguments: str | Path, status: int = 0) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from bootstrap.cli import dataset, destroy, output, status, train
 from bootstrap.cli.commands import COMMANDS
 from bootstrap.cli.main import main
 from bootstrap.cli.output import summary, table
-from bootstrap.lifecycle.deploy import Order, _interrupted
+from bootstrap.lifecycle.deploy import DeployRequest, _interrupted
 from bootstrap.lifecycle.status import GroupStatus, Status
 from bootstrap.nodes import fleet
-from bootstrap.removal.sweep import Thing
+from bootstrap.removal.sweep import FoundResource
 from bootstrap.terminal import columns, wrapped
 from infra import topology
 from tests.bootstrap.cli.test_train import QUICK, SLOW, node
@@ -88,10 +88,10 @@ def test_a_table_does_not_break_a_command_either() -> None:
 def test_what_is_said_of_a_deployment_in_progress_can_be_typed() -> None:
     wanted = topology.load("starter", cdk.TOPOLOGIES)
     source = "/home/ada/all of my own topologies/" + "pair-of-nodes-" * 3 + ".yaml"
-    order = Order(topology=wanted, source=source, deployment="pair", owner="ada")
+    request = DeployRequest(topology=wanted, source=source, deployment="pair", owner="ada")
     stack = {"StackName": "Shoal-pair", "StackStatus": "CREATE_IN_PROGRESS"}
     for found in (None, stack):
-        lines = wrapped(_interrupted(order, found), WIDTH).split("\n")
+        lines = wrapped(_interrupted(request, found), WIDTH).split("\n")
         typed = [shlex.split(line) for line in lines if line.strip().startswith("shoal deploy")]
         assert typed == [["shoal", "deploy", source, "--deployment", "pair", "--owner", "ada"]]
 
@@ -101,7 +101,7 @@ def test_what_is_said_of_nodes_that_stay_can_be_typed() -> None:
     groups = [
         fleet.NodeGroup(name="g", scaling_group=name, size=1, desired=1, spot=False, stays=False) for name in names
     ]
-    lines = [line.strip() for line in wrapped(fleet.may_still_run(groups), WIDTH).split("\n")]
+    lines = [line.strip() for line in wrapped(fleet.running_nodes_warning(groups), WIDTH).split("\n")]
     commands = [shlex.split(line) for line in lines if line.startswith("aws ")]
     assert [command[command.index("--auto-scaling-group-name") + 1] for command in commands] == names
 
@@ -182,8 +182,10 @@ def test_a_training_s_summary_fits(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("narrow")
 def test_what_is_left_of_a_deployment_fits() -> None:
     things = [
-        Thing(kind="security group", identifier="sg-0123456789abcdef0", billed=False, outcome="gone", why="deleted"),
-        Thing(
+        FoundResource(
+            kind="security group", identifier="sg-0123456789abcdef0", billed=False, outcome="gone", why="deleted"
+        ),
+        FoundResource(
             kind="s3 bucket",
             identifier="shoal-starter-databucket-0123456789abcdef0123456789abcdef01234567",
             billed=True,

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def answered(
     region: str, instances: Mapping[str, float], emr: Mapping[str, float], *, folder: Path, without: str = ""
-) -> catalog_refresh.Refreshed:
+) -> catalog_refresh.PriceRefresh:
     """What is made of these answers, all of the types being offered."""
     with Aws(region) as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, machines(instances))

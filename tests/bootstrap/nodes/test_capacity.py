@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from bootstrap.nodes.capacity import (
     SPOT_SECONDS,
-    Asked,
     GiveUp,
+    GroupRequest,
     Move,
     Refusal,
     TakeOnDemand,
@@ -34,12 +34,12 @@ NOT_OFFERED = (
     "Could not launch Spot Instances. InvalidFleetConfiguration - Your requested instance type (g5.xlarge) is not "
     "supported in your requested Availability Zone (us-east-1e). Launching EC2 instance failed."
 )
-FULL = Asked(name="full", instance_type="g4dn.xlarge", size=2, there=2, spot=False)
-FAST = Asked(name="fast", instance_type="g5.xlarge", size=3, there=1, spot=False)
+FULL = GroupRequest(name="full", instance_type="g4dn.xlarge", size=2, there=2, spot=False)
+FAST = GroupRequest(name="fast", instance_type="g5.xlarge", size=3, there=1, spot=False)
 SPOT = replace(FAST, name="cheap", spot=True)
 
 
-def act(*groups: Asked, seconds: float = 1, tried: tuple[str, ...] = ("us-east-1a",), zones_left: bool = True):
+def act(*groups: GroupRequest, seconds: float = 1, tried: tuple[str, ...] = ("us-east-1a",), zones_left: bool = True):
     return next_action(groups, seconds=seconds, tried=tried, zones_left=zones_left)
 
 
@@ -130,7 +130,7 @@ def test_after_the_last_zone_it_is_over(tried: tuple[str, ...], where: str, advi
 
 GROUPS = st.lists(
     st.builds(
-        Asked,
+        GroupRequest,
         name=st.sampled_from(["one", "two"]),
         instance_type=st.just("g5.xlarge"),
         size=st.integers(1, 4),
@@ -143,7 +143,7 @@ GROUPS = st.lists(
 
 
 @given(GROUPS, st.floats(0, 2 * SPOT_SECONDS), st.booleans())
-def test_every_action_has_its_reason(groups: list[Asked], seconds: float, zones_left: bool) -> None:
+def test_every_action_has_its_reason(groups: list[GroupRequest], seconds: float, zones_left: bool) -> None:
     action = next_action(groups, seconds=seconds, tried=["us-east-1a"], zones_left=zones_left)
     short = [group for group in groups if group.short]
     quota = any(refusal(said) is Refusal.QUOTA for group in short for said in group.refusals)

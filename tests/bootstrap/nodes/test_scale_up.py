@@ -14,7 +14,7 @@ from bootstrap.cli.status import _described as described
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import status
 from bootstrap.nodes import scale_up
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.progress import Bars
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, NoCapacity, NotOffered, SilentBoot
@@ -68,7 +68,7 @@ def fleet(aws: EmbeddedAws) -> Iterator[Callable[..., Fleet]]:
             each.scaling.delete_auto_scaling_group(AutoScalingGroupName=f"{each.name}-{name}", ForceDelete=True)
 
 
-def seen(nodes: list[Node]) -> list[tuple[str, str, str]]:
+def seen(nodes: list[GpuNode]) -> list[tuple[str, str, str]]:
     return [(node.group, node.zone, node.market) for node in nodes]
 
 

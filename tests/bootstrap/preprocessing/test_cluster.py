@@ -10,7 +10,7 @@ from botocore.exceptions import EndpointConnectionError
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
-from bootstrap.nodes.run_command import Command
+from bootstrap.nodes.run_command import NodeCommand
 from bootstrap.preprocessing.cluster import EmrCluster
 from embedded.aws import EmbeddedAws
 from infra import topology
@@ -130,7 +130,7 @@ def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> N
         raise KeyboardInterrupt
     assert state(own) == "CANCELLED"
     assert state(other) in ("PENDING", "RUNNING")
-    said = Command(session, primary_of(session, there), "cat $NODE_ROOT/ended")
+    said = NodeCommand(session, primary_of(session, there), "cat $NODE_ROOT/ended")
     said.wait()
     assert said.state().said == "application -kill application_1"
 

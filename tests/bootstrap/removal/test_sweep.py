@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from bootstrap.aws.account import Account
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.removal.kinds import KINDS
-from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNTOLD, Thing, find_things, sweep
+from bootstrap.removal.sweep import DELETED, KEPT, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
 from infra import topology
@@ -43,7 +43,7 @@ def test_what_is_left_of_every_kind_is_deleted_and_the_neighbours_stays() -> Non
         plant(mine)
     planted = left_over(before, inventory())
     assert planted.keys() >= PLANTS.keys()
-    foreseen = find_things("a", Account())
+    foreseen = find_resources("a", Account())
     assert {thing.kind for thing in foreseen} >= PLANTS.keys()
     found = sweep("a", Account(), stuck_seconds=20)
     assert [(each.kind, each.why) for each in found if each.outcome != DELETED] == []
@@ -94,15 +94,15 @@ def test_a_bucket_whose_tags_nobody_may_read_any_more_is_not_deleted(
 ) -> None:
     s3, faults = kept_and_empty("shoal-dark"), []
 
-    def find_then_lose_sight(deployment: str, account: Account) -> list[Thing]:
-        found = find_things(deployment, account)
+    def find_then_lose_sight(deployment: str, account: Account) -> list[FoundResource]:
+        found = find_resources(deployment, account)
         faults.append(aws.faults.add(Denied(service="s3", operation="GetBucketTagging")))
         return found
 
-    monkeypatch.setattr("bootstrap.removal.sweep.find_things", find_then_lose_sight)
+    monkeypatch.setattr("bootstrap.removal.sweep.find_resources", find_then_lose_sight)
     (bucket,) = sweep("late", Account(), stuck_seconds=0)
     aws.faults.lift(*faults)
-    assert bucket.outcome == UNTOLD
+    assert bucket.outcome == UNVERIFIED
     assert "whether its data are to be kept cannot be read" in bucket.why
     s3.delete_bucket(Bucket="shoal-dark")
 
@@ -182,7 +182,7 @@ def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> No
                 )["VpcEndpoint"]["VpcEndpointId"],
             ),
         }
-    assert {thing.key for thing in find_things("host", Account())} == {*made[ours], ("vpc", ours)}
+    assert {thing.key for thing in find_resources("host", Account())} == {*made[ours], ("vpc", ours)}
     found = sweep("host", Account(), stuck_seconds=20)
     assert [(thing.key, thing.why) for thing in found if thing.outcome != DELETED] == []
     there = inventory()
@@ -216,7 +216,7 @@ class Restricted(Account):
 
 def test_a_kind_that_may_not_be_listed_is_not_taken_for_gone() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
-    assert (unseen.kind, unseen.outcome) == ("volume", UNTOLD)
+    assert (unseen.kind, unseen.outcome) == ("volume", UNVERIFIED)
     assert "cannot be listed (not you)" in unseen.why
 
 
@@ -243,8 +243,8 @@ def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_thi
 
     kind = replace(KINDS[name], listing=refused, arn="any:(.+)", everywhere=False)
     monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {name: kind})
-    unlisted, named = find_things("nobody", tagging)
-    assert (unlisted.kind, unlisted.outcome) == (name, UNTOLD)
+    unlisted, named = find_resources("nobody", tagging)
+    assert (unlisted.kind, unlisted.outcome) == (name, UNVERIFIED)
     assert (named.kind, named.identifier) == (name, "get_resources")
 
 
@@ -255,9 +255,9 @@ def test_a_topic_that_was_found_by_its_arn_alone_is_deleted_by_it(
     topic = Planter("by-arn").topic()
     with aws.faults.during(Throttled(service="sns", operation="ListTopics", times=1)):
         unlisted, named = sweep("by-arn", Account(), stuck_seconds=0)
-    assert (unlisted.kind, unlisted.outcome) == ("sns topic", UNTOLD)
+    assert (unlisted.kind, unlisted.outcome) == ("sns topic", UNVERIFIED)
     assert (named.identifier, named.outcome) == (topic, DELETED)
-    assert find_things("by-arn", Account()) == []
+    assert find_resources("by-arn", Account()) == []
 
 
 def test_without_the_tagging_service_the_services_own_lists_do() -> None:
@@ -268,7 +268,7 @@ def test_without_the_tagging_service_the_services_own_lists_do() -> None:
         sweep("untold", Restricted("get_resources"), stuck_seconds=20), key=lambda it: it.kind != "other"
     )
     assert "cannot be asked (not you)" in said.why
-    assert said.outcome == UNTOLD
+    assert said.outcome == UNVERIFIED
     assert sorted((thing.kind, thing.outcome) for thing in found) == [
         (kind, DELETED) for kind in ("s3 bucket", "subnet", "vpc")
     ]

@@ -101,7 +101,7 @@ def command(*arguments: str) -> int:
         return int(shoal.invoke(ctx))
 
 
-def destroy(deployment: str) -> tuple[teardown.Destroyed, list[str]]:
+def destroy(deployment: str) -> tuple[teardown.DestroyResult, list[str]]:
     said: list[str] = []
     with Bars() as bars:
         return teardown.destroy(deployment, Account(), bars=bars, say=said.append, stuck_seconds=20), said

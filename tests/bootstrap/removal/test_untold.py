@@ -10,12 +10,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import Claim
+from bootstrap.aws.ownership import Ownership
 from bootstrap.cli.commands import shoal
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report
 from bootstrap.removal.kinds import KINDS
-from bootstrap.removal.sweep import DELETED, LEFT, UNTOLD, Thing, find_things, sweep
+from bootstrap.removal.sweep import DELETED, LEFT, UNVERIFIED, FoundResource, find_resources, sweep
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import Denied, Throttled
 from infra import topology
@@ -117,8 +117,8 @@ def planted(account: Account) -> Keys:
     boto3.client("cloudformation").get_waiter("stack_create_complete").wait(
         StackName=planter.stack, WaiterConfig={"Delay": 1}
     )
-    found = find_things("planted", account)
-    assert [thing for thing in found if thing.outcome == UNTOLD] == []
+    found = find_resources("planted", account)
+    assert [thing for thing in found if thing.outcome == UNVERIFIED] == []
     return keys(found)
 
 
@@ -126,10 +126,10 @@ def planted(account: Account) -> Keys:
 def told_by_lists(planted: Keys, account: Account, aws: EmbeddedAws) -> Keys:
     """What of it is found without the tagging service."""
     with aws.faults.during(TAGGING):
-        return keys(find_things("planted", account))
+        return keys(find_resources("planted", account))
 
 
-def keys(found: list[Thing]) -> Keys:
+def keys(found: list[FoundResource]) -> Keys:
     return {thing.key for thing in found if not thing.identifier.startswith("(")}
 
 
@@ -143,7 +143,7 @@ def test_these_are_all_operations_that_are_asked(planted: Keys) -> None:
     watched.session.events.register(
         "before-call", lambda model, **_: asked.add(f"{model.service_model.service_name} {model.name}")
     )
-    find_things("planted", watched)
+    find_resources("planted", watched)
     assert asked - {"cloudformation DescribeStacks"} == set(OPERATIONS)
 
 
@@ -152,7 +152,7 @@ def test_what_is_there_is_found_or_named_as_untold_whatever_is_denied(
     operations: list[str], told_by_lists: Keys, account: Account, aws: EmbeddedAws
 ) -> None:
     with aws.faults.during(*map(denied, operations), TAGGING):
-        found = find_things("planted", account)
+        found = find_resources("planted", account)
     assert_found_or_untold(told_by_lists, found)
 
 
@@ -163,12 +163,12 @@ def test_what_is_there_is_found_or_named_as_untold_whichever_one_is_denied(
     operation: str, alone: bool, planted: Keys, told_by_lists: Keys, account: Account, aws: EmbeddedAws
 ) -> None:
     with aws.faults.during(denied(operation), *([] if alone else [TAGGING])):
-        found = find_things("planted", account)
+        found = find_resources("planted", account)
     assert_found_or_untold(planted if alone and "GetResources" not in operation else told_by_lists, found)
 
 
-def assert_found_or_untold(witnesses: Keys, found: list[Thing]) -> None:
-    unseen = {thing.kind for thing in found if thing.outcome == UNTOLD and thing.identifier == "(all)"}
+def assert_found_or_untold(witnesses: Keys, found: list[FoundResource]) -> None:
+    unseen = {thing.kind for thing in found if thing.outcome == UNVERIFIED and thing.identifier == "(all)"}
     missed = witnesses - keys(found)
     assert {(kind, name) for kind, name in missed if kind not in unseen} == set()
 
@@ -176,8 +176,8 @@ def assert_found_or_untold(witnesses: Keys, found: list[Thing]) -> None:
 @pytest.mark.parametrize("operation", LISTS)
 def test_a_list_that_is_denied_is_no_zero(operation: str, account: Account, aws: EmbeddedAws) -> None:
     with aws.faults.during(denied(operation)):
-        found = find_things("never-was", account)
-    assert {thing.outcome for thing in found} == {UNTOLD}
+        found = find_resources("never-was", account)
+    assert {thing.outcome for thing in found} == {UNVERIFIED}
     assert all("not" in thing.why for thing in found)
 
 
@@ -242,7 +242,7 @@ def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
     with aws.faults.during(denied("s3 ListBuckets")):
         assert destroy("listless") == 1
         assert "it was deleted, and cannot be listed" in table()
-    assert find_things("listless", account) == []
+    assert find_resources("listless", account) == []
 
 
 def test_a_stack_is_deleted_where_hardly_anything_may_be_looked_at(aws: EmbeddedAws, table: Callable[[], str]) -> None:
@@ -267,7 +267,7 @@ def test_a_service_that_cannot_be_reached_is_untold_and_the_rest_goes(monkeypatc
     planter.topic()
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
     found = {thing.kind: thing for thing in sweep("cut-off", Account(), stuck_seconds=20)}
-    assert (found[topic].outcome, found["sqs queue"].outcome) == (DELETED, UNTOLD)
+    assert (found[topic].outcome, found["sqs queue"].outcome) == (DELETED, UNVERIFIED)
     assert "Could not connect" in found["sqs queue"].why
 
 
@@ -285,11 +285,11 @@ def test_a_role_may_be_another_regions_where_nobody_can_look(account: Account, a
     for refused in ("cloudformation DescribeStacks", "ec2 DescribeRegions"):
         with aws.faults.during(denied(refused)):
             (role,) = sweep("roaming", account, stuck_seconds=0)
-        assert (role.kind, role.outcome) == ("iam role", UNTOLD)
+        assert (role.kind, role.outcome) == ("iam role", UNVERIFIED)
         assert "may stand elsewhere, where nobody can look" in role.why
     with aws.faults.during(Throttled(service="cloudformation", operation="DescribeStacks", times=1)):
         (role,) = sweep("roaming", account, stuck_seconds=0)
-    assert role.outcome == UNTOLD
+    assert role.outcome == UNVERIFIED
     assert [thing.outcome for thing in sweep("roaming", account)] == [DELETED]
 
 
@@ -303,7 +303,7 @@ def test_a_role_is_told_from_its_twin_of_another_region_by_the_record_of_its_sta
         cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
         made = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="R")
         roles[region] = made["StackResourceDetail"]["PhysicalResourceId"]
-    assert [thing.key for thing in find_things("double", account)] == [("iam role", roles["us-east-1"])]
+    assert [thing.key for thing in find_resources("double", account)] == [("iam role", roles["us-east-1"])]
 
 
 def test_other_peoples_things_raise_no_alarm(account: Account, aws: EmbeddedAws) -> None:
@@ -311,11 +311,11 @@ def test_other_peoples_things_raise_no_alarm(account: Account, aws: EmbeddedAws)
     boto3.client("s3").create_bucket(Bucket="shoal-of-somebody")
     boto3.client("kms").create_key()
     with aws.faults.during(denied("kms DescribeKey")):  # its policy may keep a key from everybody but its owner
-        assert find_things("mine", account) == []
+        assert find_resources("mine", account) == []
     assert boto3.client("s3", region_name="eu-west-1").head_bucket(Bucket="shoal-mine-abroad")
     news = {"TopicArn": "arn:aws:sns:us-east-1:111111111111:shoal-news", "Owner": "000000000000"}
     with aws.faults.during(denied("sns ListTagsForResource")):
-        assert not KINDS["sns subscription"].owned(Claim(account, "mine"), news)
+        assert not KINDS["sns subscription"].owned(Ownership(account, "mine"), news)
 
 
 def test_a_report_that_may_not_be_read_is_none_that_has_not_come(account: Account, aws: EmbeddedAws) -> None:

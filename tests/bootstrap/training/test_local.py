@@ -11,7 +11,7 @@ import pytest
 
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
-from bootstrap.training.local import read_summary, train_here
+from bootstrap.training.local import read_summary, train_locally
 from corpus.dataset import RowBlock, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
@@ -76,7 +76,7 @@ def test_a_run_that_was_stopped_is_left_as_it_is_by_one_from_the_beginning(tmp_p
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     with pytest.raises(TrainingError, match="of a run that has not ended; go on with --resume"), Bars() as bars:
-        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+        train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
@@ -91,14 +91,14 @@ def finished(folder: Path) -> dict[str, str]:
 def test_a_finished_model_is_left_as_it_is_without_force(tmp_path: Path) -> None:
     files = finished(tmp_path)
     with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"), Bars() as bars:
-        train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
+        train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
 def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
     files = finished(tmp_path)
     with Bars() as bars:
-        found = train_here(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
+        found = train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
     assert found == {"stopped": False, "finished_before": True}
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
@@ -208,7 +208,7 @@ class Screen(Bars):
 @pytest.mark.slow
 def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: TrainConfig) -> None:
     with Screen(kills=1) as screen:
-        summary = train_here(config, ranks=2, bars=screen)
+        summary = train_locally(config, ranks=2, bars=screen)
     assert screen.kills == 0
     assert (summary["stopped"], summary["rows_seen"]) == (False, 4 * 1900)
     record = [json.loads(line) for line in (config.output / "record.jsonl").read_text().splitlines()]
@@ -225,7 +225,7 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
 def test_a_bad_dataset_is_told_before_anything_is_begun(config: TrainConfig) -> None:
     config.data.write_text("hello")
     with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:
-        train_here(config, ranks=2, bars=bars)
+        train_locally(config, ranks=2, bars=bars)
     assert not config.output.exists()
 
 
@@ -239,6 +239,6 @@ def test_what_all_ranks_refuse_is_told_once_and_no_code_comes_from_the_folder_wh
     monkeypatch.chdir(folder)
     refused = replace(config, slow={3: Slowdown(2.0)})
     with pytest.raises(TrainingError, match="--slow names rank 3"), Bars() as bars:
-        train_here(refused, ranks=2, bars=bars)
+        train_locally(refused, ranks=2, bars=bars)
     assert (config.output / "train.log").read_text().count("trainer: ") == 1
     assert not ran.exists(), ran.read_text()

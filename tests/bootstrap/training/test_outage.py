@@ -117,7 +117,7 @@ def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -
     one = Fleet().add("one", "g5.xlarge", 1, boot=f"{RANKS}\n{report(state='ready', log='')}")
     config = TrainConfig(data=Path("dataset"), output=output)
     with Watching(person, aws.folder, how) as bars:
-        return remote.train_on(one.deployment, config, dataset=DATASET, output=output, bars=bars)
+        return remote.train_on_deployment(one.deployment, config, dataset=DATASET, output=output, bars=bars)
 
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])

@@ -18,7 +18,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
 from bootstrap.training.follow import RemoteRecord
 from bootstrap.training.node_scripts import TrainingRun
-from bootstrap.training.remote import train_on
+from bootstrap.training.remote import train_on_deployment
 from corpus.dataset import RowBlock, write_dataset
 from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
@@ -158,13 +158,15 @@ def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_pa
     )  # so that it does not end before it is stopped
 
     with Impatient() as bars:
-        stopped = train_on(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)
+        stopped = train_on_deployment(two.deployment, slow, dataset=DATASET, output=tmp_path, bars=bars)
     assert stopped["stopped"]
     assert two.desired() == {"pair": 0}
     assert checkpoints()
 
     with Bars() as bars:
-        finished = train_on(two.deployment, replace(config, resume=True), dataset=DATASET, output=tmp_path, bars=bars)
+        finished = train_on_deployment(
+            two.deployment, replace(config, resume=True), dataset=DATASET, output=tmp_path, bars=bars
+        )
     assert finished["run"] == stopped["run"]
     assert finished["world_size"] == 2
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
@@ -187,7 +189,7 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
         data=Path("dataset"), output=tmp_path, epochs=12, slow=slow, balance="off", checkpoint_minutes=0.004
     )
     with Murderer() as bars:
-        finished = train_on(two.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+        finished = train_on_deployment(two.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
     assert len(bars.killed) == 1
     assert (finished["stopped"], finished["rows_seen"]) == (False, 12 * finished["rows"])
     record = [json.loads(line) for line in (tmp_path / "record.jsonl").open()]
@@ -205,7 +207,7 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
     (tmp_path / "model.pt").write_bytes(b"finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
     with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
-        train_on(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
+        train_on_deployment(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
     activities = one.scaling.describe_scaling_activities(AutoScalingGroupName=f"{one.name}-one")["Activities"]
     assert activities == []
 
@@ -216,4 +218,4 @@ def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> N
     config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
     missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
     with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):
-        train_on(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)
+        train_on_deployment(one.deployment, config, dataset=missing, output=tmp_path, bars=bars)

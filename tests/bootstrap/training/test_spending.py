@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bootstrap.nodes.fleet import Node
+from bootstrap.nodes.fleet import GpuNode
 from bootstrap.training.spending import Spending
 from infra import catalog
 
@@ -12,8 +12,8 @@ HOUR = timedelta(hours=1)
 VOLUME = 150 * 0.08 / 730
 
 
-def node(instance_type: str, launched: datetime) -> Node:
-    return Node(
+def node(instance_type: str, launched: datetime) -> GpuNode:
+    return GpuNode(
         instance_id="i-00000001",
         group="g",
         instance_type=instance_type,

@@ -83,8 +83,8 @@ def test_a_failure_is_reported_with_its_last_line(boot, reports):
 
 
 def test_a_share_that_cannot_be_mounted_is_reported(boot, reports):
-    identifier, _ = boot(SHARE_KIND="efs", SHARE_ID="fs-nobodys", CODE_URL=MISSING, WHEELS_URL=MISSING)
-    assert "fs-nobodys" in reports()[identifier]["log"]
+    identifier, _ = boot(SHARE_KIND="efs", SHARE_ID="fs-never_owned", CODE_URL=MISSING, WHEELS_URL=MISSING)
+    assert "fs-never_owned" in reports()[identifier]["log"]
 
 
 def test_a_variable_that_nobody_set_is_reported(boot, reports):

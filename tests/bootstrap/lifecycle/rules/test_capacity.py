@@ -4,7 +4,7 @@ import boto3
 import pytest
 
 from bootstrap.aws.account import Account
-from bootstrap.lifecycle.rules import Question
+from bootstrap.lifecycle.rules import PreflightContext
 from bootstrap.lifecycle.rules.capacity import TooFewZones
 from infra.topology import Topology
 
@@ -14,6 +14,6 @@ def test_a_region_without_any_zone_for_the_account_is_said(monkeypatch: pytest.M
     training = [{"name": "fast", "instance_type": "g5.xlarge", "count": 2}]
     wanted = Topology.model_validate({"name": "mine", "description": "x", "training": training})
     account = Account(boto3.Session(region_name=wanted.region))
-    asked = Question(topology=wanted, deployment="mine", owner="ada", account=account)
+    asked = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
     (sentence,) = TooFewZones().check(asked)
     assert sentence == f"zone: {wanted.region} has no zone that your account may use; write another region."
