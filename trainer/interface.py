@@ -12,8 +12,8 @@ from trainer.classification.model_file import load_model as read_model
 from trainer.computing.threads import cores
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError as TrainingError
-from trainer.launching import LOG, failure_in, start_ranks
 from trainer.output.files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output
+from trainer.rank_processes import LOG, failure_in, start_ranks
 
 
 class Model:

@@ -22,11 +22,11 @@ from trainer.distributed.exchange import GradientExchange
 from trainer.distributed.ranks import Ranks, StopRequest
 from trainer.output import checkpoint
 from trainer.output.checkpoint import RunProgress
-from trainer.output.checkpointer import Checkpointer
+from trainer.output.checkpoint_schedule import Checkpointer
 from trainer.output.files import CHECKPOINTS, SUMMARY, write_json
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
-from trainer.rate import measure_initial_rates, measure_own_rates
+from trainer.rate_measurement import measure_initial_rates, measure_own_rates
 from trainer.run_control import RunControl
 from trainer.step_planner import StepPlanner
 from trainer.task import TEST, TRAINING, VALIDATION, task_class

@@ -9,7 +9,7 @@ from corpus.display import plural
 from trainer.distributed.exchange import StepReport
 from trainer.errors import SAME_SPLIT_ADVICE, TrainingError
 from trainer.output.checkpoint import RunProgress
-from trainer.output.checkpointer import Checkpointer
+from trainer.output.checkpoint_schedule import Checkpointer
 from trainer.output.reporter import Reporter
 from trainer.output.throughput import Throughput
 from trainer.step_planner import StepPlanner

@@ -25,8 +25,8 @@ from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.run_view import RunView
 from trainer.config import TrainConfig
-from trainer.launching import STOP_SECONDS
 from trainer.output.files import RECORD
+from trainer.rank_processes import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
 _LOOK_AT_NODES_SECONDS = 15

@@ -19,8 +19,8 @@ from bootstrap.training.tensorboard import FOLDER, Board
 from corpus.dataset import open_dataset
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.launching import LOG, STOP_SECONDS, failure_in, start_ranks
 from trainer.output.files import RECORD, SUMMARY, finished_summary, require_free_output
+from trainer.rank_processes import LOG, STOP_SECONDS, failure_in, start_ranks
 
 _PAUSE_SECONDS = 0.3
 

@@ -19,7 +19,7 @@ from infra import topology
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
 from trainer.distributed import failures
-from trainer.launching import LIMITS
+from trainer.rank_processes import LIMITS
 
 _RECORD_SECONDS = 5
 # Files that are on their way, and whatever is hidden.

@@ -35,8 +35,8 @@ from corpus.reading.s3 import is_s3
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.launching import failure_in
 from trainer.output.files import MODEL, RECORD, SUMMARY, require_free_output, was_stopped
+from trainer.rank_processes import failure_in
 
 # A run whose record grew within this time is taken for one that goes on.
 _ALIVE = timedelta(minutes=2)

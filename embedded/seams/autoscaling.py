@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Operations, Record, Seam, Table
+from embedded.seams.required_names import Answer, Inside, Operations, Record, Seam, Table
 
 _autoscaling = Inside("services.autoscaling")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Coroutine, Iterable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Operations, Record, Seam, Table, missing
+from embedded.seams.required_names import Answer, Inside, Operations, Record, Seam, Table, missing
 
 _engine, _handlers = Inside("services.cloudformation.engine"), Inside("services.cloudformation.handlers")
 _provisioners, _stacks = Inside("services.cloudformation.provisioners"), Inside("services.cloudformation.stacks")

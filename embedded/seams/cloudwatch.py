@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Inside, Record, Seam
+from embedded.seams.required_names import Inside, Record, Seam
 
 _cloudwatch = Inside("services.cloudwatch")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from embedded.seams.taken import Inside, Operations, Record, Seam, Table
+from embedded.seams.required_names import Inside, Operations, Record, Seam, Table
 
 _emr = Inside("services.emr")
 

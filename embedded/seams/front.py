@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from embedded.seams.taken import Inside, Record, Seam
+from embedded.seams.required_names import Inside, Record, Seam
 
 _app, _router = Inside("app"), Inside("core.router")
 

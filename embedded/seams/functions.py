@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Inside, Operation, Record, Seam, Table
+from embedded.seams.required_names import Inside, Operation, Record, Seam, Table
 
 _eventbridge = Inside("services.eventbridge")
 

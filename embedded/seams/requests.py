@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from embedded.seams.taken import Answer, Inside, Record, Table
+from embedded.seams.required_names import Answer, Inside, Record, Table
 
 _responses = Inside("core.responses")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from embedded.seams.front import Handler
-from embedded.seams.taken import Inside, Operation, Record, Seam, Table
+from embedded.seams.required_names import Inside, Operation, Record, Seam, Table
 
 _ssm = Inside("services.ssm")
 

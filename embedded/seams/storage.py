@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Record, Seam, Table
+from embedded.seams.required_names import Answer, Inside, Record, Seam, Table
 
 _efs, _s3 = Inside("services.efs"), Inside("services.s3")
 

@@ -17,13 +17,13 @@ from trainer.balancing.claims import StepPlan
 from trainer.classification.task import Classification
 from trainer.computing import optimiser
 from trainer.distributed import exchange
-from trainer.output import checkpoint, checkpointer
+from trainer.output import checkpoint, checkpoint_schedule
 from trainer.step_planner import StepPlanner
 
 
 @pytest.fixture(autouse=True)
 def _each_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpointer, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_run_that_diverged_keeps_what_it_saved_before_and_goes_on_with_a_small
 ) -> None:
     options = ("--data", dataset, "--output", tmp_path, "--optimiser", "sgd", "--epochs", "2", "--global-batch", "100")
     with monkeypatch.context() as patch:
-        patch.setattr(checkpointer, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(checkpoint_schedule, "_EPOCH_CHECKPOINT_SECONDS", 0.0)
         patch.setattr(loop, "learning_rate", lambda _config, step, *_: 0.1 if step < 25 else 1e30)
         status, errors = said(*options, "--clip-norm", "0")
     assert status == 1

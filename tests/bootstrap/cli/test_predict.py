@@ -303,7 +303,7 @@ def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
         (["a.json", "--threshold", "50%"], 2, "50% is no probability"),
         (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
         (["a.json", "--positive-from", "9"], 2, "leaves one class within 1 to 5"),
-        (["two.csv"], 1, "only '1' was seen; say which by --rating-field 1"),
+        (["two.csv"], 1, "only '1' was seen; choose by --rating-field 1"),
         (["broken.json"], 1, "40 of 40 records"),
     ],
 )

@@ -18,7 +18,7 @@ from corpus.settings import Settings
 from trainer.config import Slowdown, TrainConfig
 from trainer.distributed.failures import Failure, FailureKind
 from trainer.errors import TrainingError
-from trainer.launching import failure_in
+from trainer.rank_processes import failure_in
 
 WHERE = "the logs are in out"
 BROKEN = Failure(

@@ -14,7 +14,7 @@ from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import join_process_group
-from trainer.rate import measure_own_rates
+from trainer.rate_measurement import measure_own_rates
 
 SHARE = 16
 SECONDS_A_ROW = 0.002

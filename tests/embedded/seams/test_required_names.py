@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.errors import EmulatorError
-from embedded.seams.taken import WRITTEN_FOR, Inside, Operations, Seam
+from embedded.seams.required_names import WRITTEN_FOR, Inside, Operations, Seam
 
 ROOT = Path(__file__).resolve().parents[3]
 FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"
