@@ -13,7 +13,6 @@ from pathlib import Path
 import orjson
 
 import corpus
-import jobs
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.ranges import cut_into_tasks, task_line
 from corpus.reading.s3 import is_s3
@@ -125,7 +124,8 @@ def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozen
 @cache
 def _code() -> bytes:
     """The digest of the code of the jobs: work of another version is not continued."""
-    files = [path for package in (corpus, jobs) for folder in package.__path__ for path in Path(folder).rglob("*.py")]
+    folders = [*map(Path, corpus.__path__), Path(__file__).parent]
+    files = [path for folder in folders for path in folder.rglob("*.py")]
     return blake2b(b"".join(path.read_bytes() for path in sorted(files)), digest_size=16).digest()
 
 
