@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 0.05
 class Interrupt(KeyboardInterrupt):
     """A KeyboardInterrupt that knows its signal; when nobody holds it any more and nobody heard it, SIGALRM follows."""
 
-    again: ClassVar[bool] = False
+    is_raised_again: ClassVar[bool] = False
     """Whether SIGALRM follows: while a process has a handler for it."""
     dropped: ClassVar[int] = signal.SIGINT
     """The signal of the last one that was not heard."""
@@ -25,18 +25,18 @@ class Interrupt(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
-        self.heard = False
+        self.handled = False
 
     def __del__(self) -> None:
-        if Interrupt.again and not self.heard:
+        if Interrupt.is_raised_again and not self.handled:
             Interrupt.dropped = self.number
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
 
-def mark_handled(asked: KeyboardInterrupt) -> None:
+def mark_handled(interrupt: KeyboardInterrupt) -> None:
     """For who catches it and goes on: it is not raised again."""
-    if isinstance(asked, Interrupt):
-        asked.heard = True
+    if isinstance(interrupt, Interrupt):
+        interrupt.handled = True
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -46,9 +46,9 @@ def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
     return error
 
 
-def name_of(asked: KeyboardInterrupt) -> str:
+def name_of(interrupt: KeyboardInterrupt) -> str:
     """The signal's name, such as SIGTERM, as a summary has it under `stopped_by`."""
-    number = asked.number if isinstance(asked, Interrupt) else signal.SIGINT
+    number = interrupt.number if isinstance(interrupt, Interrupt) else signal.SIGINT
     return signal.Signals(number).name
 
 

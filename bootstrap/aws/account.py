@@ -11,7 +11,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
-Record = Mapping[str, Any]
+ResourceRecord = Mapping[str, Any]
 """What a service's list says of one thing."""
 
 
@@ -48,7 +48,7 @@ class Account:
         """The account's number."""
         return str(self.client("sts").get_caller_identity()["Account"])
 
-    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[Record]:
+    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[ResourceRecord]:
         """The answers of a list operation, page by page."""
         client = self.client(service)
         if client.can_paginate(operation):

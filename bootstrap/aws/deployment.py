@@ -71,13 +71,13 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
 
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:
     """That there is no such deployment here, with where there is one."""
-    claim = Ownership(account, deployment)
-    if claim.elsewhere:
+    ownership = Ownership(account, deployment)
+    if ownership.elsewhere:
         return ShoalError(
-            f"there is no deployment '{deployment}' in {account.region}, but one in {claim.elsewhere}: add "
-            f"--region {claim.elsewhere}"
+            f"there is no deployment '{deployment}' in {account.region}, but one in {ownership.elsewhere}: add "
+            f"--region {ownership.elsewhere}"
         )
     return ShoalError(
-        f"there is no deployment '{deployment}' (stack {claim.stack} in {account.region}); `shoal deploy TOPOLOGY "
+        f"there is no deployment '{deployment}' (stack {ownership.stack} in {account.region}); `shoal deploy TOPOLOGY "
         f"--deployment {deployment}` makes one"
     )

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.errors import ShoalError
 from infra import topology
 
 _AT_ONCE = 8
-_Told = TypeVar("_Told")
+_Answer = TypeVar("_Answer")
 
-Owned = Callable[["Ownership", Record], bool]
+Owned = Callable[["Ownership", ResourceRecord], bool]
 """Whether a record belongs to the deployment. Raises OwnershipUnknownError where that is unknown."""
 
 
@@ -34,7 +34,7 @@ class Ownership:
         self.account = account
         self.deployment = deployment
         self.stack = topology.stack_name(deployment)
-        self.untold: dict[str, str] = {}
+        self.failed_sources: dict[str, str] = {}
         """Why they could not be asked, by the sources that were and did not answer."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
@@ -49,23 +49,23 @@ class Ownership:
             vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
             return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
 
-        return self._ask("the VPCs", listed, set())
+        return self._try_source("the VPCs", listed, set())
 
     @cached_property
     def arns(self) -> list[str]:
         """What AWS's tagging service knows under its tag: not all types, and some things that are gone."""
 
         def listed() -> list[str]:
-            wanted = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
+            filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
             found = self.account.items(
-                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=wanted
+                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
             )
             return [each["ResourceARN"] for each in found]
 
-        return self._ask("the tagging service", listed, [])
+        return self._try_source("the tagging service", listed, [])
 
     @cached_property
-    def record(self) -> set[tuple[str, str]]:
+    def stack_resources(self) -> set[tuple[str, str]]:
         """Types and identifiers of what the stacks of its name have, or had: AWS keeps deleted ones for 90 days."""
 
         def listed() -> set[tuple[str, str]]:
@@ -79,7 +79,7 @@ class Ownership:
                 )
             }
 
-        return self._ask("CloudFormation's record", listed, set())
+        return self._try_source("CloudFormation's record", listed, set())
 
     @property
     def elsewhere(self) -> str | None:
@@ -87,7 +87,7 @@ class Ownership:
         return self._regions[0]
 
     @property
-    def unseen(self) -> str:
+    def unchecked(self) -> str:
         """The regions in which one may stand as nobody could look there, with the reason of one; empty without any."""
         return self._regions[1]
 
@@ -100,12 +100,12 @@ class Ownership:
         regions = sorted({str(each["RegionName"]) for each in found} - {self.account.region})
         clients = [self.account.client("cloudformation", region) for region in regions]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            there = dict(zip(regions, pool.map(self._stands, clients), strict=True))
-        unseen = [region for region, stands in there.items() if isinstance(stands, str)]
-        reason = f"{', '.join(unseen)} ({there[unseen[0]]})" if unseen else ""
-        return next((region for region, stands in there.items() if stands is True), None), reason
+            there = dict(zip(regions, pool.map(self._stack_exists, clients), strict=True))
+        failed = [region for region, exists in there.items() if isinstance(exists, str)]
+        reason = f"{', '.join(failed)} ({there[failed[0]]})" if failed else ""
+        return next((region for region, exists in there.items() if exists is True), None), reason
 
-    def _stands(self, cloudformation: Any) -> bool | str:
+    def _stack_exists(self, cloudformation: Any) -> bool | str:
         """Whether there is a stack of this name; why nobody can tell."""
         try:
             cloudformation.describe_stacks(StackName=self.stack)
@@ -115,12 +115,12 @@ class Ownership:
             return reason_of(error)
         return True
 
-    def _ask(self, source: str, ask: Callable[[], _Told], nothing: _Told) -> _Told:
+    def _try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
         """What a source tells; nothing where it does not, and then `untold` says so."""
         try:
-            return ask()
+            return call()
         except (BotoCoreError, ClientError) as error:
-            self.untold[source] = reason_of(error)
+            self.failed_sources[source] = reason_of(error)
             return nothing
 
 
@@ -143,12 +143,14 @@ def generated_by(stack: str, name: str) -> bool:
     return name.rsplit("-", 2)[0] == stack
 
 
-def tagged(claim: Ownership, record: Record) -> bool:
+def listed_tags(ownership: Ownership, record: ResourceRecord) -> bool:
     """By the tags that the list itself tells."""
-    return claim.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
+    return ownership.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
 
 
-def asked(service: str, operation: str, answer: str, **parameters: str | Callable[[Record], Any]) -> Owned:
+def fetched_tags(
+    service: str, operation: str, answer: str, **parameters: str | Callable[[ResourceRecord], Any]
+) -> Owned:
     """By tags that must be asked for, a thing at a time.
 
     Only of things whose name speaks of Shoal: what CloudFormation names does, and the rest the tagging service finds.
@@ -156,45 +158,47 @@ def asked(service: str, operation: str, answer: str, **parameters: str | Callabl
     tags in what it answers, with dots.
     """
 
-    def owned(claim: Ownership, record: Record) -> bool:
+    def owned(ownership: Ownership, record: ResourceRecord) -> bool:
         if not any(isinstance(value, str) and "shoal" in value.lower() for value in record.values()):
             return False
-        given = {
+        values = {
             name: value(record) if callable(value) else record.get(value, value) for name, value in parameters.items()
         }
         try:
-            found = getattr(claim.account.client(service), operation)(**given)
+            found = getattr(ownership.account.client(service), operation)(**values)
         except (BotoCoreError, ClientError) as error:
-            if _says_none(error):
+            if _means_absent(error):
                 return False
             raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
         for key in answer.split("."):
             found = found.get(key) or {}
-        return claim.of(found)
+        return ownership.of(found)
 
     return owned
 
 
-def _says_none(error: BotoCoreError | ClientError) -> bool:
+def _means_absent(error: BotoCoreError | ClientError) -> bool:
     """Whether it means that there are no such tags, or no such thing any more."""
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
     return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent"))
 
 
-def placed(owned: Owned) -> Owned:
+def or_in_own_vpc(owned: Owned) -> Owned:
     """Also whatever else lies in a VPC of the deployment, which it would keep from going."""
-    return lambda claim, record: owned(claim, record) or record.get("VpcId") in claim.networks
+    return lambda ownership, record: owned(ownership, record) or record.get("VpcId") in ownership.networks
 
 
-def recorded(cloudformation: str, name: str) -> Owned:
+def in_stack(cloudformation: str, name: str) -> Owned:
     """What gets no tags: by CloudFormation's record of the deployment's stacks, or by the name that it gave."""
 
-    def owned(claim: Ownership, record: Record) -> bool:
-        return generated_by(claim.stack, record[name]) or (cloudformation, record[name]) in claim.record
+    def owned(ownership: Ownership, record: ResourceRecord) -> bool:
+        return (
+            generated_by(ownership.stack, record[name]) or (cloudformation, record[name]) in ownership.stack_resources
+        )
 
     return owned
 
 
-def never_owned(_claim: Ownership, _record: Record) -> bool:
+def never_owned(_ownership: Ownership, _record: ResourceRecord) -> bool:
     """Never the deployment's: it makes none of these."""
     return False

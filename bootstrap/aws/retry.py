@@ -34,9 +34,9 @@ THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooMa
 class Abandoned(Interrupt):
     """The user leaves though AWS does not answer, so that nobody could be asked to end what goes on there."""
 
-    def __init__(self, asked: KeyboardInterrupt) -> None:
-        super().__init__(signal.Signals[name_of(asked)])
-        mark_handled(asked)
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        super().__init__(signal.Signals[name_of(interrupt)])
+        mark_handled(interrupt)
 
 
 class Retrying:
@@ -53,12 +53,12 @@ class Retrying:
     ) -> None:
         self.seconds, self.pause, self.notice, self.say = seconds, pause, notice, say
         self._since: float | None = None
-        self._said = False
+        self._reported = False
 
     @property
     def unanswered(self) -> bool:
         """Whether it was said that AWS does not answer, and it has not answered since."""
-        return self._said
+        return self._reported
 
     def __call__(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
         """What `call` returns; it is called again while the network is away, AWS throttles, or a service fails.
@@ -71,40 +71,40 @@ class Retrying:
             answer = _in_background(call)
             error: BotoCoreError | ClientError = ReadTimeoutError(endpoint_url="AWS")
             while not wait([answer], self.notice).done and time.monotonic() < until:
-                self._miss(began, until)
+                self._note_missing(began, until)
             if answer.done():
                 try:
                     result = answer.result()
                 except (BotoCoreError, ClientError) as failed:
                     if not is_transient(failed):
-                        self._hear()
+                        self._note_answer()
                         raise
                     error = failed
                 except Exception:  # what became of an answer
-                    self._hear()
+                    self._note_answer()
                     raise
                 else:
-                    self._hear()
+                    self._note_answer()
                     return result
-            self._miss(began, until)
+            self._note_missing(began, until)
             if time.monotonic() >= until:
                 raise error
             time.sleep(self.pause)
 
-    def _miss(self, began: float, until: float) -> None:
+    def _note_missing(self, began: float, until: float) -> None:
         """Note that a call that began then has no answer yet."""
         now = time.monotonic()
         self._since = began if self._since is None else self._since
-        if not self._said and now - self._since >= self.notice:
-            self._said = True
+        if not self._reported and now - self._since >= self.notice:
+            self._reported = True
             since, end = (f"{datetime.now() + timedelta(seconds=at - now):%H:%M:%S}" for at in (self._since, until))
             self.say(f"AWS has not answered since {since}; it is asked again until {end}, or until Ctrl-C")
 
-    def _hear(self) -> None:
+    def _note_answer(self) -> None:
         """Note that AWS has answered."""
-        if self._said and self._since is not None:
+        if self._reported and self._since is not None:
             self.say(f"AWS answers again, after {time.monotonic() - self._since:.0f} s")
-        self._since, self._said = None, False
+        self._since, self._reported = None, False
 
 
 retrying = Retrying()

@@ -17,10 +17,10 @@ from infra import topology
 
 Stack = Mapping[str, Any]
 Event = Mapping[str, Any]
-Move = Literal["deploy", "wait", "delete", "roll back"]
+StackAction = Literal["deploy", "wait", "delete", "roll back"]
 
 _LOOK_SECONDS = 2.0
-_UNTOUCHED = "REVIEW_IN_PROGRESS"
+_EMPTY = "REVIEW_IN_PROGRESS"
 """A stack of which only a change set was made: it has no resource, and nobody's tags."""
 _HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
 
@@ -48,7 +48,7 @@ def outputs(stack: Stack) -> dict[str, str]:
 
 def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
     """The stack's owner and topology; None when it is not there, or nothing of it."""
-    if stack is None or stack["StackStatus"] == _UNTOUCHED:
+    if stack is None or stack["StackStatus"] == _EMPTY:
         return None
     tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
     return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
@@ -65,9 +65,9 @@ def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from
     )
 
 
-def next_move(status: str | None) -> Move:
+def next_action(status: str | None) -> StackAction:
     """What a stack in this state needs before it can be deployed; None: there is none."""
-    if status is None or status == _UNTOUCHED:
+    if status is None or status == _EMPTY:
         return "deploy"
     if status.endswith("_IN_PROGRESS"):
         return "wait"
@@ -81,25 +81,25 @@ def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stac
 
     Returns the stack as it is then; None when there is none any more. Raises ShoalError when CloudFormation cannot.
     """
-    tried: set[Move] = set()
+    tried: set[StackAction] = set()
     while True:
         stack = watch(cloudformation, name)
         if stack is None:
             return None
         status = stack["StackStatus"]
-        move = next_move(status)
-        if move == "deploy":
+        action = next_action(status)
+        if action == "deploy":
             return stack
-        if move != "wait":
-            if move in tried:
+        if action != "wait":
+            if action in tried:
                 raise ShoalError(
-                    f"CloudFormation could not {move} what an earlier deployment left ({name}, {status}): "
+                    f"CloudFormation could not {action} what an earlier deployment left ({name}, {status}): "
                     f"{stack.get('StackStatusReason', 'no reason was given')}; end it by `shoal destroy`"
                 )
-            tried.add(move)
-            _start(cloudformation, stack, move)
+            tried.add(action)
+            _start(cloudformation, stack, action)
         bars.stage(f"an earlier deployment, {status}", 0)
-        _rest(cloudformation, stack["StackId"], bars)
+        _wait_until_stable(cloudformation, stack["StackId"], bars)
 
 
 def events(cloudformation: Any, stack: str) -> list[Event]:
@@ -113,14 +113,14 @@ def events(cloudformation: Any, stack: str) -> list[Event]:
         raise
 
 
-def _start(cloudformation: Any, stack: Stack, move: Move) -> None:
-    if move == "delete":
+def _start(cloudformation: Any, stack: Stack, action: StackAction) -> None:
+    if action == "delete":
         retrying(lambda: cloudformation.delete_stack(StackName=stack["StackName"]))
     else:
         retrying(lambda: cloudformation.continue_update_rollback(StackName=stack["StackName"]))
 
 
-def _rest(cloudformation: Any, arn: str, bars: Bars) -> None:
+def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> None:
     """Wait until nothing goes on in the stack."""
     while True:
         time.sleep(_LOOK_SECONDS)

@@ -44,8 +44,8 @@ def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
             GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
         )
     except ClientError as error:
-        said = error.response["Error"].get("Message") or error.response["Error"].get("Code")
-        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {said}")
+        message = error.response["Error"].get("Message") or error.response["Error"].get("Code")
+        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {message}")
     except BotoCoreError as error:
         return Bill(since=start, services={}, why=f"Cost Explorer cannot be asked: {error}")
     services: dict[str, float] = {}

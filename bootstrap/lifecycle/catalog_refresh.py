@@ -42,7 +42,7 @@ _HEADER = """\
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Other:
+class _OtherPrice:
     """Where the price of something that is no machine is found; a region's prefix may stand before the usage type."""
 
     service: str
@@ -50,18 +50,18 @@ class _Other:
     usage: str
 
 
-_OTHERS = {
-    "interface_endpoint_hour": _Other(service="AmazonVPC", filters={}, usage="VpcEndpoint-Hours"),
-    "nat_gateway_hour": _Other(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Hours"),
-    "nat_gib": _Other(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Bytes"),
-    "public_ipv4_hour": _Other(service="AmazonVPC", filters={}, usage="PublicIPv4:InUseAddress"),
-    "gp3_gib_month": _Other(service="AmazonEC2", filters={"volumeApiName": "gp3"}, usage="EBS:VolumeUsage.gp3"),
-    "efs_gib_month": _Other(
+_OTHER_PRICES = {
+    "interface_endpoint_hour": _OtherPrice(service="AmazonVPC", filters={}, usage="VpcEndpoint-Hours"),
+    "nat_gateway_hour": _OtherPrice(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Hours"),
+    "nat_gib": _OtherPrice(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Bytes"),
+    "public_ipv4_hour": _OtherPrice(service="AmazonVPC", filters={}, usage="PublicIPv4:InUseAddress"),
+    "gp3_gib_month": _OtherPrice(service="AmazonEC2", filters={"volumeApiName": "gp3"}, usage="EBS:VolumeUsage.gp3"),
+    "efs_gib_month": _OtherPrice(
         service="AmazonEFS", filters={"storageClass": "General Purpose"}, usage="TimedStorage-ByteHrs"
     ),
-    "efs_read_gib": _Other(service="AmazonEFS", filters={"accessType": "Read"}, usage="ETDataAccess-Bytes"),
-    "efs_write_gib": _Other(service="AmazonEFS", filters={"accessType": "Write"}, usage="ETDataAccess-Bytes"),
-    "s3_gib_month": _Other(service="AmazonS3", filters={"volumeType": "Standard"}, usage="TimedStorage-ByteHrs"),
+    "efs_read_gib": _OtherPrice(service="AmazonEFS", filters={"accessType": "Read"}, usage="ETDataAccess-Bytes"),
+    "efs_write_gib": _OtherPrice(service="AmazonEFS", filters={"accessType": "Write"}, usage="ETDataAccess-Bytes"),
+    "s3_gib_month": _OtherPrice(service="AmazonS3", filters={"volumeType": "Standard"}, usage="TimedStorage-ByteHrs"),
 }
 
 
@@ -113,7 +113,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
-    found = {name: _other(pricing, region, place) for name, place in _OTHERS.items()}
+    found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
     others = {name: price for name, price in found.items() if price is not None}
     kept = [name for name in found if name not in others]
     fallback = before or catalog.prices(_HOME, folder=folder)
@@ -181,7 +181,7 @@ def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mappi
     return found
 
 
-def _other(pricing: "PricingClient", region: str, place: _Other) -> float | None:
+def _other_price(pricing: "PricingClient", region: str, place: _OtherPrice) -> float | None:
     usage = re.compile(rf"([A-Z0-9]+-)?{re.escape(place.usage)}")
     for attributes, price in _products(pricing, place.service, region, place.filters):
         if usage.fullmatch(attributes.get("usagetype", "")):
@@ -193,11 +193,11 @@ def _products(
     pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]
 ) -> Iterator[tuple[Mapping[str, str], float]]:
     """Each product's attributes and its price on demand: of the first unit, where more of them are cheaper."""
-    wanted: list[FilterTypeDef] = [
+    conditions: list[FilterTypeDef] = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
         for field, value in {"regionCode": region, **filters}.items()
     ]
-    for page in pricing.get_paginator("get_products").paginate(ServiceCode=service, Filters=wanted):
+    for page in pricing.get_paginator("get_products").paginate(ServiceCode=service, Filters=conditions):
         for text in page["PriceList"]:
             try:
                 product = json.loads(text)

@@ -177,7 +177,7 @@ def changes(request: DeployRequest) -> list[ResourceChange]:
         after = json.loads((folder / "assembly" / f"{request.stack_name}.template.json").read_text("utf-8"))
     if (
         stacks.owner_and_topology(stack) is None
-        or stacks.next_move(stack["StackStatus"] if stack else None) == "delete"
+        or stacks.next_action(stack["StackStatus"] if stack else None) == "delete"
     ):
         return compare({}, after)
     body = cloudformation.get_template(StackName=request.stack_name, TemplateStage="Original")["TemplateBody"]

@@ -15,7 +15,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import fetch, status
-from bootstrap.lifecycle.guard import GuardState
+from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
 from infra import catalog, topology
 from infra.errors import TopologyError
@@ -43,7 +43,7 @@ class DestroyPreview:
     things: Sequence[FoundResource]
     running: list[str]
     rate: float | None
-    guard: GuardState | None
+    guard: GuardReport | None
     kept: list[KeptBucket]
     lost: list[str]
     lost_bucket: str | None
@@ -119,10 +119,10 @@ def _models(account: Account, bucket: str, notes: list[str]) -> list[str]:
 def _running(now: status.Status | None) -> list[str]:
     if now is None:
         return []
-    said = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
+    running = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
     if now.cluster and now.cluster.nodes:
-        said.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
-    return said
+        running.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
+    return running
 
 
 def _kept(account: Account, bucket: str, why: str) -> KeptBucket:

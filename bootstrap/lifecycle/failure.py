@@ -26,9 +26,9 @@ LOG_SECONDS = 360.0
 """EMR brings a node's logs to their bucket every five minutes."""
 _LOOK_SECONDS = 5.0
 _LINES = 20
-_TORN_DOWN = ["TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"]
+_TERMINATED = ["TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"]
 _BOOT_FAILED = "BOOTSTRAP_FAILURE"
-_MADE_IN_VAIN = "CREATE_FAILED"
+_CREATION_FAILED = "CREATE_FAILED"
 
 
 def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None:
@@ -49,9 +49,9 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
         return "CloudFormation has taken everything back; mend the cause and deploy again"
     if stack["StackStatus"].endswith("_IN_PROGRESS"):
         return f"CloudFormation goes on with it ({stack['StackStatus']}); look at it by: shoal status {deployment}"
-    standing = f"What was made is still there ({stack['StackStatus']}); end it by: shoal destroy {deployment}"
-    if stack["StackStatus"] != _MADE_IN_VAIN:
-        return standing
+    remaining = f"What was made is still there ({stack['StackStatus']}); end it by: shoal destroy {deployment}"
+    if stack["StackStatus"] != _CREATION_FAILED:
+        return remaining
     try:
         try:
             lines = first_boot(account, stack, bars=bars)
@@ -61,11 +61,11 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
             say(line)
         destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
-        return f"{standing} ({reason_of(error)})"
+        return f"{remaining} ({reason_of(error)})"
     except ShoalError as error:
-        return f"{standing} ({error})"
+        return f"{remaining} ({error})"
     except KeyboardInterrupt:
-        say(f"interrupted; {standing}")
+        say(f"interrupted; {remaining}")
         raise
     if destroyed.proven:
         return "What was made has been deleted again; mend the cause and deploy again"
@@ -96,7 +96,7 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
 def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, str] | None:
     """The newest cluster of that name whose bootstrap action failed."""
     emr = account.client("emr")
-    for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=_TORN_DOWN, CreatedAfter=since):
+    for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=_TERMINATED, CreatedAfter=since):
         if each["Name"] == name and each["Status"].get("StateChangeReason", {}).get("Code") == _BOOT_FAILED:
             found: dict[str, str] = emr.describe_cluster(ClusterId=each["Id"])["Cluster"]
             return found if found.get("LogUri") else None

@@ -19,18 +19,17 @@ from bootstrap.errors import ShoalError
 from infra import topology
 from infra.handlers.guard.kept import MOST_HOURS as MOST_ADDED
 from infra.handlers.guard.kept import read_account, read_extension
-from infra.handlers.guard.rules import GuardSettings
-from infra.handlers.guard.rules import GuardState as Book
+from infra.handlers.guard.rules import GuardSettings, GuardState
 
 Read = TypeVar("Read")
-_SHOWN = 80
+_QUOTED_CHARACTERS = 80
 
 MOST_HOURS = 720.0
 """So many can be added at once: a month, after which nobody remembers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GuardState:
+class GuardReport:
     """The guard's settings, and its account as of its last round."""
 
     created: datetime
@@ -54,7 +53,7 @@ class GuardState:
         return self.created + timedelta(hours=self.max_hours + self.added_hours)
 
 
-def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
+def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
     """The guard of a stack; None where the stack has none yet, or none any more."""
     function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
     if function is None:
@@ -68,19 +67,27 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
     settings = _settings(function, found)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _kept(account, deployment, created)
-    book, amiss = _read(kept, topology.guard_parameter(deployment), _read_book, Book())
-    added, none = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
+    spending, account_fault = _read(kept, topology.guard_parameter(deployment), _read_spending, GuardState())
+    added, extension_fault = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
     broken = [
-        *([f"{amiss}; the guard counts anew from the deployment's creation in its next round"] if amiss else []),
-        *([f"{none}; no hours count as added. To write it anew: shoal extend {deployment} --hours H"] if none else []),
+        *(
+            [f"{account_fault}; the guard counts anew from the deployment's creation in its next round"]
+            if account_fault
+            else []
+        ),
+        *(
+            [f"{extension_fault}; no hours count as added. To write it anew: shoal extend {deployment} --hours H"]
+            if extension_fault
+            else []
+        ),
     ]
-    return GuardState(
+    return GuardReport(
         created=created,
         max_hours=settings.max_hours,
         added_hours=added,
         budget=settings.budget,
-        spent=book.spent if book.as_of else None,
-        as_of=book.as_of,
+        spent=spending.spent if spending.as_of else None,
+        as_of=spending.as_of,
         gpu=settings.gpu,
         emr=settings.emr,
         standing=settings.standing,
@@ -88,7 +95,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
     )
 
 
-def extend(account: Account, deployment: str, guard: GuardState, hours: float) -> datetime:
+def extend(account: Account, deployment: str, guard: GuardReport, hours: float) -> datetime:
     """Add hours to the deployment's life; returns its new end.
 
     Raises ShoalError when the end has come already, or when they would be more than the guard accepts.
@@ -110,7 +117,7 @@ def extend(account: Account, deployment: str, guard: GuardState, hours: float) -
     return later(guard, hours)
 
 
-def later(guard: GuardState, hours: float) -> datetime:
+def later(guard: GuardReport, hours: float) -> datetime:
     """The end with so many hours more."""
     return guard.ends + timedelta(hours=hours)
 
@@ -132,7 +139,7 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
         ) from None
 
 
-def _read_book(text: str) -> Book:
+def _read_spending(text: str) -> GuardState:
     return read_account(text, datetime.now(UTC))
 
 
@@ -141,4 +148,4 @@ def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], other
     try:
         return (read(kept[name]) if name in kept else otherwise), ""
     except ValueError as error:
-        return otherwise, f"the parameter {name} {error}: it holds {kept[name][:_SHOWN]!r}"
+        return otherwise, f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}"

@@ -60,16 +60,16 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     )
     if only is not None and only not in reported:
         raise ShoalError(f"the node '{only}' has not reported; those that have: {', '.join(reported) or 'none'}")
-    said = []
+    found = []
     for instance in reported if only is None else [only]:
         report = boot_report.of_node(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = printable(report.get("state", "unknown") + python)
-        said.append(
+        found.append(
             LogExcerpt(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines])
         )
-    return said
+    return found
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
@@ -86,8 +86,8 @@ def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
         return LogExcerpt(
             who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[]
         )
-    said = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
-    lines = [line for line in said if not line.startswith(_LAMBDAS_OWN)]
+    messages = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
+    lines = [line for line in messages if not line.startswith(_LAMBDAS_OWN)]
     return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-tail:])
 
 

@@ -26,7 +26,7 @@ class DeploymentPlan:
     by_use: Sequence[cost.ByUse]
     offline: Sequence[Finding]
     online: Sequence[Finding]
-    asked: str
+    account: str
     """Which account was asked for the online findings, or why none was."""
     emulated: bool
 
@@ -70,9 +70,9 @@ def make_plan(
 
     Raises TopologyError when one of its prices is missing.
     """
-    asked, found = "not asked", list[Finding]()
+    account, found = "not asked", list[Finding]()
     if session is not None:
-        asked, found = online.online(topology, session, deployment=deployment, owner=owner)
+        account, found = online.online(topology, session, deployment=deployment, owner=owner)
     return DeploymentPlan(
         topology=topology,
         hours=topology.guard.max_hours if hours is None else hours,
@@ -80,7 +80,7 @@ def make_plan(
         by_use=cost.by_use(topology),
         offline=preflight.offline(topology, hours=hours),
         online=found,
-        asked=asked,
+        account=account,
         emulated=caller.emulated(endpoint),
     )
 

@@ -51,18 +51,18 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     """
     if asking.get_credentials() is None:
         return "not asked, for there are no credentials", []
-    asked = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
+    context = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
     try:
-        number = asked.account.number()
+        number = context.account.number()
     except (BotoCoreError, ClientError) as error:
         return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_gone(error) else ""), []
-    found = [finding for rule in _RULES for finding in _run(rule, asked)]
+    found = [finding for rule in _RULES for finding in _run(rule, context)]
     return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
 
 
-def _run(rule: OnlineRule, asked: PreflightContext) -> list[Finding]:
+def _run(rule: OnlineRule, context: PreflightContext) -> list[Finding]:
     name = type(rule).__name__
     try:
-        return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(asked)]
+        return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(context)]
     except (BotoCoreError, ClientError) as error:
         return [Finding(level="warning", rule=name, sentence=f"{rule.about} could not be checked: {error}")]

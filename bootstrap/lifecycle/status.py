@@ -16,7 +16,7 @@ from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.ownership import read_tags
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
-from bootstrap.lifecycle.guard import GuardState
+from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report
 from infra import topology
 
@@ -58,7 +58,7 @@ class Status:
     stack: Stack
     groups: list[GroupStatus]
     cluster: ClusterStatus | None
-    guard: GuardState | None
+    guard: GuardReport | None
 
     @property
     def outputs(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from bootstrap.aws.ownership import reason_of
 from infra import topology
 
 UNREADABLE = "unreadable"
-_SHOWN = 500
+_QUOTED_CHARACTERS = 500
 """So many signs of what cannot be read are told."""
 
 
@@ -25,7 +25,7 @@ def parse(text: str) -> dict[str, str]:
     except (ValueError, RecursionError):  # so deep that the parser gives up
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        return {"state": UNREADABLE, "log": f"its report cannot be read: {text[:_SHOWN]}"}
+        return {"state": UNREADABLE, "log": f"its report cannot be read: {text[:_QUOTED_CHARACTERS]}"}
     return {"state": UNREADABLE, "log": "", **found}
 
 

@@ -35,19 +35,19 @@ _WORDS = (
 )
 
 
-def refusal(said: str) -> Refusal:
+def classify_refusal(message: str) -> Refusal:
     """What kind the reason is that AWS gives for a launch that failed."""
-    return next((kind for kind, words in _WORDS if re.search(words, said, re.IGNORECASE | re.DOTALL)), Refusal.OTHER)
+    return next((kind for kind, words in _WORDS if re.search(words, message, re.IGNORECASE | re.DOTALL)), Refusal.OTHER)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupRequest:
+class GroupState:
     """A node group that was asked for nodes."""
 
     name: str
     instance_type: str
     size: int
-    there: int
+    existing: int
     """The nodes that it has, those that boot among them."""
     spot: bool
     """Whether what is missing is asked of the spot market."""
@@ -57,11 +57,11 @@ class GroupRequest:
     @property
     def short(self) -> bool:
         """Whether nodes are missing."""
-        return self.there < self.size
+        return self.existing < self.size
 
-    def refused(self, kind: Refusal) -> str | None:
+    def last_refusal(self, kind: Refusal) -> str | None:
         """What AWS said last of this kind, while nodes are missing."""
-        return next((said for said in self.refusals if self.short and refusal(said) is kind), None)
+        return next((message for message in self.refusals if self.short and classify_refusal(message) is kind), None)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TakeOnDemand:
 
 
 @dataclass(frozen=True)
-class Move:
+class MoveZone:
     """All groups to the next zone, as this one has no nodes for a group."""
 
     group: str
@@ -90,10 +90,10 @@ class GiveUp:
     sentence: str
 
 
-Action = Wait | TakeOnDemand | Move | GiveUp
+Action = Wait | TakeOnDemand | MoveZone | GiveUp
 
 
-def next_action(groups: Sequence[GroupRequest], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
+def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
     """What to do about the nodes that are missing.
 
     Args:
@@ -103,35 +103,39 @@ def next_action(groups: Sequence[GroupRequest], *, seconds: float, tried: Sequen
         zones_left: whether there is a zone that was not tried.
     """
     for group in groups:
-        if said := group.refused(Refusal.QUOTA):
+        if message := group.last_refusal(Refusal.QUOTA):
             return GiveUp(
-                f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(said)}; "
+                f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(message)}; "
                 "ask for a higher quota in Service Quotas, or take fewer or smaller nodes in the topology"
             )
     for group in groups:
-        said = group.refused(Refusal.NOT_OFFERED) or (None if group.spot else group.refused(Refusal.NO_CAPACITY))
-        if said:
-            return Move(group.name) if zones_left else GiveUp(_exhausted(group, said, tried))
+        message = group.last_refusal(Refusal.NOT_OFFERED) or (
+            None if group.spot else group.last_refusal(Refusal.NO_CAPACITY)
+        )
+        if message:
+            return MoveZone(group.name) if zones_left else GiveUp(_exhausted(group, message, tried))
     scarce = tuple(group.name for group in groups if _lacks_spot(group, seconds))
     return TakeOnDemand(scarce) if scarce else Wait()
 
 
-def _lacks_spot(group: GroupRequest, seconds: float) -> bool:
+def _lacks_spot(group: GroupState, seconds: float) -> bool:
     """Whether waiting for spot instances is over."""
     # What AWS began on the spot market it may still refuse after the group was asked on demand.
-    if group.refused(Refusal.NO_SPOT):
+    if group.last_refusal(Refusal.NO_SPOT):
         return True
-    return group.spot and group.short and (seconds >= SPOT_SECONDS or group.refused(Refusal.NO_CAPACITY) is not None)
+    return (
+        group.spot and group.short and (seconds >= SPOT_SECONDS or group.last_refusal(Refusal.NO_CAPACITY) is not None)
+    )
 
 
-def _exhausted(group: GroupRequest, said: str, tried: Sequence[str]) -> str:
+def _exhausted(group: GroupState, message: str, tried: Sequence[str]) -> str:
     where = tried[0] if len(tried) == 1 else f"{', '.join(tried[:-1])} and {tried[-1]}"
     elsewhere = "another zone, " if len(tried) == 1 else ""
     return (
-        f"AWS has no {group.instance_type} for '{group.name}' in {where} now, and says: {_quote(said)}; "
+        f"AWS has no {group.instance_type} for '{group.name}' in {where} now, and says: {_quote(message)}; "
         f"try again later, or take {elsewhere}another instance type or another region in the topology"
     )
 
 
-def _quote(said: str) -> str:
-    return f'"{said.strip().removesuffix("Launching EC2 instance failed.").strip()}"'
+def _quote(message: str) -> str:
+    return f'"{message.strip().removesuffix("Launching EC2 instance failed.").strip()}"'

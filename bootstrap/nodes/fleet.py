@@ -56,7 +56,7 @@ class GpuNode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeGroup:
+class GpuGroup:
     """An auto scaling group of the deployment; `size` is how many nodes it has when it is scaled up."""
 
     name: str
@@ -70,10 +70,10 @@ class NodeGroup:
     """Whether its nodes are there from the deployment on (`start: deploy`), not only while a training runs."""
 
 
-def groups(deployment: Deployment) -> list[NodeGroup]:
+def groups(deployment: Deployment) -> list[GpuGroup]:
     """The node groups, in alphabetical order. Raises ShoalError when there is none."""
     found = [
-        NodeGroup(
+        GpuGroup(
             name=tags[topology.TAG_GROUP],
             scaling_group=group["AutoScalingGroupName"],
             size=group["MaxSize"],
@@ -90,7 +90,7 @@ def groups(deployment: Deployment) -> list[NodeGroup]:
     return sorted(found, key=lambda group: group.name)
 
 
-def scale_to_zero(deployment: Deployment, scaled: Sequence[NodeGroup]) -> None:
+def scale_to_zero(deployment: Deployment, scaled: Sequence[GpuGroup]) -> None:
     """Ask these groups for no nodes, but those that stay; returns at once, as AWS ends them by itself.
 
     Raises ShoalError with the commands to type for the groups that could not be scaled to zero, and Abandoned when the
@@ -99,20 +99,20 @@ def scale_to_zero(deployment: Deployment, scaled: Sequence[NodeGroup]) -> None:
     client = deployment.session.client("autoscaling")
     running = [group for group in scaled if not group.stays]
     until = time.monotonic() + _TO_ZERO_SECONDS
-    with _undisturbed():
+    with _ignoring_signals():
         try:
             for group in tuple(running):
                 with suppress(BotoCoreError, ClientError):
-                    retrying(partial(_ask_for_none, client, group), seconds=max(0.0, until - time.monotonic()))
+                    retrying(partial(_set_to_zero, client, group), seconds=max(0.0, until - time.monotonic()))
                     running.remove(group)
-        except KeyboardInterrupt as asked:
+        except KeyboardInterrupt as interrupt:
             note(running_nodes_warning(running))
-            raise Abandoned(asked) from None
+            raise Abandoned(interrupt) from None
     if running:
         raise ShoalError(running_nodes_warning(running))
 
 
-def running_nodes_warning(running: Sequence[NodeGroup]) -> str:
+def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
     """What to say of groups that could not be scaled to zero; of those that stay anyway nothing."""
     commands = [
         shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
@@ -126,12 +126,12 @@ def running_nodes_warning(running: Sequence[NodeGroup]) -> str:
     )
 
 
-def _ask_for_none(client: "AutoScalingClient", group: NodeGroup) -> None:
+def _set_to_zero(client: "AutoScalingClient", group: GpuGroup) -> None:
     client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=0)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignoring_signals() -> Iterator[None]:
     """Ignore signals that would end this process while it is about to save money, unless AWS does not answer."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:

@@ -29,7 +29,7 @@ class CommandState:
 
     finished: bool
     succeeded: bool
-    said: str
+    output: str
     """Its standard output and error, in part."""
 
 
@@ -64,11 +64,11 @@ class NodeCommand:
         try:
             found = self._client.get_command_invocation(CommandId=self._id, InstanceId=self.instance_id)
         except self._client.exceptions.InvocationDoesNotExist:  # for a moment after the start
-            return CommandState(finished=False, succeeded=False, said="")
+            return CommandState(finished=False, succeeded=False, output="")
         return CommandState(
             finished=found["Status"] not in _UNFINISHED,
             succeeded=found["Status"] == "Success",
-            said=f"{found['StandardOutputContent']}\n{found['StandardErrorContent']}".strip(),
+            output=f"{found['StandardOutputContent']}\n{found['StandardErrorContent']}".strip(),
         )
 
     def wait(self) -> None:
@@ -76,6 +76,6 @@ class NodeCommand:
         while not (now := retrying(self.state)).finished:
             time.sleep(_PAUSE_SECONDS)
         if not now.succeeded:
-            said = [line for line in now.said.splitlines() if not line.startswith("failed to run commands")]
-            last = said[-1:] or ["it said nothing"]
+            lines = [line for line in now.output.splitlines() if not line.startswith("failed to run commands")]
+            last = lines[-1:] or ["it said nothing"]
             raise ShoalError(f"a command failed on the node {self.instance_id}: {printable(last[0])}")

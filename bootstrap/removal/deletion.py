@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import objects
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import OwnershipUnknownError, read_tags, reason_of
 from bootstrap.errors import ShoalError
 from infra import topology
@@ -20,18 +20,18 @@ from infra.handlers import cleanup
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
-Delete = Callable[[Account, str, Record], None]
+Delete = Callable[[Account, str, ResourceRecord], None]
 """Deletes a thing: the account, its identifier, what its service's list says of it."""
 
 
-def by(service: str, operation: str, **parameters: str) -> Delete:
+def delete_call(service: str, operation: str, **parameters: str) -> Delete:
     """One call. A parameter's value is a key of the record, or `id`; `[id]` where the operation takes several."""
 
-    def delete(account: Account, identifier: str, record: Record) -> None:
+    def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
         values: dict[str, Any] = {}
-        told = {**record, "id": identifier}
+        fields = {**record, "id": identifier}
         for name, key in parameters.items():
-            value = told.get(key.strip("[]"))
+            value = fields.get(key.strip("[]"))
             if value is None:  # the tagging service names a thing that its own service does not list
                 raise ShoalError(f"without its {key.strip('[]')}, which cannot be listed, it cannot be deleted")
             values[name] = [value] if key.startswith("[") else value
@@ -71,21 +71,21 @@ def is_kept(account: Account, bucket: str) -> bool:
     return tags.get(topology.TAG_KEEP) == "true"
 
 
-def bucket(account: Account, name: str, _record: Record) -> None:
+def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete it, emptied before; one whose data are kept only if it is empty by itself, of which AWS is the judge."""
     if not is_kept(account, name):
         empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
 
 
-def cluster(account: Account, identifier: str, _record: Record) -> None:
+def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
     """Terminate an EMR cluster, also one that is protected."""
     emr = account.client("emr")
     emr.set_termination_protection(JobFlowIds=[identifier], TerminationProtected=False)
     emr.terminate_job_flows(JobFlowIds=[identifier])
 
 
-def security_group(account: Account, identifier: str, _record: Record) -> None:
+def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
     """Delete it, and before that the rules by which it names groups and other groups, whosever, name it.
 
     Such a rule lets in what has this group, and nothing has it any more.
@@ -97,14 +97,15 @@ def security_group(account: Account, identifier: str, _record: Record) -> None:
             ("IpPermissionsEgress", ec2.revoke_security_group_egress),
         ):
             named = [
-                _naming(rule, None if group["GroupId"] == identifier else identifier) for rule in group.get(rules, ())
+                _matching_part(rule, None if group["GroupId"] == identifier else identifier)
+                for rule in group.get(rules, ())
             ]
             if permissions := [rule for rule in named if rule["UserIdGroupPairs"]]:
                 revoke(GroupId=group["GroupId"], IpPermissions=permissions)
     ec2.delete_security_group(GroupId=identifier)
 
 
-def _naming(rule: Record, named: str | None) -> dict[str, Any]:
+def _matching_part(rule: ResourceRecord, named: str | None) -> dict[str, Any]:
     """The part of a rule that names this group, or any; ports are left out where all are meant."""
     pairs = [
         {"GroupId": pair["GroupId"]} for pair in rule.get("UserIdGroupPairs", ()) if named in (None, pair["GroupId"])
@@ -113,7 +114,7 @@ def _naming(rule: Record, named: str | None) -> dict[str, Any]:
     return {"IpProtocol": rule["IpProtocol"], "UserIdGroupPairs": pairs, **ports}
 
 
-def internet_gateway(account: Account, identifier: str, record: Record) -> None:
+def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:
     """Detach it, and delete it."""
     ec2 = account.client("ec2")
     for attachment in record.get("Attachments", ()):
@@ -121,7 +122,7 @@ def internet_gateway(account: Account, identifier: str, record: Record) -> None:
     ec2.delete_internet_gateway(InternetGatewayId=identifier)
 
 
-def elastic_ip(account: Account, identifier: str, record: Record) -> None:
+def elastic_ip(account: Account, identifier: str, record: ResourceRecord) -> None:
     """Take it off what has it, and release it."""
     ec2 = account.client("ec2")
     if association := record.get("AssociationId"):
@@ -130,7 +131,7 @@ def elastic_ip(account: Account, identifier: str, record: Record) -> None:
     ec2.release_address(AllocationId=identifier)
 
 
-def route_table(account: Account, identifier: str, record: Record) -> None:
+def route_table(account: Account, identifier: str, record: ResourceRecord) -> None:
     """Take it off its subnets, and delete it."""
     ec2 = account.client("ec2")
     for association in record.get("Associations", ()):
@@ -138,7 +139,7 @@ def route_table(account: Account, identifier: str, record: Record) -> None:
     ec2.delete_route_table(RouteTableId=identifier)
 
 
-def role(account: Account, name: str, _record: Record) -> None:
+def role(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete it with its policies, out of its instance profiles."""
     iam = account.client("iam")
     for policy in account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
@@ -150,7 +151,7 @@ def role(account: Account, name: str, _record: Record) -> None:
     iam.delete_role(RoleName=name)
 
 
-def instance_profile(account: Account, name: str, record: Record) -> None:
+def instance_profile(account: Account, name: str, record: ResourceRecord) -> None:
     """Take its role out, and delete it."""
     iam = account.client("iam")
     for held in record.get("Roles", ()):
@@ -158,7 +159,7 @@ def instance_profile(account: Account, name: str, record: Record) -> None:
     iam.delete_instance_profile(InstanceProfileName=name)
 
 
-def rule(account: Account, name: str, _record: Record) -> None:
+def rule(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete an event rule with its targets."""
     events = account.client("events")
     if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
@@ -166,17 +167,17 @@ def rule(account: Account, name: str, _record: Record) -> None:
     events.delete_rule(Name=name)
 
 
-def secret(account: Account, name: str, _record: Record) -> None:
+def secret(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete it at once; otherwise it would be paid for some days more."""
     account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
 
 
-def budget(account: Account, name: str, _record: Record) -> None:
+def budget(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete it."""
     account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
 
 
-def layer(account: Account, name: str, _record: Record) -> None:
+def layer(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete its versions."""
     for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
         account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import stacks
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
 from bootstrap.errors import ShoalError
@@ -24,7 +24,7 @@ from infra import topology
 
 _ROUNDS = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
-_DELETABLE_WHILE_GOING_ON = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+_DELETABLE_IN_PROGRESS = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
 _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 
@@ -43,14 +43,14 @@ class DestroyResult:
         return self.stack not in (_DELETED, _ABSENT) or any(thing.costs for thing in self.things)
 
     @property
-    def untold(self) -> int:
+    def unverified(self) -> int:
         """How many answers are missing to the question whether anything is left."""
         return sum(thing.outcome == UNVERIFIED for thing in self.things)
 
     @property
     def proven(self) -> bool:
         """Whether nothing is left that costs money, as far as everybody can see."""
-        return not self.costs and not self.untold
+        return not self.costs and not self.unverified
 
 
 _DELETED, _ABSENT = "deleted", "was not there"
@@ -70,9 +70,9 @@ def destroy(
     """
     name = topology.stack_name(deployment)
     stack = stacks.describe(account.client("cloudformation"), name)
-    said = _ABSENT
+    outcome = _ABSENT
     if stack is not None:
-        said = _delete(account, stack["StackId"], bars, say)
+        outcome = _delete(account, stack["StackId"], bars, say)
     bars.stage("look for what is left", 0)
     begun = False
 
@@ -84,25 +84,27 @@ def destroy(
         bars.at(done)
 
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
-    if stack is not None and said != _DELETED:
+    if stack is not None and outcome != _DELETED:
         # What was in its way may have gone only now.
-        said = _delete(account, stack["StackId"], bars, say)
-    return DestroyResult(stack=said, things=things)
+        outcome = _delete(account, stack["StackId"], bars, say)
+    return DestroyResult(stack=outcome, things=things)
 
 
 def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) -> str:
     """Delete a stack by its ARN, clearing away what blocks it; returns `deleted`, or why it is still there."""
     cloudformation = account.client("cloudformation")
     for number in range(_ROUNDS):
-        stack = _rest_before(cloudformation, arn, bars)
+        stack = _wait_until_stable(cloudformation, arn, bars)
         if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
             return _DELETED
         if stack["StackStatus"] != "DELETE_IN_PROGRESS":
             blocked = _blocked(account, arn) if stack["StackStatus"] == "DELETE_FAILED" else []
             for resource in blocked:
-                _clear(account, resource, say)
+                _delete_blocked(account, resource, say)
             last = number == _ROUNDS - 1
-            _begin(cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else [])
+            _start_deletion(
+                cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else []
+            )
         _watch(account, arn, bars)
     stack = stacks.watch(cloudformation, arn)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
@@ -110,7 +112,7 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
     return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
 
 
-def _rest_before(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
+def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
     """The stack, once nothing goes on in it that CloudFormation would not break off for a deletion."""
     pause = _FIRST_PAUSE
     while True:
@@ -118,27 +120,27 @@ def _rest_before(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
         if stack is None:
             return None
         status = stack["StackStatus"]
-        if not status.endswith("_IN_PROGRESS") or status in (*_DELETABLE_WHILE_GOING_ON, "DELETE_IN_PROGRESS"):
+        if not status.endswith("_IN_PROGRESS") or status in (*_DELETABLE_IN_PROGRESS, "DELETE_IN_PROGRESS"):
             return stack
         bars.stage(f"wait for {status}", 0)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _begin(cloudformation: Any, stack: Stack, *, retain: Sequence[str]) -> None:
+def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str]) -> None:
     try:
         retrying(partial(cloudformation.delete_stack, StackName=stack["StackId"], RetainResources=list(retain)))
     except ClientError as error:
-        said = error.response["Error"].get("Message", "")
-        if "TerminationProtection" in said:
+        message = error.response["Error"].get("Message", "")
+        if "TerminationProtection" in message:
             raise ShoalError(
                 f"the stack {stack['StackName']} is protected against deletion; take that off by: aws cloudformation "
                 f"update-termination-protection --no-enable-termination-protection --stack-name {stack['StackName']}"
             ) from None
-        if "cannot be assumed" in said:
+        if "cannot be assumed" in message:
             raise ShoalError(
-                f"CloudFormation cannot use the role with which {stack['StackName']} was deployed ({said}); bring it "
-                "back by `cdk bootstrap`, and destroy again"
+                f"CloudFormation cannot use the role with which {stack['StackName']} was deployed ({message}); run "
+                "`cdk bootstrap` to create the role again, then run `shoal destroy` again"
             ) from None
         raise
 
@@ -178,7 +180,7 @@ def _blocked(account: Account, arn: str) -> list[Any]:
     return [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
 
 
-def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
+def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None]) -> None:
     """Delete what CloudFormation could not, with what it holds on to; failing that, it stays for the next round."""
     reason = resource.get("ResourceStatusReason") or "no reason was given"
     say(f"{resource['LogicalResourceId']} ({resource['ResourceType']}) could not be deleted: {reason}")
@@ -195,7 +197,7 @@ def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
                 say(f"  nor directly: {error}")
 
 
-def _record(account: Account, kind: ResourceKind, identifier: str) -> Record | None:
+def _record(account: Account, kind: ResourceKind, identifier: str) -> ResourceRecord | None:
     """What its service's list says of a thing; None where it is gone, nothing where who destroys may not list."""
     try:
         return dict(kind.things(account)).get(identifier)

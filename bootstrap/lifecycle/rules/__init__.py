@@ -32,5 +32,5 @@ class OnlineRule(ABC):
     """What is not checked when AWS does not answer; begins a sentence."""
 
     @abstractmethod
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """A sentence for each time that it does; botocore's errors pass."""

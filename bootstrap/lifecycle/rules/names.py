@@ -22,10 +22,12 @@ class NameTaken(OnlineRule):
     level = "error"
     about = "Whether the deployment's name is free"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """Whose it is."""
-        stack = describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment))
-        sentence = name_conflict(stack, deployment=asked.deployment, owner=asked.owner, made_from=asked.topology.name)
+        stack = describe(context.account.client("cloudformation"), topology.stack_name(context.deployment))
+        sentence = name_conflict(
+            stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name
+        )
         if sentence:
             yield sentence
 
@@ -36,16 +38,16 @@ class OldAccount(OnlineRule):
     level = "warning"
     about = "Whether an earlier deployment has left something"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """The parameters that are there though the stack is not."""
-        if describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment)):
+        if describe(context.account.client("cloudformation"), topology.stack_name(context.deployment)):
             return
-        names = [topology.extension_parameter(asked.deployment), topology.guard_parameter(asked.deployment)]
-        found = asked.account.client("ssm").get_parameters(Names=names)["Parameters"]
+        names = [topology.extension_parameter(context.deployment), topology.guard_parameter(context.deployment)]
+        found = context.account.client("ssm").get_parameters(Names=names)["Parameters"]
         if found:
             yield (
-                f"an earlier deployment '{asked.deployment}' has left {' and '.join(each['Name'] for each in found)}, "
-                f"which the guard would go on from; remove them first: shoal destroy {asked.deployment}"
+                f"an earlier deployment '{context.deployment}' has left {' and '.join(each['Name'] for each in found)}; "
+                f"the guard would continue from there. Remove them first: shoal destroy {context.deployment}"
             )
 
 
@@ -55,17 +57,17 @@ class NoSuchRelease(OnlineRule):
     level = "error"
     about = "Whether the region has the EMR release"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """The newest one that it has."""
-        cluster = asked.topology.preprocessing
+        cluster = context.topology.preprocessing
         if cluster is None:
             return
-        labels = list(asked.account.items("emr", "list_release_labels", "ReleaseLabels"))
+        labels = list(context.account.items("emr", "list_release_labels", "ReleaseLabels"))
         if cluster.release not in labels:
             sevens = [label for label in labels if label.startswith("emr-7.")]
             newest = max(sevens, key=lambda label: [int(part) for part in label[4:].split(".")], default=None)
             hint = f"write {newest}" if newest else "choose another region"
-            yield f"preprocessing, release: {asked.topology.region} has no {cluster.release}; {hint}."
+            yield f"preprocessing, release: {context.topology.region} has no {cluster.release}; {hint}."
 
 
 class BucketUnusable(OnlineRule):
@@ -74,12 +76,12 @@ class BucketUnusable(OnlineRule):
     level = "error"
     about = "Whether the existing data bucket can be used"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """What is wrong with it."""
-        bucket, region = asked.topology.data.bucket, asked.topology.region
+        bucket, region = context.topology.data.bucket, context.topology.region
         if bucket is None:
             return
-        s3 = asked.account.client("s3")
+        s3 = context.account.client("s3")
         try:
             there = s3.head_bucket(Bucket=bucket).get("BucketRegion") or region
         except ClientError as error:
@@ -105,11 +107,11 @@ class NotPrepared(OnlineRule):
     level = "warning"
     about = "Whether the account is prepared for the CDK"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """That `shoal deploy` prepares it."""
-        if not is_bootstrapped(asked.account.client("ssm")):
+        if not is_bootstrapped(context.account.client("ssm")):
             yield (
-                f"the account is not yet prepared for the CDK in {asked.topology.region}; `shoal deploy` does that "
+                f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
                 "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay)."
             )
 

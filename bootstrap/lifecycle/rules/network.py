@@ -23,15 +23,15 @@ class NoSuchSubnet(OnlineRule):
     level = "error"
     about = "Whether the existing subnet can be used"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """What is wrong with it."""
-        network, zone = asked.topology.network, asked.topology.zone
+        network, zone = context.topology.network, context.topology.zone
         if network.subnet is None:
             return
-        found = _subnet(asked)
+        found = _subnet(context)
         if found is None:
             yield (
-                f"network, subnet: there is no {network.subnet} in {asked.topology.region} for your credentials; "
+                f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
                 "write one that `aws ec2 describe-subnets` lists."
             )
             return
@@ -39,7 +39,7 @@ class NoSuchSubnet(OnlineRule):
             yield f"network, vpc: {network.subnet} is in {found['VpcId']}, not in {network.vpc}; write that."
         if found["AvailabilityZone"] != zone:
             yield f"zone: {network.subnet} is in {found['AvailabilityZone']}, not in {zone}; write that."
-        nodes, free = _nodes(asked), found.get("AvailableIpAddressCount", 0)
+        nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
         if free < nodes:
             yield (
                 f"network, subnet: {network.subnet} has room for {free} more, and the topology has "
@@ -53,16 +53,16 @@ class NoWayOut(OnlineRule):
     level = "error"
     about = "Whether nodes in the existing subnet reach S3 and Systems Manager"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """What they do not reach, and the command that changes it."""
-        network, region = asked.topology.network, asked.topology.region
-        if network.subnet is None or _subnet(asked) is None:
+        network, region = context.topology.network, context.topology.region
+        if network.subnet is None or _subnet(context) is None:
             return
-        table = _route_table(asked)
+        table = _route_table(context)
         if table is None or _leads_out(table):
             return
         endpoints = list(
-            asked.account.items(
+            context.account.items(
                 "ec2",
                 "describe_vpc_endpoints",
                 "VpcEndpoints",
@@ -94,23 +94,23 @@ class NotForEmr(OnlineRule):
     level = "error"
     about = "Whether EMR may use the existing subnet"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """The tag that is missing."""
-        network = asked.topology.network
-        if network.subnet is None or asked.topology.preprocessing is None or (found := _subnet(asked)) is None:
+        network = context.topology.network
+        if network.subnet is None or context.topology.preprocessing is None or (found := _subnet(context)) is None:
             return
         if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
             yield (
                 f"network, subnet: EMR may not use {network.subnet} until it carries a tag; add it: aws ec2 "
-                f"create-tags --region {asked.topology.region} --resources {network.subnet} "
+                f"create-tags --region {context.topology.region} --resources {network.subnet} "
                 f"--tags Key={_EMR_TAG},Value=true"
             )
 
 
-def _subnet(asked: PreflightContext) -> Mapping[str, Any] | None:
+def _subnet(context: PreflightContext) -> Mapping[str, Any] | None:
     try:
-        found = asked.account.items(
-            "ec2", "describe_subnets", "Subnets", SubnetIds=[str(asked.topology.network.subnet)]
+        found = context.account.items(
+            "ec2", "describe_subnets", "Subnets", SubnetIds=[str(context.topology.network.subnet)]
         )
         return next(iter(found), None)
     except ClientError as error:
@@ -119,11 +119,11 @@ def _subnet(asked: PreflightContext) -> Mapping[str, Any] | None:
         raise
 
 
-def _route_table(asked: PreflightContext) -> Mapping[str, Any] | None:
+def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
     """The table of the subnet: its own, or else the VPC's main one."""
-    network = asked.topology.network
+    network = context.topology.network
     tables: Sequence[Mapping[str, Any]] = list(
-        asked.account.items(
+        context.account.items(
             "ec2",
             "describe_route_tables",
             "RouteTables",
@@ -146,7 +146,7 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
     )
 
 
-def _nodes(asked: PreflightContext) -> int:
-    emr = asked.topology.preprocessing
+def _nodes(context: PreflightContext) -> int:
+    emr = context.topology.preprocessing
     cluster = 1 + sum(count for _, count in emr.scaled) if emr else 0
-    return cluster + asked.topology.gpu_nodes
+    return cluster + context.topology.gpu_nodes

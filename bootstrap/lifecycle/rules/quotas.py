@@ -19,7 +19,7 @@ from infra import catalog
 from infra.topology import TAG_DEPLOYMENT, Topology
 
 _STANDARD = frozenset("acdhimrtz")
-_OF_THEIR_OWN = frozenset(("dl", "hpc", "inf", "mac", "trn"))
+_OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
 """Families that begin with the same letters and are counted elsewhere."""
 
 
@@ -52,10 +52,13 @@ class QuotaTooLow(OnlineRule):
     level = "error"
     about = "Whether the vCPU quotas suffice"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
-        for short in _short(asked, needs(asked.topology)):
-            yield (f"vCPU quota {short.said}, and this topology needs {short.needed}; ask for more: {short.command}")
+        for shortage in _shortages(context, needs(context.topology)):
+            yield (
+                f"vCPU quota {shortage.description}, and this topology needs {shortage.needed}; "
+                f"ask for more: {shortage.command}"
+            )
 
 
 class QuotaKeepsFromScaling(OnlineRule):
@@ -64,22 +67,22 @@ class QuotaKeepsFromScaling(OnlineRule):
     level = "warning"
     about = "Whether the vCPU quotas suffice for managed scaling"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
-        at_start = needs(asked.topology)
-        if (at_most := needs(asked.topology, scaled=True)) == at_start:
+        at_start = needs(context.topology)
+        if (at_most := needs(context.topology, scaled=True)) == at_start:
             return
-        refused = {short.quota for short in _short(asked, at_start)}
-        for short in _short(asked, at_most):
-            if short.quota not in refused:
+        refused = {shortage.quota for shortage in _shortages(context, at_start)}
+        for shortage in _shortages(context, at_most):
+            if shortage.quota not in refused:
                 yield (
-                    f"vCPU quota {short.said}, and with all nodes that managed scaling may add this topology needs "
-                    f"{short.needed}; EMR will add fewer, unless you ask for more: {short.command}"
+                    f"vCPU quota {shortage.description}, and with all nodes that managed scaling may add this topology "
+                    f"needs {shortage.needed}; EMR will add fewer, unless you ask for more: {shortage.command}"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Short:
+class _Shortage:
     """A quota that does not suffice, in vCPUs."""
 
     quota: VcpuQuota
@@ -89,7 +92,7 @@ class _Short:
     needed: int
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         in_use = f", of which {self.used} are in use" if self.used else ""
         return f"'{self.quota.name}' of {self.region} is {self.value:g}{in_use}"
 
@@ -101,11 +104,13 @@ class _Short:
         )
 
 
-def _short(asked: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Short]:
+def _shortages(context: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Shortage]:
     """Those of the needed vCPUs that the account may not run."""
-    used, quotas = _used(asked), asked.account.client("service-quotas")
+    used, quotas = _used(context), context.account.client("service-quotas")
     found = [
-        _Short(quota=quota, region=asked.topology.region, value=_value(quotas, quota), used=used[quota], needed=vcpus)
+        _Shortage(
+            quota=quota, region=context.topology.region, value=_value(quotas, quota), used=used[quota], needed=vcpus
+        )
         for quota, vcpus in needed.items()
     ]
     return [each for each in found if each.used + each.needed > each.value]
@@ -119,7 +124,7 @@ def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
         kind = "g"
     elif letters == "p":
         kind = family[:2] if family[:2] in ("p5", "p6") else "p"
-    elif letters[:1] in _STANDARD and letters not in _OF_THEIR_OWN:
+    elif letters[:1] in _STANDARD and letters not in _OTHER_QUOTAS:
         kind = "standard"
     else:
         return None
@@ -144,17 +149,17 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
     return dict(found)
 
 
-def _used(asked: PreflightContext) -> Counter[VcpuQuota]:
+def _used(context: PreflightContext) -> Counter[VcpuQuota]:
     """The vCPUs that run by now, but for this deployment's own."""
     used: Counter[VcpuQuota] = Counter()
-    for reservation in asked.account.items(
+    for reservation in context.account.items(
         "ec2",
         "describe_instances",
         "Reservations",
         Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}],
     ):
         for instance in reservation["Instances"]:
-            if read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) == asked.deployment:
+            if read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) == context.deployment:
                 continue
             quota = quota_of(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
             if quota:

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 
 from bootstrap.aws.ownership import never_owned
 from bootstrap.removal.kinds.identities import IDENTITIES
-from bootstrap.removal.kinds.kind import ResourceKind, is_going, lists
+from bootstrap.removal.kinds.kind import ResourceKind, is_being_deleted, list_call
 from bootstrap.removal.kinds.machines import MACHINES
 from bootstrap.removal.kinds.networks import NETWORKS
 from bootstrap.removal.kinds.services import SERVICES
 from bootstrap.removal.kinds.stores import STORES
 
-__all__ = ["KINDS", "ResourceKind", "is_going"]
+__all__ = ["KINDS", "ResourceKind", "is_being_deleted"]
 
 _STACKS: Mapping[str, ResourceKind] = {
     "cloudformation stack": ResourceKind(
-        listing=lists("cloudformation", "list_stacks", "StackSummaries"),
+        listing=list_call("cloudformation", "list_stacks", "StackSummaries"),
         identifier="StackName",
         owned=never_owned,  # it is deleted in its own way, and before all else
         delete=None,

@@ -12,14 +12,21 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import Owned
 from bootstrap.removal.deletion import Delete
 
-Listing = Callable[[Account], Iterator[Record]]
+ListCall = Callable[[Account], Iterator[ResourceRecord]]
 
-_GONE = ("deleted", "terminated", "delete_complete")
-_GOING = ("deleting", "shutting-down", "terminating", "delete in progress", "delete_in_progress", "pendingdeletion")
+_DELETED = ("deleted", "terminated", "delete_complete")
+_BEING_DELETED = (
+    "deleting",
+    "shutting-down",
+    "terminating",
+    "delete in progress",
+    "delete_in_progress",
+    "pendingdeletion",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,22 +39,22 @@ class ResourceKind:
     `cloudformation` its type there.
     """
 
-    listing: Listing
+    listing: ListCall
     identifier: str
     owned: Owned
     delete: Delete | None
-    billed: Callable[[Record], bool] = field(default=lambda _: False)
-    everywhere: bool = False
+    billed: Callable[[ResourceRecord], bool] = field(default=lambda _: False)
+    is_global: bool = False
     arn: str = ""
     cloudformation: str = ""
 
-    def things(self, account: Account) -> Iterator[tuple[str, Record]]:
+    def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
         """The identifiers and records of those that are there."""
         for record in self.listing(account):
-            if _state(record) not in _GONE:
+            if _state(record) not in _DELETED:
                 yield str(record[self.identifier]), record
 
-    def named_by(self, arn: str) -> str | None:
+    def identifier_in(self, arn: str) -> str | None:
         """The identifier that an ARN names, if it is one of this kind's."""
         _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
         found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
@@ -56,12 +63,12 @@ class ResourceKind:
         return found[1] if found.re.groups else arn
 
 
-def is_going(record: Record) -> bool:
+def is_being_deleted(record: ResourceRecord) -> bool:
     """Whether its service is about to delete it: it needs no more than time, and is not paid for any more."""
-    return _state(record) in _GOING
+    return _state(record) in _BEING_DELETED
 
 
-def _state(record: Record) -> str:
+def _state(record: ResourceRecord) -> str:
     for key in ("State", "Status", "LifeCycleState", "StackStatus"):
         value = record.get(key)
         if isinstance(value, Mapping):
@@ -71,18 +78,18 @@ def _state(record: Record) -> str:
     return ""
 
 
-def always(_record: Record) -> bool:
+def always(_record: ResourceRecord) -> bool:
     """What costs money as long as it is there."""
     return True
 
 
-def lists(service: str, operation: str, key: str, **parameters: object) -> Listing:
+def list_call(service: str, operation: str, key: str, **parameters: object) -> ListCall:
     """By a list operation that answers records under a key."""
     return lambda account: account.items(service, operation, key, **parameters)
 
 
 @contextmanager
-def gone(code: str) -> Iterator[None]:
+def suppress_error(code: str) -> Iterator[None]:
     """Nothing more, where a thing that was listed is gone when it is asked about: the service says so by this code."""
     try:
         yield

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.aws.stacks import next_move
+from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle.deploy import ResourceChange, compare
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CreateFails
@@ -222,7 +222,7 @@ def test_without_a_terminal_nothing_is_deployed_unless_it_was_agreed_to(person: 
     ],
 )
 def test_what_a_stack_needs_before_it_can_be_deployed(status: str | None, move: str) -> None:
-    assert next_move(status) == move
+    assert next_action(status) == move
 
 
 RESOURCES = st.dictionaries(

@@ -241,7 +241,7 @@ def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_thi
     def refused(_account: Account) -> Iterator[Any]:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
 
-    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", everywhere=False)
+    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", is_global=False)
     monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {name: kind})
     unlisted, named = find_resources("nobody", tagging)
     assert (unlisted.kind, unlisted.outcome) == (name, UNVERIFIED)
