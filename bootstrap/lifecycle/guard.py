@@ -1,7 +1,7 @@
-"""What the guard of a deployment knows: when it ends, what was spent, and the prices it counts with.
+"""Reads what a deployment's guard knows: its end, what was spent, and the prices that it uses.
 
-The easy mistake is to ask the topology's file when a deployment ends: what counts is what the guard was deployed with,
-the stack's creation, and the hours that were added since. What it keeps is read as it reads it, broken values included.
+Do not read the end from the topology's file: it follows from the settings that the guard was deployed with, the stack's
+creation, and the added hours. The guard's parameters are read as the guard reads them, also broken ones.
 """
 
 import json
@@ -25,12 +25,12 @@ Read = TypeVar("Read")
 _QUOTED_CHARACTERS = 80
 
 MOST_HOURS = 720.0
-"""So many can be added at once: a month, after which nobody remembers."""
+"""The most hours that can be added at once: 30 days."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardReport:
-    """The guard's settings, and its account as of its last round."""
+    """The guard's settings, and its account after its last round."""
 
     created: datetime
     max_hours: float
@@ -43,18 +43,18 @@ class GuardReport:
     """Dollars an hour of a GPU node with its volume, by instance type; `emr` likewise."""
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of what only the end of the stack ends."""
+    """Dollars an hour of what runs as long as the stack exists."""
     broken: Sequence[str] = ()
-    """A sentence about each of its parameters that nobody can read, which counts as not there."""
+    """A sentence for each of its parameters that is broken; a broken one counts as missing."""
 
     @property
     def ends(self) -> datetime:
-        """When it deletes the stack."""
+        """When the guard deletes the stack."""
         return self.created + timedelta(hours=self.max_hours + self.added_hours)
 
 
 def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
-    """The guard of a stack; None where the stack has none yet, or none any more."""
+    """The guard of a stack; None when it does not exist yet or any more."""
     function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -98,7 +98,7 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
 def extend(account: Account, deployment: str, guard: GuardReport, hours: float) -> datetime:
     """Add hours to the deployment's life; returns its new end.
 
-    Raises ShoalError when the end has come already, or when they would be more than the guard accepts.
+    Raises ShoalError when the end has passed, or when the sum is more than the guard accepts.
     """
     if guard.ends <= datetime.now(UTC):
         raise ShoalError(
@@ -109,7 +109,7 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
     if total > MOST_ADDED:
         raise ShoalError(
             f"{guard.added_hours:g} hours were added to '{deployment}' before, and its guard accepts {MOST_ADDED:g} in "
-            "all; deploy it anew when it is gone"
+            "all; deploy it again when it is gone"
         )
     account.client("ssm").put_parameter(
         Name=topology.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
@@ -118,12 +118,12 @@ def extend(account: Account, deployment: str, guard: GuardReport, hours: float) 
 
 
 def later(guard: GuardReport, hours: float) -> datetime:
-    """The end with so many hours more."""
+    """The end with `hours` more."""
     return guard.ends + timedelta(hours=hours)
 
 
 def _kept(account: Account, deployment: str, created: datetime) -> dict[str, str]:
-    """Its parameters; what is older than the stack was another one's, and does not count for the guard either."""
+    """The guard's parameters, without those older than the stack: an earlier stack's, which the guard ignores, too."""
     names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
     found = account.client("ssm").get_parameters(Names=names)["Parameters"]
     return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
@@ -135,7 +135,7 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
     except (KeyError, TypeError, ValueError):
         raise ShoalError(
             f"the settings of the guard {function} (its environment variable SETTINGS) cannot be read; deploy again to "
-            "bring them back"
+            "restore them"
         ) from None
 
 
@@ -144,7 +144,7 @@ def _read_spending(text: str) -> GuardState:
 
 
 def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> tuple[Read, str]:
-    """What a parameter holds; `otherwise` where it is not there, or, with a sentence about it, where it is broken."""
+    """A parameter's value; `otherwise` where it is missing, or, with a sentence about it, where it is broken."""
     try:
         return (read(kept[name]) if name in kept else otherwise), ""
     except ValueError as error:

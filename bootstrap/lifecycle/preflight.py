@@ -1,6 +1,6 @@
-"""What stands in a deployment's way in one account and region, asked of AWS before anything is created.
+"""Checks with AWS, before anything is created, what would stop a deployment in an account and region.
 
-Easy to get wrong: these questions are asked while somebody waits. A network that is away must say so in seconds.
+Somebody waits for the answers, so a missing network must be reported within seconds.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts
 
 
 def session(region: str) -> boto3.Session:
-    """A session for the questions: whose services must answer within seconds."""
+    """A session whose calls fail within seconds when AWS does not answer."""
     return connect(region, _QUICK)
 
 
@@ -47,7 +47,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     """Ask AWS.
 
     Returns:
-        Which account was asked, or why none could be, in words; and what was found, errors first.
+        The account that was checked, or why none was, in words; and the findings, errors first.
     """
     if asking.get_credentials() is None:
         return "not asked, for there are no credentials", []

@@ -1,7 +1,7 @@
-"""What to do while AWS has fewer nodes than were asked for: wait, pay for on demand, go to another zone, or give up.
+"""Decides what to do while AWS has started fewer nodes than requested: wait, use on demand, change zone, or give up.
 
-Only the decision, of what is known at one moment; `scale_up` carries it out. The easy mistake is to run from a quota:
-another zone has the same one, and every move ends the nodes that are there.
+`scale_up` carries the decision out. Do not change zone because of a quota: it holds for all zones, and every change
+ends the existing nodes.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 SPOT_SECONDS = 600
-"""How long a group on the spot market may be short of nodes though AWS refuses nothing."""
+"""How long a group may wait for spot instances while AWS refuses nothing."""
 
 
 class Refusal(Enum):
@@ -36,23 +36,23 @@ _WORDS = (
 
 
 def classify_refusal(message: str) -> Refusal:
-    """What kind the reason is that AWS gives for a launch that failed."""
+    """The kind of AWS's reason for a failed launch."""
     return next((kind for kind, words in _WORDS if re.search(words, message, re.IGNORECASE | re.DOTALL)), Refusal.OTHER)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupState:
-    """A node group that was asked for nodes."""
+    """A node group while it is scaled up."""
 
     name: str
     instance_type: str
     size: int
     existing: int
-    """The nodes that it has, those that boot among them."""
+    """The number of nodes that it has, including those that boot."""
     spot: bool
-    """Whether what is missing is asked of the spot market."""
+    """Whether the missing nodes are requested as spot instances."""
     refusals: tuple[str, ...] = ()
-    """What AWS said of launches that failed since, the newest first."""
+    """AWS's messages for launches that failed since the request, the newest first."""
 
     @property
     def short(self) -> bool:
@@ -60,7 +60,7 @@ class GroupState:
         return self.existing < self.size
 
     def last_refusal(self, kind: Refusal) -> str | None:
-        """What AWS said last of this kind, while nodes are missing."""
+        """AWS's latest message of this kind, while nodes are missing."""
         return next((message for message in self.refusals if self.short and classify_refusal(message) is kind), None)
 
 
@@ -71,21 +71,21 @@ class Wait:
 
 @dataclass(frozen=True)
 class TakeOnDemand:
-    """Ask for what is missing in these groups on demand, in the same zone."""
+    """Request the missing nodes of these groups on demand, in the same zone."""
 
     groups: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class MoveZone:
-    """All groups to the next zone, as this one has no nodes for a group."""
+    """Change all groups to the next zone, because this one has no nodes for `group`."""
 
     group: str
 
 
 @dataclass(frozen=True)
 class GiveUp:
-    """No nodes can be had; why, for the user."""
+    """No nodes are available; `sentence` tells the user why."""
 
     sentence: str
 
@@ -94,19 +94,19 @@ Action = Wait | TakeOnDemand | MoveZone | GiveUp
 
 
 def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
-    """What to do about the nodes that are missing.
+    """What to do about the missing nodes.
 
     Args:
         groups: all of them, as they are now.
-        seconds: since they were asked, or the last action was taken.
+        seconds: since the request or the last action.
         tried: the zones so far, the present one last.
-        zones_left: whether there is a zone that was not tried.
+        zones_left: whether a zone was not tried yet.
     """
     for group in groups:
         if message := group.last_refusal(Refusal.QUOTA):
             return GiveUp(
                 f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(message)}; "
-                "ask for a higher quota in Service Quotas, or take fewer or smaller nodes in the topology"
+                "ask for a higher quota in Service Quotas, or write fewer or smaller nodes into the topology"
             )
     for group in groups:
         message = group.last_refusal(Refusal.NOT_OFFERED) or (
@@ -119,8 +119,8 @@ def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence
 
 
 def _lacks_spot(group: GroupState, seconds: float) -> bool:
-    """Whether waiting for spot instances is over."""
-    # What AWS began on the spot market it may still refuse after the group was asked on demand.
+    """Whether to stop waiting for spot instances."""
+    # AWS can still refuse an earlier spot request after the group was changed to on demand.
     if group.last_refusal(Refusal.NO_SPOT):
         return True
     return (

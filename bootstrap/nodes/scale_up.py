@@ -1,7 +1,7 @@
-"""Scales a deployment's node groups up and waits until their nodes are ready; on leaving, to zero again.
+"""Scales a deployment's node groups up, waits until their nodes are ready, and scales to zero at the end.
 
-All groups run in one zone, and where one has no nodes to give they move together. The easy mistake is to wait: a group
-without capacity, or with a node that never reports, stays short for ever, and what runs meanwhile costs money.
+All groups run in one zone, and change it together where it has no capacity. Every wait has a limit: a group without
+capacity, or with a node that never reports, would otherwise wait for ever, while the other nodes cost money.
 """
 
 import time
@@ -31,12 +31,12 @@ _PAUSE_SECONDS = 1.0
 
 @contextmanager
 def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[GpuNode]]:
-    """All nodes of the deployment, ready for work; on leaving its groups are scaled to zero, but those that stay.
+    """All nodes of the deployment, ready; at the end its groups are scaled to zero, except those that stay.
 
-    What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
-    stage of `bars` says so. Raises ShoalError when there is no zone left, when AWS names a quota, when a node fails to
-    boot, with the last line of its log, or when they are not all ready after 15 minutes. Who leaves while AWS does not
-    answer (Abandoned) is told what goes on, and leaves at once.
+    Missing spot instances are replaced by on demand, and a zone without capacity by the next; a stage of `bars` shows
+    that. Raises ShoalError when no zone is left, when AWS names a quota, when a node fails to boot (with the last line
+    of its log), or when not all nodes are ready after 15 minutes. A user who leaves while AWS does not answer
+    (Abandoned) sees what still runs.
     """
     groups = fleet.groups(deployment)
     abandoned = False
@@ -53,7 +53,7 @@ def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[GpuNode]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """A zone that nodes may be in."""
+    """A zone that nodes can run in."""
 
     name: str
     subnet: str
@@ -72,7 +72,7 @@ class _ScaleUp:
         self._since = time.monotonic()
 
     def run(self) -> list[GpuNode]:
-        """Ask for all nodes; returns them when they are ready."""
+        """Request all nodes; returns them when they are ready."""
         self._stage("")
         self._request_nodes()
         while True:
@@ -123,7 +123,7 @@ class _ScaleUp:
         self._since = time.monotonic()
 
     def _move(self, name: str) -> None:
-        """All groups to the next zone; what they have ends first, for nodes in two zones cannot train."""
+        """Change all groups to the next zone, after their nodes have ended: nodes in two zones cannot train."""
         full, here = self._tried[-1], self._untried.pop(0)
         self._tried.append(here)
         self._stage(f" in {here.name}, as {full.name} has none for {name}")
@@ -140,18 +140,18 @@ class _ScaleUp:
         self._bars.stage(f"start nodes{how}", self._size, unit="node")
 
     def _wait(self, why: Any) -> None:
-        """A moment. Raises ShoalError with what `why` returns when it is too late."""
+        """Wait a second. Raises ShoalError with what `why` returns when the time is up."""
         if time.monotonic() - self._since > READY_SECONDS:
             raise ShoalError(f"{READY_SECONDS // 60} minutes were not enough to start the nodes: {why()}")
         time.sleep(_PAUSE_SECONDS)
 
 
 def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
-    """The zones that the groups may be in, from the one where their nodes run, or else start, on."""
+    """The zones that the groups can use, first the one where their nodes run or would start."""
     here = min(groups, key=lambda group: group.existing == 0).subnet
     tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
     found = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
-    if here not in [zone.subnet for zone in found]:  # a network of the user's own bears no tag of ours
+    if here not in [zone.subnet for zone in found]:  # a network of the user does not have Shoal's tag
         found = _subnets(deployment, SubnetIds=[here])
     at = [zone.subnet for zone in found].index(here)
     return [*found[at:], *found[:at]]
@@ -187,7 +187,7 @@ def _price(deployment: Deployment, instance_type: str) -> str:
 
 
 def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:
-    """What there is instead of all nodes, and where to look."""
+    """Which nodes are not ready, and where to look."""
     silent = [node for node in running if node.instance_id not in ready]
     ended = len(seen) - len(running)
     missing = [f"{group.size - group.existing} of '{group.name}'" for group in states if group.short]

@@ -1,7 +1,7 @@
-"""An auto scaling group while it is scaled up: what it has, why AWS refuses more, and how it is asked.
+"""An auto scaling group while it is scaled up: its nodes, AWS's refusals, and requests for nodes.
 
-The easy mistake is to take an old failure for a new one. Activities are told apart by their ids, as the clocks of AWS
-and of this machine differ; and while spot instances run, the group's market is not changed: AWS would replace them.
+Old failures are recognised by the ids of activities, because the clocks of AWS and of this machine differ. Do not
+change the group's market while spot instances run, because AWS would replace them.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ _RECENT_ACTIVITIES = 50
 
 
 class ScalingGroup:
-    """A node group as Auto Scaling has it. It knows what `look` was given last."""
+    """A node group as Auto Scaling described it last; `refresh` sets a newer description."""
 
     def __init__(self, deployment: Deployment, node_group: GpuGroup, found: "AutoScalingGroupTypeDef") -> None:
         self.node_group = node_group
@@ -36,12 +36,12 @@ class ScalingGroup:
         self.instance_type = str(versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"])
 
     def refresh(self, found: "AutoScalingGroupTypeDef") -> None:
-        """Take what Auto Scaling says of the group now."""
+        """Set what Auto Scaling reports of the group now."""
         self._described = found
 
     @property
     def subnet(self) -> str:
-        """Where its instances start."""
+        """The subnet in which its instances start."""
         return self._described["VPCZoneIdentifier"].split(",")[0]
 
     @property
@@ -51,11 +51,11 @@ class ScalingGroup:
 
     @property
     def existing(self) -> int:
-        """How many instances it has that are not ending."""
+        """The number of its instances that are not ending."""
         return sum(not each["LifecycleState"].startswith("Terminat") for each in self._described["Instances"])
 
     def state(self) -> GroupState:
-        """How far it is with what it was asked for."""
+        """What `capacity` needs to know of it."""
         refusals = [
             each.get("StatusMessage", "")
             for each in (self._activities() if self.existing < self.node_group.size else ())
@@ -71,7 +71,7 @@ class ScalingGroup:
         )
 
     def request_nodes(self, subnet: str) -> None:
-        """Ask for all of its nodes, in this subnet, of the market that it prefers."""
+        """Request all of its nodes, in this subnet, on the market that it prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
         if self.node_group.spot and self.empty:
             changes["MixedInstancesPolicy"] = self._with_on_demand(0)
@@ -79,21 +79,21 @@ class ScalingGroup:
         self._update(DesiredCapacity=self.node_group.size, **changes)
 
     def request_on_demand(self) -> None:
-        """Ask for what is missing at the full price; the spot instances that there are stay."""
+        """Request the missing nodes on demand; running spot instances stay."""
         held = self._described["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
         self._on_demand = True
         self._update(MixedInstancesPolicy=self._with_on_demand(held + self.node_group.size - self.existing))
 
     def scale_to_zero(self) -> None:
-        """Ask for no node, whether its nodes are to stay or not."""
+        """Scale to zero, also a group whose nodes usually stay."""
         self._update(DesiredCapacity=0)
 
     def _with_on_demand(self, count: int) -> dict[str, Any]:
-        """The policy by which the first `count` instances are on demand, and all others of the spot market."""
+        """The policy by which the first `count` instances are on demand, and all others spot instances."""
         policy: dict[str, Any] = dict(self._described["MixedInstancesPolicy"])
         template = _template(self._described)
-        # AWS tells a template's id and name, and refuses a request that has both; what is left out of a distribution
-        # may fall back to its default.
+        # AWS reports a template's id and name, and refuses a request with both. What a distribution leaves out can fall
+        # back to its default.
         return {
             "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": template},
             "InstancesDistribution": {
@@ -112,7 +112,7 @@ class ScalingGroup:
         )
 
     def _activities(self) -> "list[ActivityTypeDef]":
-        """The latest, the newest first."""
+        """The latest activities, the newest first."""
         call = partial(
             self._client.describe_scaling_activities,
             AutoScalingGroupName=self.node_group.scaling_group,
@@ -128,7 +128,7 @@ def scaling_groups(deployment: Deployment) -> list[ScalingGroup]:
 
 
 def described_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
-    """What Auto Scaling says now of each of the deployment's groups, by the scaling group's name."""
+    """What Auto Scaling reports now of the deployment's groups, by the scaling group's name."""
     found = retrying(partial(fleet.scaling_groups, deployment))
     return {group["AutoScalingGroupName"]: group for group, _ in found}
 

@@ -1,7 +1,7 @@
-"""How things are deleted that hold on to others, or that others hold on to.
+"""Deletes resources, each kind with what depends on it.
 
-A function deletes what can be deleted now and raises what AWS says otherwise; whoever sweeps calls it again. The easy
-mistake is to trust an answer without an error: some of EC2's calls tell what they did not do in their answer.
+A function deletes what can be deleted now and raises AWS's error otherwise; `sweep` calls it again. Do not trust an
+answer without an error: some EC2 calls report in their answer what they did not delete.
 """
 
 from collections.abc import Callable
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 Delete = Callable[[Account, str, ResourceRecord], None]
-"""Deletes a thing: the account, its identifier, what its service's list says of it."""
+"""Deletes a resource, given the account, its identifier, and its record in the service's list."""
 
 
 def delete_call(service: str, operation: str, **parameters: str) -> Delete:
-    """One call. A parameter's value is a key of the record, or `id`; `[id]` where the operation takes several."""
+    """Delete by one call. A value of `parameters` is a key of the record, or `id`; `[id]` for a list."""
 
     def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
         values: dict[str, Any] = {}
         fields = {**record, "id": identifier}
         for name, key in parameters.items():
             value = fields.get(key.strip("[]"))
-            if value is None:  # the tagging service names a thing that its own service does not list
-                raise ShoalError(f"without its {key.strip('[]')}, which cannot be listed, it cannot be deleted")
+            if value is None:  # only the tagging service names the resource; its own service did not list it
+                raise ShoalError(f"it cannot be deleted: its {key.strip('[]')} is needed and cannot be listed")
             values[name] = [value] if key.startswith("[") else value
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
@@ -58,7 +58,7 @@ def empty_bucket(account: Account, bucket: str) -> None:
 def is_kept(account: Account, bucket: str) -> bool:
     """Whether a bucket's tag says that its data outlive the stack.
 
-    Raises OwnershipUnknownError: nobody may empty a bucket whose tags nobody has read.
+    Raises OwnershipUnknownError when the tags cannot be read: such a bucket must not be emptied.
     """
     try:
         tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
@@ -72,7 +72,7 @@ def is_kept(account: Account, bucket: str) -> bool:
 
 
 def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete it, emptied before; one whose data are kept only if it is empty by itself, of which AWS is the judge."""
+    """Empty a bucket and delete it. One whose data are kept is not emptied: AWS deletes it only if it is empty."""
     if not is_kept(account, name):
         empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
@@ -86,9 +86,9 @@ def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
 
 
 def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
-    """Delete it, and before that the rules by which it names groups and other groups, whosever, name it.
+    """Delete a security group, and before that its rules that name groups, and the rules of any group that name it.
 
-    Such a rule lets in what has this group, and nothing has it any more.
+    Those rules allow nothing any more, because nothing has this group.
     """
     ec2 = account.client("ec2")
     for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
@@ -106,7 +106,7 @@ def security_group(account: Account, identifier: str, _record: ResourceRecord) -
 
 
 def _matching_part(rule: ResourceRecord, named: str | None) -> dict[str, Any]:
-    """The part of a rule that names this group, or any; ports are left out where all are meant."""
+    """The part of a rule that names this group, or any group if None; without ports where the rule has none."""
     pairs = [
         {"GroupId": pair["GroupId"]} for pair in rule.get("UserIdGroupPairs", ()) if named in (None, pair["GroupId"])
     ]
@@ -115,7 +115,7 @@ def _matching_part(rule: ResourceRecord, named: str | None) -> dict[str, Any]:
 
 
 def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:
-    """Detach it, and delete it."""
+    """Detach and delete an internet gateway."""
     ec2 = account.client("ec2")
     for attachment in record.get("Attachments", ()):
         ec2.detach_internet_gateway(InternetGatewayId=identifier, VpcId=attachment["VpcId"])
@@ -123,16 +123,16 @@ def internet_gateway(account: Account, identifier: str, record: ResourceRecord) 
 
 
 def elastic_ip(account: Account, identifier: str, record: ResourceRecord) -> None:
-    """Take it off what has it, and release it."""
+    """Disassociate and release an address."""
     ec2 = account.client("ec2")
     if association := record.get("AssociationId"):
-        with suppress(ClientError):  # that of a NAT gateway goes with the gateway
+        with suppress(ClientError):  # AWS itself disassociates the address of a NAT gateway
             ec2.disassociate_address(AssociationId=association)
     ec2.release_address(AllocationId=identifier)
 
 
 def route_table(account: Account, identifier: str, record: ResourceRecord) -> None:
-    """Take it off its subnets, and delete it."""
+    """Disassociate a route table from its subnets, and delete it."""
     ec2 = account.client("ec2")
     for association in record.get("Associations", ()):
         ec2.disassociate_route_table(AssociationId=association["RouteTableAssociationId"])
@@ -140,7 +140,7 @@ def route_table(account: Account, identifier: str, record: ResourceRecord) -> No
 
 
 def role(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete it with its policies, out of its instance profiles."""
+    """Delete a role with its policies, after removing it from its instance profiles."""
     iam = account.client("iam")
     for policy in account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
         iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
@@ -152,7 +152,7 @@ def role(account: Account, name: str, _record: ResourceRecord) -> None:
 
 
 def instance_profile(account: Account, name: str, record: ResourceRecord) -> None:
-    """Take its role out, and delete it."""
+    """Remove the role of an instance profile, and delete the profile."""
     iam = account.client("iam")
     for held in record.get("Roles", ()):
         iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=held["RoleName"])
@@ -168,16 +168,16 @@ def rule(account: Account, name: str, _record: ResourceRecord) -> None:
 
 
 def secret(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete it at once; otherwise it would be paid for some days more."""
+    """Delete a secret at once; otherwise it would cost money for some more days."""
     account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
 
 
 def budget(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete it."""
+    """Delete a budget."""
     account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
 
 
 def layer(account: Account, name: str, _record: ResourceRecord) -> None:
-    """Delete its versions."""
+    """Delete all versions of a layer."""
     for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
         account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

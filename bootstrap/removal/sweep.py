@@ -1,8 +1,8 @@
-"""Finds everything of a deployment that is left in an account, whatever became of its stack, and deletes it.
+"""Finds everything of a deployment that is left in an account, whatever the state of its stack, and deletes it.
 
-Ownership is asked twice, of each service's own list and of the tagging service: either misses some. The easy mistake
-is to give up at the first refusal: networks let go of what was in them minutes later, so what fails is tried again as
-long as anything else still changes. The dangerous one is to take what may not be seen for gone: it is `UNVERIFIED`.
+Two sources decide ownership, each service's own list and the tagging service, because either misses some resources. A
+failed deletion is tried again as long as anything else changes: a network can be deleted only minutes after what was
+in it. Never count what cannot be listed as deleted: it is `UNVERIFIED`.
 """
 
 import time
@@ -23,19 +23,19 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
 FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
 UNVERIFIED = "cannot be told"
-"""Nobody can see whether it is there, or whose it is: neither deleted nor proven gone."""
+"""Its existence or its owner cannot be read: it is not deleted, and not proven gone."""
 _ALL = "(all)"
-_STILL_LISTED = "it was deleted, and is still listed"
-# A stack is the deployment's by its name, a rule goes with its group, and a request for spot instances stays listed
-# long after its end.
+_STILL_LISTED = "it was deleted, but is still listed"
+# A stack belongs to the deployment by its name, a rule is deleted with its group, and a spot request stays listed long
+# after its end.
 _NOT_REPORTED = (":stack/", ":security-group-rule/", ":spot-instances-request/")
 UNKNOWN = "other"
-"""The kind of what only the tagging service names, and no row of the table lists."""
+"""The kind of what only the tagging service names, and no row of `KINDS` lists."""
 
 
 @dataclass(kw_only=True)
 class FoundResource:
-    """One thing of the deployment, and what became of it."""
+    """A resource of the deployment, and what became of it."""
 
     kind: str
     identifier: str
@@ -46,25 +46,25 @@ class FoundResource:
 
     @property
     def costs(self) -> bool:
-        """Whether it is left and goes on to cost money."""
+        """Whether it is left and still costs money."""
         return self.billed and self.outcome in (FOUND, LEFT)
 
     @property
     def is_pending(self) -> bool:
-        """Whether it can be deleted, and has not been."""
+        """Whether it can be deleted and is not deleted yet."""
         kind = KINDS.get(self.kind)
         return self.outcome in (FOUND, LEFT, BEING_DELETED) and kind is not None and bool(kind.delete)
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from all others."""
+        """Its unique key."""
         return self.kind, self.identifier
 
 
 def find_resources(deployment: str, account: Account) -> list[FoundResource]:
-    """Everything that is the deployment's, in the order of deleting; what is to be kept says so.
+    """Everything that belongs to the deployment, in the order of deletion; what is kept has the outcome KEPT.
 
-    What a service does not tell is among it, as untold: nobody has seen that it is gone.
+    What a service does not report is included with the outcome UNVERIFIED.
     """
     ownership = Ownership(account, deployment)
     found = [thing for name in KINDS for thing in _of_kind(ownership, name)]
@@ -78,10 +78,9 @@ def sweep(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     stuck_seconds: float = STUCK_SECONDS,
 ) -> list[FoundResource]:
-    """Delete everything that is the deployment's; returns all that was found, with what became of each.
+    """Delete everything that belongs to the deployment; returns all that was found, with the outcome of each.
 
-    `progress` is called with how many are gone and how many were found. Gives up on what is left when nothing has
-    changed for `stuck_seconds`.
+    `progress` is called with the numbers deleted and found. It gives up when nothing has changed for `stuck_seconds`.
     """
     found = {thing.key: thing for thing in find_resources(deployment, account)}
     end = time.monotonic() + LONGEST_SECONDS
@@ -116,14 +115,14 @@ def _of_kind(ownership: Ownership, name: str) -> Iterator[FoundResource]:
             seen.add(identifier)
             yield from _if_owned(ownership, name, identifier, record)
     except (BotoCoreError, ClientError) as error:
-        why = f"cannot be listed ({reason_of(error)}); look with other credentials"
+        why = f"cannot be listed ({reason_of(error)}); try again with other credentials"
         yield FoundResource(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
         for named in {kind.identifier_in(arn) for arn in ownership.arns} - seen - {None}:
             yield from _if_owned(ownership, name, str(named), {})
 
 
 def _if_owned(ownership: Ownership, name: str, identifier: str, record: ResourceRecord) -> Iterator[FoundResource]:
-    """The thing, if it is the deployment's or nobody can tell."""
+    """The resource, if it belongs to the deployment or its owner is unknown."""
     kind = KINDS[name]
     thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
     try:
@@ -132,22 +131,22 @@ def _if_owned(ownership: Ownership, name: str, identifier: str, record: Resource
         if is_being_deleted(record):
             thing.outcome = BEING_DELETED
         elif kind.delete is None:
-            thing.outcome, thing.why = LEFT, "Shoal makes none of these; delete it yourself if you do not need it"
+            thing.outcome, thing.why = LEFT, "Shoal creates none of these; delete it yourself if you do not need it"
         else:
             _mark_if_kept(ownership.account, thing)
     except OwnershipUnknownError as error:
-        thing.outcome, thing.why = UNVERIFIED, f"{error}; look with other credentials"
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
     yield thing
 
 
 def _is_ours(ownership: Ownership, kind: ResourceKind, identifier: str, record: ResourceRecord) -> bool:
-    """Whether it is the deployment's by its own service's list or by the tagging service.
+    """Whether it belongs to the deployment, by its own service's list or by the tagging service.
 
     Raises OwnershipUnknownError when neither names it and one of them does not answer.
     """
     unknown = None
     try:
-        ours = bool(record) and kind.owned(ownership, record)  # of what no list tells, only the tagging service speaks
+        ours = bool(record) and kind.owned(ownership, record)  # without a record, only the tagging service can name it
     except OwnershipUnknownError as error:
         ours, unknown = False, error
     if not ours and identifier not in map(kind.identifier_in, ownership.arns):
@@ -158,33 +157,33 @@ def _is_ours(ownership: Ownership, kind: ResourceKind, identifier: str, record: 
         return True
     if ownership.unchecked and not ownership.elsewhere:
         raise OwnershipUnknownError(
-            f"a deployment of this name may stand elsewhere, where nobody can look: {ownership.unchecked}"
+            f"another region may have a deployment of this name, and these cannot be checked: {ownership.unchecked}"
         )
     return not ownership.elsewhere
 
 
 def _unlisted(ownership: Ownership) -> Iterator[FoundResource]:
-    """What no row of the table is about."""
+    """What only the tagging service names, and each source that did not answer."""
     for arn in ownership.arns:
         if not any(part in arn for part in _NOT_REPORTED) and not any(
             kind.identifier_in(arn) for kind in KINDS.values()
         ):
-            why = "only the tagging service names it: it is gone, or not of Shoal's making; look at it yourself"
+            why = "only the tagging service names it: it is gone, or Shoal did not create it; check it yourself"
             yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
     for source, reason in ownership.failed_sources.items():
-        why = f"cannot be asked ({reason}); what nothing else tells of is not seen"
+        why = f"did not answer ({reason}); what only it reports is not in this list"
         yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
 
 
 def _mark_if_kept(account: Account, thing: FoundResource) -> None:
-    """Let a bucket stay whose data are kept, if it holds any. Raises OwnershipUnknownError where nobody can tell."""
+    """Mark a bucket as KEPT if its data are kept and it is not empty. Raises OwnershipUnknownError if unknown."""
     if thing.kind != "s3 bucket" or not deletion.is_kept(account, thing.identifier):
         return
     try:
         empty = is_empty(account, thing.identifier)
     except (BotoCoreError, ClientError) as error:
         raise OwnershipUnknownError(
-            f"its data are to be kept, and whether it has any cannot be told ({reason_of(error)})"
+            f"its data are to be kept, and its content cannot be listed ({reason_of(error)})"
         ) from None
     if not empty:
         why = f"its topology keeps it; to delete it: aws s3 rb --force s3://{thing.identifier}"
@@ -196,14 +195,14 @@ def _delete(account: Account, thing: FoundResource) -> None:
     assert delete is not None
     thing.outcome = LEFT
     try:
-        _mark_if_kept(account, thing)  # somebody may have written there since it was found
+        _mark_if_kept(account, thing)  # it may no longer be empty
         if thing.outcome == KEPT:
             return
         delete(account, thing.identifier, thing.record)
     except (BotoCoreError, ClientError) as error:
         thing.why = reason_of(error)
     except OwnershipUnknownError as error:
-        thing.outcome, thing.why = UNVERIFIED, f"{error}; look with other credentials"
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
     except ShoalError as error:
         thing.why = str(error)
     else:
@@ -211,7 +210,7 @@ def _delete(account: Account, thing: FoundResource) -> None:
 
 
 def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
-    """See which of them are gone, or about to go."""
+    """List them again, and update their outcomes."""
     things = list(things)
     for name in {thing.kind for thing in things}:
         those = [thing for thing in things if thing.kind == name]
@@ -219,8 +218,8 @@ def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
             listed = dict(KINDS[name].things(account))
         except (BotoCoreError, ClientError) as error:
             for thing in those:
-                if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # what was refused has its reason
-                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, and cannot be listed ({reason_of(error)})"
+                if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # a refused deletion keeps its reason
+                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, but cannot be listed ({reason_of(error)})"
             continue
         for thing in those:
             _update_outcome(thing, listed)
@@ -231,7 +230,7 @@ def _update_outcome(thing: FoundResource, listed: Mapping[str, ResourceRecord]) 
         thing.outcome, thing.why = DELETED, ""
     elif is_being_deleted(listed[thing.identifier]):
         thing.outcome, thing.why = BEING_DELETED, ""
-    elif thing.outcome == BEING_DELETED:  # it was going, and came back
+    elif thing.outcome == BEING_DELETED:  # its deletion failed
         thing.outcome = LEFT
     else:
         thing.record = listed[thing.identifier]

@@ -1,7 +1,7 @@
-"""Destroys a deployment, whatever state it is in: its stack by CloudFormation, and what that leaves by the sweep.
+"""Destroys a deployment in any state: its stack by CloudFormation, and what is left by `sweep`.
 
-The easy mistake is to believe CloudFormation: a stack that is deleted may have left what it was told to keep, what was
-made beside it, or, deleted by hand, everything. So the account is looked through afterwards, with or without a stack.
+A deleted stack can leave resources: those it was told to keep, those made beside it, or everything where somebody
+deleted it by hand. So the account is swept afterwards, with or without a stack.
 """
 
 import time
@@ -35,21 +35,21 @@ class DestroyResult:
     stack: str
     """`deleted`, `was not there`, or why it is still there."""
     things: Sequence[FoundResource]
-    """What was found beside the stack, or left by it."""
+    """What was found outside the stack, or left by it."""
 
     @property
     def costs(self) -> bool:
-        """Whether anything is left that costs money, kept data aside."""
+        """Whether anything is left that costs money, except kept data."""
         return self.stack not in (_DELETED, _ABSENT) or any(thing.costs for thing in self.things)
 
     @property
     def unverified(self) -> int:
-        """How many answers are missing to the question whether anything is left."""
+        """How many resources or services could not be checked."""
         return sum(thing.outcome == UNVERIFIED for thing in self.things)
 
     @property
     def proven(self) -> bool:
-        """Whether nothing is left that costs money, as far as everybody can see."""
+        """Whether everything was checked, and nothing is left that costs money."""
         return not self.costs and not self.unverified
 
 
@@ -64,9 +64,9 @@ def destroy(
     say: Callable[[str], None],
     stuck_seconds: float = STUCK_SECONDS,
 ) -> DestroyResult:
-    """Delete the stack of this name if there is one, then everything else of the deployment.
+    """Delete the deployment's stack if there is one, then everything else of the deployment.
 
-    Raises ShoalError when the stack is protected, or AWS refuses to begin.
+    Raises ShoalError when the stack is protected, or AWS refuses to start the deletion.
     """
     name = topology.stack_name(deployment)
     stack = stacks.describe(account.client("cloudformation"), name)
@@ -85,13 +85,13 @@ def destroy(
 
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
     if stack is not None and outcome != _DELETED:
-        # What was in its way may have gone only now.
+        # The sweep may have deleted what blocked it.
         outcome = _delete(account, stack["StackId"], bars, say)
     return DestroyResult(stack=outcome, things=things)
 
 
 def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) -> str:
-    """Delete a stack by its ARN, clearing away what blocks it; returns `deleted`, or why it is still there."""
+    """Delete a stack by its ARN, and what blocks that; returns `deleted`, or why it is still there."""
     cloudformation = account.client("cloudformation")
     for number in range(_ROUNDS):
         stack = _wait_until_stable(cloudformation, arn, bars)
@@ -113,7 +113,7 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
 
 
 def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
-    """The stack, once nothing goes on in it that CloudFormation would not break off for a deletion."""
+    """Wait until CloudFormation accepts a deletion; returns the stack, None when it is gone."""
     pause = _FIRST_PAUSE
     while True:
         stack = stacks.watch(cloudformation, arn)
@@ -134,8 +134,9 @@ def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str])
         message = error.response["Error"].get("Message", "")
         if "TerminationProtection" in message:
             raise ShoalError(
-                f"the stack {stack['StackName']} is protected against deletion; take that off by: aws cloudformation "
-                f"update-termination-protection --no-enable-termination-protection --stack-name {stack['StackName']}"
+                f"the stack {stack['StackName']} is protected against deletion; remove the protection: aws "
+                "cloudformation update-termination-protection --no-enable-termination-protection --stack-name "
+                f"{stack['StackName']}"
             ) from None
         if "cannot be assumed" in message:
             raise ShoalError(
@@ -146,7 +147,7 @@ def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str])
 
 
 def _watch(account: Account, arn: str, bars: Bars) -> None:
-    """Show the resources go, until CloudFormation has nothing more to do."""
+    """Show the progress of the deletion until CloudFormation has ended it."""
     cloudformation = account.client("cloudformation")
     total = len(_resources(account, arn))
     bars.stage("CloudFormation deletes", total, unit="resource")
@@ -162,7 +163,7 @@ def _watch(account: Account, arn: str, bars: Bars) -> None:
 
 
 def _resources(account: Account, arn: str) -> list[Any]:
-    """What the stack has; nothing where it is gone, or who destroys may not look: its own state tells how it ends."""
+    """The stack's resources; none where it is gone, or the user may not list them: they are needed only for display."""
 
     def listed() -> list[Any]:
         return list(account.items("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=arn))
@@ -181,7 +182,7 @@ def _blocked(account: Account, arn: str) -> list[Any]:
 
 
 def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None]) -> None:
-    """Delete what CloudFormation could not, with what it holds on to; failing that, it stays for the next round."""
+    """Delete a resource that CloudFormation could not, with what depends on it; a failure is left to the next round."""
     reason = resource.get("ResourceStatusReason") or "no reason was given"
     say(f"{resource['LogicalResourceId']} ({resource['ResourceType']}) could not be deleted: {reason}")
     if resource["ResourceType"].startswith(_CUSTOM):
@@ -198,7 +199,7 @@ def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None])
 
 
 def _record(account: Account, kind: ResourceKind, identifier: str) -> ResourceRecord | None:
-    """What its service's list says of a thing; None where it is gone, nothing where who destroys may not list."""
+    """The resource's record in its service's list; None where it is gone, empty where the user may not list."""
     try:
         return dict(kind.things(account)).get(identifier)
     except (ClientError, BotoCoreError):

@@ -1,7 +1,7 @@
-"""Rules on whether AWS will start the machines: offered in the zone, and allowed to this user.
+"""Rules on whether AWS will start the instances: the zone offers them, and this user may start them.
 
-Easy to get wrong: all GPU nodes are in one zone. A zone that has some of their types is of no use. EMR's nodes are in
-the first zone and never in another.
+All GPU nodes are in one zone, so a zone with only some of their types is useless. EMR's nodes are always in the first
+zone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from infra.topology import instance_types
 
 
 class TooFewZones(OnlineRule):
-    """The network is to have subnets in more zones than CloudFormation will name."""
+    """The network needs subnets in more zones than CloudFormation names."""
 
     level = "error"
     about = "Whether the region has enough zones"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """What is missing, and the two ways to go on."""
+        """The missing zones, and the two ways to continue."""
         if context.topology.zone:
             return
         region, zones, needed = context.topology.region, _named_zones(context), sizing.zones(context.topology.region)
@@ -29,26 +29,26 @@ class TooFewZones(OnlineRule):
             yield f"zone: {region} has no zone that your account may use; write another region."
         elif len(zones) < needed:
             yield (
-                f"zone: a network in {needed} zones is to be made, and CloudFormation names only {_and(zones)}, for in "
-                f"{region} your account has default subnets in no other; write one of them, such as `zone: "
-                f"{zones[0]}`, or make a default subnet in another: aws ec2 create-default-subnet --region {region} "
-                "--availability-zone ZONE"
+                f"zone: the network needs {needed} zones, and CloudFormation names only {_and(zones)}, "
+                f"because in {region} your account has default subnets only there; write one of them, such as "
+                f"`zone: {zones[0]}`, or create a default subnet in another zone: aws "
+                f"ec2 create-default-subnet --region {region} --availability-zone ZONE"
             )
 
 
 class TypeNotOffered(OnlineRule):
-    """The cluster's zone, or all zones that GPU nodes may be in, lack a type."""
+    """The cluster's zone, or each zone that GPU nodes can use, lacks a type."""
 
     level = "error"
     about = "Whether the zone offers the instance types"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """What is missing, and a zone of the region that has everything."""
+        """The missing types, and a zone of the region that offers all."""
         topology, placement = context.topology, _Placement(context)
         cluster, zones = placement.of_cluster, placement.usable
         if not zones:
             return
-        # EMR's nodes stay where they start; GPU nodes move on, all together.
+        # EMR's nodes never change their zone; GPU nodes do, all together.
         lacking = {zones[0]: missing} if (missing := placement.missing(cluster, zones[0])) else {}
         if not any(not placement.missing(placement.of_training, zone) for zone in zones):
             lacking |= {zone: missing for zone in zones if (missing := placement.missing(placement.all, zone))}
@@ -58,20 +58,20 @@ class TypeNotOffered(OnlineRule):
         if everything:
             hint = f"write `zone: {everything[0]}`, which offers all"
         else:
-            hint = f"no zone of {topology.region} offers all of them; take other types, or another region"
+            hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
         where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
         lacks = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
         yield f"zone: {lacks}; {hint}."
 
 
 class FirstZoneLacksType(OnlineRule):
-    """GPU nodes start in the first zone, and move when it has none of a type: minutes, each time."""
+    """The first zone lacks a type, so GPU nodes would start there and then move, which takes minutes each time."""
 
     level = "warning"
     about = "Whether the first zone offers the GPU nodes' types"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """The zone to write instead."""
+        """The zone to write into the topology."""
         if context.topology.zone:
             return
         placement = _Placement(context)
@@ -86,7 +86,7 @@ class FirstZoneLacksType(OnlineRule):
 
 
 class MayNotStart(OnlineRule):
-    """EC2 says of a rehearsal (a dry run) that this user could not start the nodes."""
+    """EC2 reports for a dry run that this user cannot start the nodes."""
 
     level = "error"
     about = "Whether GPU nodes may be started"
@@ -126,7 +126,7 @@ class MayNotStart(OnlineRule):
 
 
 class _Placement:
-    """Which zones a topology's machines may be in, the cluster's first, and which types each of them offers."""
+    """The zones that a topology's instances can use, the cluster's first, and the types that each zone offers."""
 
     def __init__(self, context: PreflightContext) -> None:
         topology = context.topology

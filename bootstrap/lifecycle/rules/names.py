@@ -1,6 +1,6 @@
-"""Rules on what is there already: the stack of that name, the data bucket, the EMR release, the CDK's own stack.
+"""Rules on what must exist or must not: the stack of this name, the data bucket, the EMR release, the CDK's stack.
 
-Easy to get wrong: a deployment that is there is no fault. Only another owner's or another topology's is.
+An existing deployment is an obstacle only if it has another owner or another topology.
 """
 
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from infra import topology
 
 _CDK_VERSION = "/cdk-bootstrap/hnb659fds/version"
-"""Where the CDK's bootstrap stack says that it is there; the middle part is the CDK's default qualifier."""
+"""The parameter by which the CDK's bootstrap stack is found; its middle part is the CDK's default qualifier."""
 
 
 class NameTaken(OnlineRule):
-    """The deployment is another's."""
+    """The deployment belongs to another owner or topology."""
 
     level = "error"
     about = "Whether the deployment's name is free"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """Whose it is."""
+        """The owner and the topology."""
         stack = describe(context.account.client("cloudformation"), topology.stack_name(context.deployment))
         sentence = name_conflict(
             stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name
@@ -33,21 +33,22 @@ class NameTaken(OnlineRule):
 
 
 class OldAccount(OnlineRule):
-    """The guard of an earlier deployment of this name has left its account behind."""
+    """Parameters of the guard of an earlier deployment of this name are left."""
 
     level = "warning"
     about = "Whether an earlier deployment has left something"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """The parameters that are there though the stack is not."""
+        """The parameters that exist without a stack."""
         if describe(context.account.client("cloudformation"), topology.stack_name(context.deployment)):
             return
         names = [topology.extension_parameter(context.deployment), topology.guard_parameter(context.deployment)]
         found = context.account.client("ssm").get_parameters(Names=names)["Parameters"]
         if found:
+            left = " and ".join(each["Name"] for each in found)
             yield (
-                f"an earlier deployment '{context.deployment}' has left {' and '.join(each['Name'] for each in found)}; "
-                f"the guard would continue from there. Remove them first: shoal destroy {context.deployment}"
+                f"an earlier deployment '{context.deployment}' has left {left}, which the guard would "
+                f"continue from; remove them first: shoal destroy {context.deployment}"
             )
 
 
@@ -58,7 +59,7 @@ class NoSuchRelease(OnlineRule):
     about = "Whether the region has the EMR release"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """The newest one that it has."""
+        """The newest release that the region has."""
         cluster = context.topology.preprocessing
         if cluster is None:
             return
@@ -71,7 +72,7 @@ class NoSuchRelease(OnlineRule):
 
 
 class BucketUnusable(OnlineRule):
-    """The existing data bucket is not there, another account's, or in another region."""
+    """The existing data bucket does not exist, belongs to another account, or is in another region."""
 
     level = "error"
     about = "Whether the existing data bucket can be used"
@@ -88,7 +89,7 @@ class BucketUnusable(OnlineRule):
             code = error.response["Error"]["Code"]
             if code in ("404", "NoSuchBucket"):
                 yield (
-                    f"data, bucket: there is no bucket '{bucket}'; make it: aws s3 mb s3://{bucket} --region {region}"
+                    f"data, bucket: there is no bucket '{bucket}'; create it: aws s3 mb s3://{bucket} --region {region}"
                 )
             elif code in ("403", "AccessDenied"):
                 yield f"data, bucket: '{bucket}' is not your account's, or you may not use it; write one of your own."
@@ -102,13 +103,13 @@ class BucketUnusable(OnlineRule):
 
 
 class NotPrepared(OnlineRule):
-    """The CDK has no place for assets and no roles in this account and region."""
+    """`cdk bootstrap` has not run in this account and region."""
 
     level = "warning"
     about = "Whether the account is prepared for the CDK"
 
     def check(self, context: PreflightContext) -> Iterator[str]:
-        """That `shoal deploy` prepares it."""
+        """The note that `shoal deploy` prepares it."""
         if not is_bootstrapped(context.account.client("ssm")):
             yield (
                 f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
@@ -117,13 +118,13 @@ class NotPrepared(OnlineRule):
 
 
 def is_bootstrapped(ssm: Any) -> bool:
-    """Whether `cdk bootstrap` was done where this client of SSM asks."""
+    """Whether `cdk bootstrap` has run in the account and region of this SSM client."""
     return bool(ssm.get_parameters(Names=[_CDK_VERSION])["Parameters"])
 
 
 def _elsewhere(bucket: str, headers: dict[str, str], region: str) -> str:
     there = headers.get("x-amz-bucket-region", "another region")
     return (
-        f"data, bucket: '{bucket}' is in {there}, and the deployment in {region}; every byte would be paid for twice, "
-        f"so write `region: {there}`, or a bucket of {region}."
+        f"data, bucket: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic between "
+        f"them, so write `region: {there}`, or a bucket of {region}."
     )

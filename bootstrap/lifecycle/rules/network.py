@@ -1,6 +1,6 @@
-"""Rules on an existing network: that it is there, and that nodes in it reach what they need.
+"""Rules on an existing network: that it exists, and that nodes in it reach what they need.
 
-Easy to get wrong: nothing of a user's network is ours to change. Each sentence has the command by which the user does.
+Never change anything in a user's network. Each sentence has the command with which the user can change it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _ABSENT = ("InvalidSubnetID.NotFound", "InvalidSubnetID.Malformed", "InvalidVpcI
 
 
 class NoSuchSubnet(OnlineRule):
-    """The subnet is not there, not of that VPC, not in that zone, or too small."""
+    """The subnet does not exist, is in another VPC or zone, or is too small."""
 
     level = "error"
     about = "Whether the existing subnet can be used"
@@ -42,7 +42,7 @@ class NoSuchSubnet(OnlineRule):
         nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
         if free < nodes:
             yield (
-                f"network, subnet: {network.subnet} has room for {free} more, and the topology has "
+                f"network, subnet: {network.subnet} has {free} free addresses, and the topology has "
                 f"{plural(nodes, 'node')}; write a larger one."
             )
 
@@ -74,22 +74,22 @@ class NoWayOut(OnlineRule):
         make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
         if table["RouteTableId"] not in gateways:
             yield (
-                f"network, subnet: nodes in {network.subnet} do not reach S3, for it has neither a route out nor S3's "
-                f"gateway endpoint; make one: {make} --service-name com.amazonaws.{region}.s3 "
+                f"network, subnet: nodes in {network.subnet} do not reach S3: it has neither a route out nor S3's "
+                f"gateway endpoint; create one: {make} --service-name com.amazonaws.{region}.s3 "
                 f"--route-table-ids {table['RouteTableId']}"
             )
         for service in INTERFACE_ENDPOINTS:
             if service not in there:
                 yield (
-                    f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}), for there is "
-                    f"neither a route out nor an interface endpoint; make one: {make} --vpc-endpoint-type Interface "
+                    f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): there is "
+                    f"neither a route out nor an interface endpoint; create one: {make} --vpc-endpoint-type Interface "
                     f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
                     "--private-dns-enabled"
                 )
 
 
 class NotForEmr(OnlineRule):
-    """EMR's service role works only in subnets that carry its tag."""
+    """The subnet lacks the tag that EMR's service role needs."""
 
     level = "error"
     about = "Whether EMR may use the existing subnet"
@@ -101,7 +101,7 @@ class NotForEmr(OnlineRule):
             return
         if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
             yield (
-                f"network, subnet: EMR may not use {network.subnet} until it carries a tag; add it: aws ec2 "
+                f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
                 f"create-tags --region {context.topology.region} --resources {network.subnet} "
                 f"--tags Key={_EMR_TAG},Value=true"
             )
@@ -120,7 +120,7 @@ def _subnet(context: PreflightContext) -> Mapping[str, Any] | None:
 
 
 def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
-    """The table of the subnet: its own, or else the VPC's main one."""
+    """The subnet's own route table, or else the VPC's main one."""
     network = context.topology.network
     tables: Sequence[Mapping[str, Any]] = list(
         context.account.items(
@@ -137,7 +137,7 @@ def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
 
 
 def _leads_out(table: Mapping[str, Any]) -> bool:
-    """Whether it sends anywhere what is not for the VPC; an internet gateway serves none without a public address."""
+    """Whether it has a route out of the VPC, except by an internet gateway, which needs public addresses."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"
         and route.get("State", "active") == "active"

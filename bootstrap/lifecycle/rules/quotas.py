@@ -1,8 +1,8 @@
-"""The rule on vCPU quotas: whether the account may run the whole topology at once.
+"""Rules on vCPU quotas: whether the account may run the whole topology at once.
 
-Easy to get wrong: on-demand and spot machines are counted apart, by family and not by type, EMR's nodes among them; and
-what this deployment runs already is not needed a second time. A cluster starts without the nodes that managed scaling
-may add: that these find no room is no reason to refuse it.
+AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Instances that this deployment
+runs already are not counted again. A quota that is too small only for the nodes that managed scaling may add gives a
+warning, because the cluster starts without these.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from infra.topology import TAG_DEPLOYMENT, Topology
 
 _STANDARD = frozenset("acdhimrtz")
 _OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
-"""Families that begin with the same letters and are counted elsewhere."""
+"""Families that begin with the same letters and have other quotas."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ _SPOT = {
 
 
 class QuotaTooLow(OnlineRule):
-    """The account may not run that many vCPUs of a family."""
+    """The account may not run as many vCPUs of a family."""
 
     level = "error"
     about = "Whether the vCPU quotas suffice"
@@ -62,7 +62,7 @@ class QuotaTooLow(OnlineRule):
 
 
 class QuotaKeepsFromScaling(OnlineRule):
-    """The account may run the cluster as it starts, and not with all nodes that managed scaling may add."""
+    """The account may run the cluster at its start, but not with all nodes that managed scaling may add."""
 
     level = "warning"
     about = "Whether the vCPU quotas suffice for managed scaling"
@@ -105,7 +105,7 @@ class _Shortage:
 
 
 def _shortages(context: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Shortage]:
-    """Those of the needed vCPUs that the account may not run."""
+    """The quotas that do not suffice for the needed vCPUs."""
     used, quotas = _used(context), context.account.client("service-quotas")
     found = [
         _Shortage(
@@ -117,7 +117,7 @@ def _shortages(context: PreflightContext, needed: Mapping[VcpuQuota, int]) -> li
 
 
 def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
-    """The quota that instances of a type count against; None for families that are not known here."""
+    """The quota that instances of a type count against; None for families that Shoal does not know."""
     family = name.partition(".")[0].lower()
     letters = "".join(itertools.takewhile(str.isalpha, family))
     if letters in ("g", "gr", "vt"):
@@ -132,7 +132,7 @@ def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
 
 
 def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
-    """The vCPUs of the whole topology at work, by quota; managed scaling as at its start, or with all it may add."""
+    """The vCPUs of the whole topology, by quota; managed scaling at its start, or with all nodes that it may add."""
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot") for group in topology.training
     ]
@@ -150,7 +150,7 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
 
 
 def _used(context: PreflightContext) -> Counter[VcpuQuota]:
-    """The vCPUs that run by now, but for this deployment's own."""
+    """The running vCPUs, without this deployment's own."""
     used: Counter[VcpuQuota] = Counter()
     for reservation in context.account.items(
         "ec2",
@@ -168,7 +168,7 @@ def _used(context: PreflightContext) -> Counter[VcpuQuota]:
 
 
 def _vcpu(instance: Mapping[str, Any]) -> int:
-    """How many an instance has: cores and threads may be chosen, so that its type alone does not tell."""
+    """The vCPUs of an instance, whose cores and threads can differ from its type's."""
     options = instance.get("CpuOptions") or {}
     if "CoreCount" in options:
         return int(options["CoreCount"]) * int(options.get("ThreadsPerCore", 1))
@@ -177,7 +177,7 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
 
 
 def _value(quotas: Any, quota: VcpuQuota) -> float:
-    """What the account has; AWS's default where nobody ever asked for more."""
+    """The account's quota; AWS's default where it was never changed."""
     try:
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
     except ClientError as error:

@@ -1,8 +1,7 @@
-"""Every kind of thing that a deployment can leave in an account, a row a kind: how it is listed, how it is told whose
-it is, how it is deleted, and whether it costs money while it is there.
+"""Every kind of resource that a deployment can leave in an account, a row a kind: how it is listed, how its owner is
+found, how it is deleted, and whether it costs money.
 
-Easy to get wrong: the order, which is that of deleting. What holds on to others, or brings them back, comes before
-them.
+Keep the order, because it is the order of deletion: what depends on others, or creates them again, comes before them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ _STACKS: Mapping[str, ResourceKind] = {
     "cloudformation stack": ResourceKind(
         listing=list_call("cloudformation", "list_stacks", "StackSummaries"),
         identifier="StackName",
-        owned=never_owned,  # it is deleted in its own way, and before all else
+        owned=never_owned,  # `teardown` deletes it, before everything else
         delete=None,
     ),
 }

@@ -1,6 +1,6 @@
-"""Roles and what names them.
+"""IAM roles, instance profiles and policies.
 
-Easy to get wrong: they belong to no region, so a deployment of the same name in another one may be their owner.
+They belong to no region, so a deployment of the same name in another region can own them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ def _roles(account: Account) -> Iterator[ResourceRecord]:
 
 
 def _profile_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """Profiles get no tags from CloudFormation; their roles do."""
+    """CloudFormation does not tag profiles, but it tags their roles."""
     of_the_stack = in_stack("AWS::IAM::InstanceProfile", "InstanceProfileName")
     return of_the_stack(ownership, record) or any(_ROLE_TAGS(ownership, role) for role in record["Roles"])
 

@@ -1,8 +1,7 @@
-"""What a row of the table of kinds is, and how most things are listed.
+"""The type of a row of `KINDS`, and how most resources are listed.
 
-Easy to get wrong: what still counts. A terminated instance or cluster, a deleted NAT gateway and the record of a
-deleted stack stay listed for a while, cost nothing and are left out; a key that is pending deletion counts, for it
-still lives.
+Terminated instances and clusters, deleted NAT gateways and deleted stacks stay listed for a while; they cost nothing
+and are left out. A key that is pending deletion still exists and counts.
 """
 
 import re
@@ -31,12 +30,11 @@ _BEING_DELETED = (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """One row of the table.
+    """One row of `KINDS`.
 
-    `identifier` is the record's key of what tells a thing from others of its kind; `arn` a pattern of service and
-    resource as they are in its ARN, with the identifier as its group, or without a group where the ARN itself is the
-    identifier; `billed` whether it costs money, by use or by the hour; `everywhere` that it belongs to no region;
-    `cloudformation` its type there.
+    `identifier` is the record's key of the resource's identifier. `arn` is a pattern of the ARN's service and resource,
+    with the identifier as its group, or without a group where the ARN itself is the identifier. `billed` is whether it
+    costs money, by use or by the hour; `is_global` whether it belongs to no region; `cloudformation` its type there.
     """
 
     listing: ListCall
@@ -49,13 +47,13 @@ class ResourceKind:
     cloudformation: str = ""
 
     def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
-        """The identifiers and records of those that are there."""
+        """The identifiers and records of those that exist."""
         for record in self.listing(account):
             if _state(record) not in _DELETED:
                 yield str(record[self.identifier]), record
 
     def identifier_in(self, arn: str) -> str | None:
-        """The identifier that an ARN names, if it is one of this kind's."""
+        """The identifier in an ARN of this kind; None for another ARN."""
         _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
         found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
         if not found:
@@ -64,7 +62,7 @@ class ResourceKind:
 
 
 def is_being_deleted(record: ResourceRecord) -> bool:
-    """Whether its service is about to delete it: it needs no more than time, and is not paid for any more."""
+    """Whether its service is deleting it already: it costs nothing more, and needs no call."""
     return _state(record) in _BEING_DELETED
 
 
@@ -79,18 +77,18 @@ def _state(record: ResourceRecord) -> str:
 
 
 def always(_record: ResourceRecord) -> bool:
-    """What costs money as long as it is there."""
+    """For `billed`: it costs money as long as it exists."""
     return True
 
 
 def list_call(service: str, operation: str, key: str, **parameters: object) -> ListCall:
-    """By a list operation that answers records under a key."""
+    """List by an operation whose answer has the records under `key`."""
     return lambda account: account.items(service, operation, key, **parameters)
 
 
 @contextmanager
 def suppress_error(code: str) -> Iterator[None]:
-    """Nothing more, where a thing that was listed is gone when it is asked about: the service says so by this code."""
+    """Ignore this error code, by which a service reports that a listed resource is gone by now."""
     try:
         yield
     except ClientError as error:

@@ -1,6 +1,6 @@
-"""Machines, and what starts them.
+"""Instances, and what starts them.
 
-Easy to get wrong: groups and clusters start instances anew, so they come before these.
+Groups and clusters come before instances, because they start new ones.
 """
 
 from collections.abc import Iterator, Mapping

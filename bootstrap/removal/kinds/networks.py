@@ -1,6 +1,6 @@
-"""Networks and what lies in them.
+"""VPCs and what is in them.
 
-Easy to get wrong: others put things into a VPC of ours, EMR and GuardDuty among them, and it does not go before those.
+AWS's services, such as EMR and GuardDuty, also put resources into the VPC; it can be deleted only after these.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
 
 
 def _group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """Every VPC has a group named default, which goes with it and never before."""
+    """The group named default is deleted with its VPC, and never before."""
     return record["GroupName"] != "default" and or_in_own_vpc(listed_tags)(ownership, record)
 
 
 def _interface_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """One in use goes with its user."""
+    """An interface in use is deleted with what uses it."""
     return record.get("Status") == "available" and or_in_own_vpc(listed_tags)(ownership, record)
 
 

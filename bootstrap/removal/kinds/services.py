@@ -1,7 +1,6 @@
-"""Functions, their clocks and logs, and what they tell others.
+"""Functions, their schedules and logs, topics, queues, parameters and budgets.
 
-Easy to get wrong: a clock starts its function again, and that writes. Clocks come before functions, and functions
-before logs.
+Schedules come before functions, and functions before logs: a schedule starts its function again, which writes a log.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ def _budgets(account: Account) -> Iterator[ResourceRecord]:
 
 
 def _log_group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """Lambda's own groups are named after functions, and have no tags."""
+    """Log groups that Lambda creates are named after functions and have no tags."""
     lambdas, _, name = record["logGroupName"].rpartition("/")
     return (lambdas == "/aws/lambda" and generated_by(ownership.stack, name)) or _LOG_TAGS(ownership, record)
 
@@ -34,7 +33,7 @@ def _parameter_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
 
 
 def _budget_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """A budget gets no tags; the guard's has the deployment's in its filter. A budget of one's own may, too."""
+    """Budgets have no tags. The guard's budget filters by the deployment's tag, as a budget of the user can, too."""
     filtered = f"user:{topology.TAG_DEPLOYMENT}${ownership.deployment}" in record.get("CostFilters", {}).get(
         "TagKeyValue", ()
     )
@@ -42,7 +41,7 @@ def _budget_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
 
 
 def _subscription_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
-    """By its topic; other accounts' topics may be subscribed to, and their tags are not for us to read."""
+    """By the tags of its topic, unless that is another account's, whose tags cannot be read."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
     return bool(topic == subscriber) and _TOPIC_TAGS(ownership, record)
 

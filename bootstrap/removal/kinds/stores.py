@@ -1,6 +1,6 @@
-"""What keeps data.
+"""File systems, buckets, tables, secrets and keys.
 
-Easy to get wrong: a bucket that its topology keeps is found here too; `sweep` lets it be.
+A bucket that its topology keeps is listed here, too; `sweep` does not delete it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from bootstrap.removal.kinds.kind import ListCall, ResourceKind, always, list_ca
 
 
 def _of_file_systems(operation: str, key: str) -> ListCall:
-    """What belongs to file systems, is listed for each of them, and is whose they are."""
+    """Parts of file systems, listed for each file system, with its tags."""
 
     def listing(account: Account) -> Iterator[ResourceRecord]:
         for system in account.items("efs", "describe_file_systems", "FileSystems"):
@@ -27,7 +27,7 @@ def _of_file_systems(operation: str, key: str) -> ListCall:
 
 
 def _buckets(account: Account) -> Iterator[ResourceRecord]:
-    """Those of the region: S3 lists all regions' unless it is asked for one's, and does not say which is where."""
+    """The region's buckets: without that filter S3 lists all regions', without their regions."""
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
@@ -36,9 +36,9 @@ def _tables(account: Account) -> Iterator[ResourceRecord]:
 
 
 def _keys(account: Account) -> Iterator[ResourceRecord]:
-    """Customers' keys; AWS's own appear when a service first needs them, stay, and cost nothing.
+    """Customer managed keys. AWS managed keys are left out: AWS creates them, they stay, and they cost nothing.
 
-    A key's policy may keep its state from everybody but its owner: such a one is there, and nothing else is known.
+    A key's policy can forbid reading its state; such a key exists, and nothing else is known of it.
     """
     for key in account.items("kms", "list_keys", "Keys"):
         with suppress_error("NotFoundException"):

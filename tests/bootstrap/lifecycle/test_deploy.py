@@ -109,7 +109,7 @@ def test_nodes_of_a_training_are_not_deployed_over(deployed: Person) -> None:
     autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     try:
         told = deployed.types("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
-        assert f"GPU nodes of 'pair' are up ({name}), so somebody may be training" in told
+        assert f"GPU nodes of 'pair' are running ({name}), so somebody may be training" in told
     finally:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
@@ -142,7 +142,7 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
         told = deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
     assert "the deployment 'other' failed at Training" in told
     assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in told
-    assert "What was made has been deleted again; mend the cause and deploy again" in told
+    assert "What was created has been deleted; correct the cause and deploy again" in told
 
     running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     deadline = time.monotonic() + 120
@@ -152,7 +152,7 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
-    assert "CloudFormation goes on with Shoal-other" in told
+    assert "CloudFormation continues with Shoal-other" in told
     assert "shoal deploy pair --deployment other" in told
 
     deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")

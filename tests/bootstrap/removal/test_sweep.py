@@ -267,7 +267,7 @@ def test_without_the_tagging_service_the_services_own_lists_do() -> None:
     said, *found = sorted(
         sweep("untold", Restricted("get_resources"), stuck_seconds=20), key=lambda it: it.kind != "other"
     )
-    assert "cannot be asked (not you)" in said.why
+    assert "did not answer (not you)" in said.why
     assert said.outcome == UNVERIFIED
     assert sorted((thing.kind, thing.outcome) for thing in found) == [
         (kind, DELETED) for kind in ("s3 bucket", "subnet", "vpc")
