@@ -172,7 +172,7 @@ def test_an_interrupt_in_the_moment_of_creation_says_what_came_of_it(deployed: P
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
     begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
-    assert ("CloudFormation goes on" in told, "nothing was created" in told) == (begun, not begun)
+    assert ("CloudFormation continues" in told, "nothing was created" in told) == (begun, not begun)
     deployed.types("destroy", "moment", "--yes")
 
 

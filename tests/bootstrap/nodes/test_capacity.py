@@ -106,7 +106,7 @@ def test_a_quota_is_not_run_from() -> None:
         "AWS refuses the account more g5.xlarge for 'cheap', and says: \"You have requested more vCPU capacity than "
         "your current vCPU limit of 4 allows for the instance bucket that the specified instance type belongs to. "
         'Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."; '
-        "ask for a higher quota in Service Quotas, or take fewer or smaller nodes in the topology"
+        "ask for a higher quota in Service Quotas, or write fewer or smaller nodes into the topology"
     )
 
 

@@ -241,7 +241,7 @@ def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
     bucket_of("listless", "shoal-listless")
     with aws.faults.during(denied("s3 ListBuckets")):
         assert destroy("listless") == 1
-        assert "it was deleted, and cannot be listed" in table()
+        assert "it was deleted, but cannot be listed" in table()
     assert find_resources("listless", account) == []
 
 
