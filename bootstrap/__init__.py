@@ -1,1 +1,1 @@
-"""What turns hardware into a running job: first boots, launches, watching, teardown, and the command `shoal`."""
+"""Turns hardware into a running job: first boots, launches, watching, teardown, and the command `shoal`."""

@@ -1,9 +1,9 @@
-"""The error of this package: something that was asked for and could not be done."""
+"""The errors that this package raises for users."""
 
 
 class ShoalError(Exception):
-    """A launch, a watch or a teardown that failed; its text is one sentence for the user."""
+    """Something failed; the text is one sentence for the user."""
 
 
 class UsageError(ShoalError):
-    """Arguments that do not fit together: wrong use, so exit status 2."""
+    """The arguments do not fit together; the exit status is 2."""

@@ -1,57 +1,57 @@
-"""The signal that asked a command to end, from where it came in to the exit status that tells of it.
+"""The signal that ends a command, from its handler to the command's exit status.
 
-The easy mistake is to take every end for Ctrl-C: who sent SIGTERM waits for 143. A plain KeyboardInterrupt is Ctrl-C.
-Another is to trust that what a signal raises arrives: libraries drop it, those by a bare `except:` (mrjob asks for the
-user's name in one), and compiled ones that are just imported. So a dropped one is raised again.
+Do not treat every interrupt as Ctrl-C: after SIGTERM the exit status must be 143. A plain KeyboardInterrupt is Ctrl-C.
+Libraries can drop an interrupt: by a bare `except:` (mrjob has one where it looks up the user's name), or in compiled
+code during its import. So a dropped interrupt is raised again.
 """
 
 import signal
 from typing import ClassVar
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Those by which somebody asks a command to end."""
+"""The signals that ask a command to end."""
 
 _AGAIN_SECONDS = 0.05
 
 
 class Interrupt(KeyboardInterrupt):
-    """A KeyboardInterrupt that knows its signal; when nobody holds it any more and nobody heard it, SIGALRM follows."""
+    """A KeyboardInterrupt that knows its signal. If it is freed before it was handled, SIGALRM follows."""
 
-    again: ClassVar[bool] = False
-    """Whether SIGALRM follows: while a process has a handler for it."""
+    is_raised_again: ClassVar[bool] = False
+    """Whether SIGALRM follows; true only while the process has a handler for it."""
     dropped: ClassVar[int] = signal.SIGINT
-    """The signal of the last one that was not heard."""
+    """The signal of the last interrupt that was not handled."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
-        self.heard = False
+        self.handled = False
 
     def __del__(self) -> None:
-        if Interrupt.again and not self.heard:
+        if Interrupt.is_raised_again and not self.handled:
             Interrupt.dropped = self.number
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
 
-def mark_handled(asked: KeyboardInterrupt) -> None:
-    """For who catches it and goes on: it is not raised again."""
-    if isinstance(asked, Interrupt):
-        asked.heard = True
+def mark_handled(interrupt: KeyboardInterrupt) -> None:
+    """Call this when the interrupt is caught and the program continues: it is then not raised again."""
+    if isinstance(interrupt, Interrupt):
+        interrupt.handled = True
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that an error is, or whose place it took on the way, as an error in a `finally` does."""
+    """The interrupt that this error is, or that it replaced, as an error raised in a `finally` does."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
 
 
-def name_of(asked: KeyboardInterrupt) -> str:
-    """The signal's name, such as SIGTERM, as a summary has it under `stopped_by`."""
-    number = asked.number if isinstance(asked, Interrupt) else signal.SIGINT
+def name_of(interrupt: KeyboardInterrupt) -> str:
+    """The signal's name, such as SIGTERM; summaries have it under `stopped_by`."""
+    number = interrupt.number if isinstance(interrupt, Interrupt) else signal.SIGINT
     return signal.Signals(number).name
 
 
 def status_of(name: str) -> int:
-    """The exit status after a signal of this name: 130 after SIGINT, 143 after SIGTERM."""
+    """The exit status after the signal of this name: 130 after SIGINT, 143 after SIGTERM."""
     return 128 + signal.Signals[name]

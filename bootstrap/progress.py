@@ -1,6 +1,6 @@
-"""What a person sees of long work: one bar a stage, on standard error, and nothing at all where that is no terminal.
+"""Progress bars for a person: one bar a stage, on standard error; no bar where that is not a terminal.
 
-A program that wants to follow reads the records instead.
+Programs read the records instead.
 """
 
 import sys
@@ -14,18 +14,18 @@ from tqdm.utils import disp_len
 from bootstrap.terminal import columns, wrapped
 
 _LEAST_BAR = 6
-"""Letters of a bar that still shows how far it is."""
+"""The fewest characters with which a bar is still useful."""
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type checkers alone
-    """A bar whose speed may be told from outside: what it measures itself jumps where progress is heard of in jumps."""
+    """A bar whose speed can be set from outside, because its own measurement jumps when progress arrives in jumps."""
 
     pace: float | None = None
     figures: Mapping[str, str] = MappingProxyType({})
 
     @property
     def format_dict(self) -> MutableMapping[str, Any]:
-        """What is shown, with as many of the figures, the first ones, as leave the bar some letters of the line."""
+        """The parts of the line, with the first figures, as many as leave room for the bar."""
         shown = super().format_dict
         if self.pace:
             shown["rate"] = self.pace
@@ -41,12 +41,12 @@ class _Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter for type check
 
 
 def note(text: str) -> None:
-    """A sentence that stays on the screen, above all bars."""
+    """Print a sentence that stays on the screen, above all bars."""
     tqdm.write(wrapped(f"  {text}", columns(sys.stderr)), file=sys.stderr)
 
 
 class Bars:
-    """The stages of one piece of work, one after the other; the bar of a finished one stays on the screen."""
+    """The stages of one piece of work, one after the other. The bar of a finished stage stays on the screen."""
 
     def __init__(self, unit: str = "B") -> None:
         self._unit = unit
@@ -61,7 +61,7 @@ class Bars:
         self._close(finished=kind is None)
 
     def stage(self, name: str, total: int, unit: str | None = None) -> None:
-        """Begin a stage with `total` units of work; 0 where that is not known: then only its time is shown."""
+        """Begin a stage with `total` units of work. With 0, for unknown, only the time is shown."""
         self._close(finished=True)
         self._bar = _Bar(
             desc=f"  {name}",
@@ -75,38 +75,38 @@ class Bars:
         )
 
     def begin_at(self, done: int) -> None:
-        """The stage begins, or begins again, with so many units done before, which count for no speed."""
+        """Begin the stage, or begin it again, with `done` units finished before; the speed does not count these."""
         if self._bar is not None:
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done
             self._bar.pace = None
 
     def at(self, done: int) -> None:
-        """So many units of the stage are done; more than there are, and less than before, are not shown."""
+        """Show that `done` units are finished. The bar never exceeds the total and never moves back."""
         if self._bar is not None:
             self._bar.update(max(0, min(done, self._bar.total or done) - self._bar.n))
 
     def pace(self, rate: float) -> None:
-        """So many units a second are done; the time that is left goes by this."""
+        """Set the speed in units a second; the remaining time is computed from it."""
         if self._bar is not None:
             self._bar.pace = rate
 
     def tick(self) -> None:
-        """Time has passed."""
+        """Redraw the bar, because time has passed."""
         if self._bar is not None:
             self._bar.refresh()
 
     def note(self, text: str) -> None:
-        """A sentence that stays on the screen, above the bar; also where that is no terminal."""
+        """Print a sentence that stays on the screen, above the bar; also where that is not a terminal."""
         note(text)
 
     def say(self, **figures: str) -> None:
-        """Figures beside the bar, as many of them, from the first, as the line has room for."""
+        """Show figures beside the bar, from the first, as many as fit."""
         if self._bar is not None:
             self._bar.figures = figures
 
     def leave(self) -> None:
-        """The stage ends as far as it came."""
+        """End the stage without filling its bar."""
         self._close(finished=False)
 
     def _close(self, finished: bool) -> None:

@@ -1,7 +1,7 @@
-"""How wide a person's screen is, and text that fits it.
+"""Wraps text to the width of the terminal.
 
-The easy mistake is to take a width for granted where nobody looks: what goes into a file or to a program has none, and
-is never wrapped. Nor is a command, which is copied and typed: it stands whole on a line of its own.
+Text for a file or a program has no width and is never wrapped. A command is never wrapped either, because users copy
+it: it is on a line of its own.
 """
 
 import os
@@ -16,7 +16,7 @@ _ENDS_IN_COMMAND = re.compile(rf"(.*\S:) ((?:{'|'.join(_COMMANDS)}).+)")
 
 
 def columns(stream: TextIO) -> int | None:
-    """How many letters fit into a line there: as COLUMNS says, or the terminal; None where it is none."""
+    """The width of a terminal in characters, from COLUMNS or the terminal itself; None where it is not a terminal."""
     try:
         if not stream.isatty():
             return None
@@ -29,9 +29,9 @@ def columns(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """The text with its lines broken between words where they are longer than that; the rest of a line is indented.
+    """The text with lines longer than `width` broken between words, and their continuations indented.
 
-    A line that is a command stays whole, and so does the command that a line ends in after a colon: on the next line.
+    A line that is a command is not broken. A command after a colon at the end of a line moves to the next line, whole.
     """
     if width is None:
         return text

@@ -25,7 +25,7 @@ LONGEST = (
     "trainer/test_resume.py",
     "trainer/test_launch.py",
     "trainer/test_training.py",
-    "bootstrap/removal/test_untold.py",
+    "bootstrap/removal/test_unverified.py",
     "bootstrap/removal/test_sweep.py",
     "jobs/test_runners.py",
     "jobs/test_pipeline.py",

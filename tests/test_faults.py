@@ -72,11 +72,11 @@ def test_a_first_boot_that_fails_is_explained_before_all_is_taken_back(
     first_boot("for number in $(seq 30); do echo line $number >&2; done; echo no such wheel: numba >&2; exit 3")
     told = deploys(person, status=1)
     explained, _, failed = told.partition("the deployment 'whole' failed at PreprocessingCluster")
-    assert "the first boot of an EMR node failed; the end of what it said (s3://" in explained
+    assert "the first boot of an EMR node failed; the end of its log (s3://" in explained
     assert "line 30\nno such wheel: numba\n" in explained
     assert "line 11\n" not in explained
     assert "bootstrap action 1 returned a non-zero return code (3)" in failed
-    assert "What was made has been deleted again; mend the cause and deploy again" in failed
+    assert "What was created has been deleted; correct the cause and deploy again" in failed
     assert left_over(before, inventory()) == {}
 
 
@@ -85,7 +85,7 @@ def test_a_create_that_fails_midway_is_named_and_taken_back(person: Person) -> N
     with person.aws.faults.during(CreateFails(resource_type=GROUP, reason="No more groups.")):
         told = deploys(person, status=1)
     assert f"({GROUP}): No more groups (the CDK's log: " in told
-    assert "What was made has been deleted again" in told
+    assert "What was created has been deleted" in told
     assert left_over(before, inventory()) == {}
 
 
@@ -93,14 +93,14 @@ def test_a_create_of_which_not_everything_goes_at_once_is_taken_back_all_the_sam
     faults = (CreateFails(resource_type=GROUP), DeleteFails(resource_type="AWS::EFS::FileSystem", times=1))
     with person.aws.faults.during(*faults):
         told = deploys(person, status=1)
-    assert "What was made has been deleted again" in told
+    assert "What was created has been deleted" in told
 
 
 def test_a_create_that_may_not_be_taken_back_is_ended_by_destroy(person: Person) -> None:
     refused = Denied(service="cloudformation", operation="DeleteStack")
     with person.aws.faults.during(CreateFails(resource_type=GROUP), refused):
         told = deploys(person, status=1)
-    assert "What was made is still there (CREATE_FAILED); end it by: shoal destroy whole" in told
+    assert "What was created still exists (CREATE_FAILED); delete it by: shoal destroy whole" in told
     assert "not authorized to perform: cloudformation:DeleteStack" in told
     assert "nothing that costs money is left" in destroys(person)
 

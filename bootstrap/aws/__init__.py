@@ -1,1 +1,1 @@
-"""What speaks to an account of AWS: sessions, S3, CloudFormation's stacks, the CDK, and whose a thing is."""
+"""Access to an AWS account: sessions, S3, CloudFormation's stacks, the CDK, and the ownership of resources."""

@@ -1,4 +1,4 @@
-"""The real CDK command on the project's own app, with its output kept and shown when it fails."""
+"""Runs the command `cdk` on the project's app; its output goes to a log, and is shown when it fails."""
 
 import itertools
 import os
@@ -15,15 +15,15 @@ from tempfile import TemporaryDirectory
 from bootstrap.errors import ShoalError
 
 ROOT = Path(__file__).parents[2]
-"""The folder of app.py; in a checkout also that of cdk.json, by which the command `cdk` finds app.py itself."""
+"""The folder of app.py; in a checkout also of cdk.json, by which `cdk` finds app.py."""
 
 TOPOLOGIES = ROOT / "topologies"
-"""The topologies that the app chooses from."""
+"""The folder of the topologies that the app knows."""
 
 _LAST_LINES = 25
 _LOOK_SECONDS = 1.0
 _BETWEEN_LOOKS, _MOST_LOOKS = 0.05, 200
-"""Seconds, and how often it is looked whether all have ended before they are made to."""
+"""Seconds between two checks whether the processes have ended, and the number of checks before SIGKILL."""
 
 
 def prepare(
@@ -34,9 +34,9 @@ def prepare(
     log: Path,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk bootstrap` for a region of an account: needed once, whatever the topology.
+    """Run `cdk bootstrap` for a region of an account, which is needed once, for all topologies.
 
-    It runs in an empty folder. Beside app.py the CDK would run the app first, which takes longer than all the rest.
+    It runs in an empty folder. Beside app.py the CDK would first run the app, which takes longer than the bootstrap.
     """
     with TemporaryDirectory(prefix="shoal-cdk-") as folder:
         place, nowhere = f"aws://{account}/{region}", Path(folder)
@@ -59,10 +59,10 @@ def run(
     root: Path = ROOT,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `cdk ARGUMENTS`; `assembly` is the folder for what it synthesises, `log` the file for what it says.
+    """Run `cdk ARGUMENTS`; `assembly` is the folder for what it synthesises, `log` the file for its output.
 
-    `watch` is called every second while it runs. Raises ShoalError with the end of the log when it fails, or when it
-    is not installed; it has ended, with the app that it started, however this ends.
+    `watch` is called every second while it runs. Raises ShoalError when it is not installed, or, with the end of the
+    log, when it fails. The command and the app that it started have ended in every case.
     """
     command = ["cdk", *arguments, "--output", os.fspath(assembly), "--no-color", "--no-notices"]
     if root == ROOT and not (ROOT / "cdk.json").exists():  # an installed Shoal
@@ -96,7 +96,7 @@ def run(
 
 
 def _end(leader: "subprocess.Popen[bytes]") -> None:
-    """End a process and all that it started, of which some may be left when it has ended itself."""
+    """End a process and all that it started; some of these can outlive it."""
     signals = itertools.chain([signal.SIGTERM], itertools.repeat(0, _MOST_LOOKS), [signal.SIGKILL])
     with suppress(ProcessLookupError):
         for number in signals:
@@ -107,7 +107,7 @@ def _end(leader: "subprocess.Popen[bytes]") -> None:
 
 
 def _ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Whether it ends within so many seconds."""
+    """Whether the process ends within `seconds`."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
-"""A deployment as it exists: its stack, what the stack says of itself, and clients for its region.
+"""A deployment as it exists: its stack with its outputs, and a session for its region.
 
-Do not read the topology's file here: it may have changed since. Ask AWS for what exists.
+Do not read the topology's file here, because it may have changed since the deployment.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from infra import topology
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """A stack that is there, with its outputs by name."""
+    """An existing stack, with its outputs by name."""
 
     name: str
     topology: str
@@ -26,7 +26,7 @@ class Deployment:
     outputs: dict[str, str]
 
     def output(self, name: str) -> str:
-        """An output of the stack. Raises ShoalError when its topology has no such part."""
+        """An output of the stack. Raises ShoalError when the topology does not have that part."""
         try:
             return self.outputs[name]
         except KeyError:
@@ -36,12 +36,12 @@ class Deployment:
 
     @property
     def share(self) -> Literal["efs", "nfs"] | None:
-        """What serves the folder that all GPU nodes share; None where each has one of its own."""
+        """What serves the folder that all GPU nodes share; None where each node has its own."""
         held = self.outputs.get(topology.OUTPUT_SHARE_ID)
         return None if held is None else "nfs" if held == "nfs" else "efs"
 
     def own(self, address: str) -> Place:
-        """The place of an address in the raw or the data bucket; nodes may read no other, so those raise ShoalError."""
+        """The place of an address. Raises ShoalError outside of the raw and data buckets: nodes read no other."""
         place = objects.parse(address)
         raw, data = (self.output(name) for name in (topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET))
         if place.bucket not in (raw, data):
@@ -55,7 +55,7 @@ class Deployment:
 def find_deployment(name: str, account: Account | None = None) -> Deployment:
     """The deployment of this name, complete and ready for work.
 
-    Raises ShoalError when there is none, or when it is half made.
+    Raises ShoalError when there is none, or when it is not complete.
     """
     account = account or Account()
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(name))
@@ -70,14 +70,14 @@ def find_deployment(name: str, account: Account | None = None) -> Deployment:
 
 
 def no_such_deployment(deployment: str, account: Account) -> ShoalError:
-    """That there is no such deployment here, with where there is one."""
-    claim = Ownership(account, deployment)
-    if claim.elsewhere:
+    """The error that there is no such deployment here, with the region that has one."""
+    ownership = Ownership(account, deployment)
+    if ownership.elsewhere:
         return ShoalError(
-            f"there is no deployment '{deployment}' in {account.region}, but one in {claim.elsewhere}: add "
-            f"--region {claim.elsewhere}"
+            f"there is no deployment '{deployment}' in {account.region}, but one in {ownership.elsewhere}: add "
+            f"--region {ownership.elsewhere}"
         )
     return ShoalError(
-        f"there is no deployment '{deployment}' (stack {claim.stack} in {account.region}); `shoal deploy TOPOLOGY "
+        f"there is no deployment '{deployment}' (stack {ownership.stack} in {account.region}); `shoal deploy TOPOLOGY "
         f"--deployment {deployment}` makes one"
     )

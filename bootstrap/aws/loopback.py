@@ -1,6 +1,6 @@
-"""Whether an error says that the emulator, which this machine's environment names, is not there.
+"""Finds out whether the emulator that the environment names does not run.
 
-The easy mistake is to look at the error alone: a library wraps what it met, and the sentence for a person wraps that.
+Look at an error's whole chain of causes, because libraries wrap the error that names the address.
 """
 
 import os
@@ -15,11 +15,11 @@ from bootstrap.errors import ShoalError
 from infra.caller import emulated
 
 START = "no emulator answers there: start `shoal embedded`, and use the environment that it prints"
-"""What to do then."""
+"""The advice for that case."""
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether nobody answers at an address of this machine, by an error or by what it was raised from."""
+    """Whether an error, or one of its causes, is that nothing answers at an address of this machine."""
     return any(
         isinstance(each, NoConnectionError | HTTPClientError) and emulated(str(each.kwargs.get("endpoint_url", "")))
         for each in _chain(error)
@@ -27,8 +27,10 @@ def is_gone(error: BaseException) -> bool:
 
 
 def require_s3() -> None:
-    """Raise ShoalError where S3 is to be asked on this machine, and nobody listens there: what reads from it would go
-    on asking for more than a minute, as it does on a cluster."""
+    """Raise ShoalError where S3 is emulated and the emulator does not run.
+
+    Without this check the readers would try again for more than a minute, as they do on a cluster.
+    """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     if not emulated(endpoint):
         return

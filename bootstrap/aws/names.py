@@ -1,8 +1,8 @@
-"""Which names Shoal writes, as patterns: what a bucket or AWS tells is held against them before a node's shell sees it,
-and before a file of that name is written here.
+"""The patterns of all names that Shoal gives. A name from a bucket or from AWS is checked before it is used in a
+command on a node or as a file's name here.
 
-Nodes may write to the data bucket, and so may whoever took one over. The easy mistake is to quote and be done: a name
-is also a path on a node, and part of others.
+Nodes can write to the data bucket, and so can somebody who took over a node. Quoting a name for the shell is not
+enough, because names are also parts of paths.
 """
 
 import re
@@ -26,17 +26,17 @@ _WORK = re.compile(r"[0-9a-f]{12}")
 
 
 def is_run(name: str) -> bool:
-    """Whether Shoal names a training run so: by its deployment, its time, and four digits."""
+    """Whether this is the name of a training run: deployment, time, and four digits."""
     return _RUN.fullmatch(name) is not None
 
 
 def is_dataset(key: str) -> bool:
-    """Whether Shoal names a dataset's object so: by the dataset's digest."""
+    """Whether this is the key of a dataset, which has the dataset's digest."""
     return _DATASET.fullmatch(key) is not None
 
 
 def bucket(name: str) -> str:
-    """The name of a bucket. Raises ShoalError, as all below do, for what cannot be one."""
+    """The name of a bucket. Like all functions below, it raises ShoalError for any other text."""
     return _matching(parts.BUCKET, name, "a bucket", "3 to 63 small letters, digits, dots and dashes")
 
 
@@ -51,7 +51,7 @@ def instance(identifier: str) -> str:
 
 
 def address(text: str) -> str:
-    """An address of IPv4."""
+    """An IPv4 address."""
     try:
         return str(IPv4Address(text))
     except AddressValueError:
@@ -79,13 +79,13 @@ def dataset(key: str) -> str:
         _DATASET,
         key,
         "a dataset",
-        f"{topology.DATASETS_PREFIX}DIGEST/{DATASET_NAME}, with the digest that `shoal dataset info` says; give a "
-        "file of this machine by --data, and it is uploaded to there",
+        f"{topology.DATASETS_PREFIX}DIGEST/{DATASET_NAME}, with the digest that `shoal dataset info` prints; give a "
+        "file of this machine by --data, and Shoal uploads it there",
     )
 
 
 def work(fingerprint: str) -> str:
-    """The name of a piece of preprocessing."""
+    """The fingerprint that names the folder of a preprocessing."""
     return _matching(_WORK, fingerprint, "a piece of work", "12 hexadecimal digits")
 
 

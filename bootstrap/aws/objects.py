@@ -1,6 +1,6 @@
-"""Objects of S3 as the launchers need them: files up and down with a bar, folders listed and emptied.
+"""S3 for the launchers: uploads and downloads with a bar, and listing and emptying folders.
 
-The easy mistake is to take a key for a path: others than the user may have written it (`paths`).
+Do not use a key as a path, because others than the user may have written it; use `paths`.
 """
 
 import gzip
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 _CHANGED = "changed"
-"""In an object's metadata: when its file was changed, in nanoseconds since 1970."""
+"""The key of an object's metadata with its file's time of change, in nanoseconds since 1970."""
 
 _AT_ONCE = 16
 _MOST_AT_ONCE = 1000
-"""So many objects one request deletes at most."""
+"""The most objects that one request deletes."""
 _CHUNK_BYTES = 64 << 20
 
 
@@ -42,25 +42,27 @@ def parse(address: str) -> Place:
     """The bucket and the key of an s3:// address. Raises ShoalError for any other text."""
     place = s3.place_of(address)
     if not s3.is_s3(address) or not place.bucket:
-        raise ShoalError(f"'{address}' is no address of S3; it should look like s3://bucket/name")
+        raise ShoalError(f"'{address}' is not an address of S3; it must look like s3://bucket/name")
     return place
 
 
 def sizes(client: "S3Client", place: Place) -> dict[str, int]:
-    """The keys that start with a place's, and the bytes of each."""
+    """The keys that start with the place's key, and the size of each in bytes."""
     return {found["Key"]: found["Size"] for found in list_objects(client, place)}
 
 
 def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> list[str]:
-    """Put files into a folder; those that are there already, unchanged since, are left.
+    """Upload files to a folder, except unchanged ones that are there already.
 
-    Returns their addresses, in which names are `safe_name`s. A file counts as unchanged when its size and time of
-    change are those that its object was made with. Raises ShoalError when two files have one name.
+    Returns their addresses, with `safe_name`s. A file counts as unchanged when its size and time of change are those
+    that its object was uploaded with. Raises ShoalError when two files have the same name.
     """
     names = [safe_name(path.name) for path in files]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ShoalError(f"two input files are named {twice}; in the bucket one would replace the other, so rename one")
+        raise ShoalError(
+            f"two input files are named {twice}, and in the bucket one would replace the other; rename one of them"
+        )
     bars.stage("upload", sum(path.stat().st_size for path in files))
     done = 0
     for path, name in zip(files, names, strict=True):
@@ -82,11 +84,11 @@ def upload(client: "S3Client", files: list[Path], folder: Place, bars: Bars) -> 
 
 
 def safe_name(name: str) -> str:
-    """A file's name as an object's: Hadoop takes some signs for patterns, and leading ones for hidden."""
+    """A file's name for an object, without the characters that Hadoop reads as patterns or as hiding a file."""
     safe = re.sub(r"[^A-Za-z0-9.=+@_-]|^[._]", "-", name)
     if safe == name:
         return name
-    # Two names that differ in such signs alone must stay two; and the ending says how to unpack.
+    # Names that differ only in such characters stay different. The ending stays, because it names the compression.
     return f"{blake2b(name.encode('utf-8', 'surrogateescape'), digest_size=4).hexdigest()}-{safe}"
 
 
@@ -100,8 +102,8 @@ def download(
 ) -> tuple[list[Path], list[str]]:
     """Copy what is below a place, whose key ends with `/`, into a folder.
 
-    `check` raises ShoalError for a name below the place that is not to come: a file of the user's may have it. Returns
-    the files, and a sentence for each object that can be none there. Raises ShoalError where it cannot write.
+    `check` raises ShoalError for a name that must not be copied, because a file of the user may have it. Returns the
+    files, and a sentence for each object that was not copied. Raises ShoalError where it cannot write.
     """
     files, refused = [], []
     for key, size in sizes(client, place).items():
@@ -118,7 +120,7 @@ def download(
 
 
 def is_marker(key: str, size: int) -> bool:
-    """Whether an object only stands for a folder, as the console makes some."""
+    """Whether an object only represents a folder; AWS's console creates such objects."""
     return key.endswith("/") and not size
 
 
@@ -130,9 +132,9 @@ def save(
     changed: float | None = None,
     count: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Copy an object to a path, where it appears whole, with its time of change if that is told.
+    """Copy an object to a path, where it appears whole, with the time of change if `changed` is given.
 
-    `count` is called with the bytes that have come since. Raises ShoalError where it cannot write.
+    `count` is called with the bytes copied since the last call. Raises ShoalError where it cannot write.
     """
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -146,7 +148,7 @@ def save(
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise ShoalError(
-            f"cannot write {path}: {error.strerror or error}; free some space, or take another folder"
+            f"cannot write {path}: {error.strerror or error}; free some space, or choose another folder"
         ) from error
 
 
@@ -162,24 +164,24 @@ def put(client: "S3Client", contents: Mapping[str, bytes]) -> None:
 
 
 def exists(client: "S3Client", place: Place) -> bool:
-    """Whether there is an object."""
+    """Whether the object exists."""
     return s3.head_if_there(client, place) is not None
 
 
 def state(client: "S3Client", place: Place) -> tuple[str, int] | None:
-    """What tells an object from what was there before it, and its bytes; nothing when there is none."""
+    """An object's ETag, which changes with its content, and its size in bytes; None when there is none."""
     found = s3.head_if_there(client, place)
     return None if found is None else (found["ETag"], found["ContentLength"])
 
 
 def written(client: "S3Client", place: Place) -> datetime | None:
-    """When an object was written, or nothing when there is none."""
+    """When an object was written; None when there is none."""
     found = s3.head_if_there(client, place)
     return None if found is None else found["LastModified"]
 
 
 def unpacked(packed: bytes) -> str:
-    """What a log says that EMR has packed; of one that cannot be read, that it is damaged."""
+    """The text of a log that EMR has compressed; a sentence instead if it is damaged."""
     try:
         return gzip.decompress(packed).decode("utf-8", "replace").strip()
     except (OSError, EOFError, zlib.error):
@@ -187,7 +189,7 @@ def unpacked(packed: bytes) -> str:
 
 
 def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> None:
-    """Delete everything below a place, but for these objects. Raises ShoalError with one that S3 keeps."""
+    """Delete everything below a place, except these objects. Raises ShoalError naming one that S3 did not delete."""
     kept = {each.key for each in but}
     keys = [key for key in sizes(client, place) if key not in kept]
     for start in range(0, len(keys), _MOST_AT_ONCE):
@@ -195,7 +197,7 @@ def remove(client: "S3Client", place: Place, *, but: Collection[Place] = ()) -> 
 
 
 def delete(client: "S3Client", bucket: str, found: "list[ObjectIdentifierTypeDef]") -> None:
-    """Delete objects, at most 1000. Raises ShoalError with one that S3 keeps."""
+    """Delete objects. Raises ShoalError naming one that S3 did not delete."""
     for batch in cleanup.batches(found):
         for refused in cleanup.delete(client, bucket, batch):
             raise ShoalError(f"s3://{bucket}/{refused['Key']} could not be deleted: {refused['Message']}")

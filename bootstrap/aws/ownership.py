@@ -1,8 +1,8 @@
-"""How it is told whose a thing is: by the deployment's tag, by its name, or by where it lies.
+"""Finds out whether a resource belongs to a deployment: by tag, by name, or by the VPC that it is in.
 
-The easy mistake is a prefix: `Shoal-a-` begins the names of the deployment `a` and those of `a-b`. Names are taken
-apart from their end, where neither CloudFormation's random letters nor a logical id has a dash, and compared whole.
-Another is to take a refusal for a no: what cannot be told is raised as such, or remembered in the claim's `untold`.
+Do not compare names by a prefix, because `Shoal-a-` also begins the names of the deployment `a-b`. Names are split from
+their end, where neither CloudFormation's random letters nor a logical id has a dash, and compared whole. Do not treat a
+refusal as a no: raise OwnershipUnknownError, or add the source to `failed_sources`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,61 +12,61 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.errors import ShoalError
 from infra import topology
 
 _AT_ONCE = 8
-_Told = TypeVar("_Told")
+_Answer = TypeVar("_Answer")
 
-Owned = Callable[["Ownership", Record], bool]
+Owned = Callable[["Ownership", ResourceRecord], bool]
 """Whether a record belongs to the deployment. Raises OwnershipUnknownError where that is unknown."""
 
 
 class OwnershipUnknownError(ShoalError):
-    """Nobody can tell whose a thing is; why."""
+    """The owner of a resource cannot be found out; the text is the reason."""
 
 
 class Ownership:
-    """A deployment's name, and what in an account is found by it."""
+    """What an account reports under a deployment's name."""
 
     def __init__(self, account: Account, deployment: str) -> None:
         self.account = account
         self.deployment = deployment
         self.stack = topology.stack_name(deployment)
-        self.untold: dict[str, str] = {}
-        """Why they could not be asked, by the sources that were and did not answer."""
+        self.failed_sources: dict[str, str] = {}
+        """The sources that did not answer, each with the reason."""
 
     def of(self, tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> bool:
-        """Whether these tags, in whichever of AWS's forms, name the deployment."""
+        """Whether these tags, in any of AWS's forms, name the deployment."""
         return read_tags(tags).get(topology.TAG_DEPLOYMENT) == self.deployment
 
     @cached_property
     def networks(self) -> set[str]:
-        """The ids of its own VPCs."""
+        """The ids of the deployment's own VPCs."""
 
         def listed() -> set[str]:
             vpcs = self.account.items("ec2", "describe_vpcs", "Vpcs")
             return {vpc["VpcId"] for vpc in vpcs if self.of(vpc.get("Tags"))}
 
-        return self._ask("the VPCs", listed, set())
+        return self._try_source("the VPCs", listed, set())
 
     @cached_property
     def arns(self) -> list[str]:
-        """What AWS's tagging service knows under its tag: not all types, and some things that are gone."""
+        """The ARNs that AWS's tagging service reports for its tag: not all types, and some that are deleted already."""
 
         def listed() -> list[str]:
-            wanted = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
+            filters = [{"Key": topology.TAG_DEPLOYMENT, "Values": [self.deployment]}]
             found = self.account.items(
-                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=wanted
+                "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters
             )
             return [each["ResourceARN"] for each in found]
 
-        return self._ask("the tagging service", listed, [])
+        return self._try_source("the tagging service", listed, [])
 
     @cached_property
-    def record(self) -> set[tuple[str, str]]:
-        """Types and identifiers of what the stacks of its name have, or had: AWS keeps deleted ones for 90 days."""
+    def stack_resources(self) -> set[tuple[str, str]]:
+        """Types and identifiers in the stacks of its name, also in stacks deleted within 90 days."""
 
         def listed() -> set[tuple[str, str]]:
             stacks = self.account.items("cloudformation", "list_stacks", "StackSummaries")
@@ -79,16 +79,16 @@ class Ownership:
                 )
             }
 
-        return self._ask("CloudFormation's record", listed, set())
+        return self._try_source("CloudFormation's record", listed, set())
 
     @property
     def elsewhere(self) -> str | None:
-        """Another region in which a deployment of this name stands: what has no region may be that one's."""
+        """Another region with a deployment of this name, which can own resources without a region; or None."""
         return self._regions[0]
 
     @property
-    def unseen(self) -> str:
-        """The regions in which one may stand as nobody could look there, with the reason of one; empty without any."""
+    def unchecked(self) -> str:
+        """The regions that could not be checked for such a deployment, with the reason for one; empty without any."""
         return self._regions[1]
 
     @cached_property
@@ -100,13 +100,13 @@ class Ownership:
         regions = sorted({str(each["RegionName"]) for each in found} - {self.account.region})
         clients = [self.account.client("cloudformation", region) for region in regions]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            there = dict(zip(regions, pool.map(self._stands, clients), strict=True))
-        unseen = [region for region, stands in there.items() if isinstance(stands, str)]
-        reason = f"{', '.join(unseen)} ({there[unseen[0]]})" if unseen else ""
-        return next((region for region, stands in there.items() if stands is True), None), reason
+            there = dict(zip(regions, pool.map(self._stack_exists, clients), strict=True))
+        failed = [region for region, exists in there.items() if isinstance(exists, str)]
+        reason = f"{', '.join(failed)} ({there[failed[0]]})" if failed else ""
+        return next((region for region, exists in there.items() if exists is True), None), reason
 
-    def _stands(self, cloudformation: Any) -> bool | str:
-        """Whether there is a stack of this name; why nobody can tell."""
+    def _stack_exists(self, cloudformation: Any) -> bool | str:
+        """Whether there is a stack of this name; the reason where that cannot be read."""
         try:
             cloudformation.describe_stacks(StackName=self.stack)
         except ClientError as error:
@@ -115,23 +115,23 @@ class Ownership:
             return reason_of(error)
         return True
 
-    def _ask(self, source: str, ask: Callable[[], _Told], nothing: _Told) -> _Told:
-        """What a source tells; nothing where it does not, and then `untold` says so."""
+    def _try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
+        """What a source answers; `nothing` where it does not answer, which `failed_sources` then records."""
         try:
-            return ask()
+            return call()
         except (BotoCoreError, ClientError) as error:
-            self.untold[source] = reason_of(error)
+            self.failed_sources[source] = reason_of(error)
             return nothing
 
 
 def reason_of(error: BotoCoreError | ClientError) -> str:
-    """What AWS says of a refusal, or what kept it from being asked."""
+    """AWS's message for a refusal, or why there was no answer."""
     message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
     return (message or str(error)).rstrip(".")
 
 
 def read_tags(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> dict[str, str]:
-    """Tags by name, from any of the forms in which AWS's services tell them."""
+    """Tags by name, from any of the forms that AWS's services use."""
     if isinstance(tags, Mapping):
         return dict(tags)
     pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
@@ -139,62 +139,66 @@ def read_tags(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> d
 
 
 def generated_by(stack: str, name: str) -> bool:
-    """Whether CloudFormation gave this name, STACK-LOGICALID-LETTERS, to something of exactly this stack."""
+    """Whether CloudFormation gave this name, STACK-LOGICALID-LETTERS, to a resource of exactly this stack."""
     return name.rsplit("-", 2)[0] == stack
 
 
-def tagged(claim: Ownership, record: Record) -> bool:
-    """By the tags that the list itself tells."""
-    return claim.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
+def listed_tags(ownership: Ownership, record: ResourceRecord) -> bool:
+    """By the tags in the service's list."""
+    return ownership.of(next((record[key] for key in ("Tags", "TagSet", "TagList") if record.get(key)), None))
 
 
-def asked(service: str, operation: str, answer: str, **parameters: str | Callable[[Record], Any]) -> Owned:
-    """By tags that must be asked for, a thing at a time.
+def fetched_tags(
+    service: str, operation: str, answer: str, **parameters: str | Callable[[ResourceRecord], Any]
+) -> Owned:
+    """By tags that need a call for each resource.
 
-    Only of things whose name speaks of Shoal: what CloudFormation names does, and the rest the tagging service finds.
-    `parameters` are the operation's: a key of the record, or how to make the value from it; `answer` is the way to the
-    tags in what it answers, with dots.
+    Called only where the record contains `shoal`, as all names from CloudFormation do; the tagging service finds the
+    rest. `parameters` are the operation's: a key of the record, or a function of it. `answer` is the path to the tags
+    in the answer, with dots.
     """
 
-    def owned(claim: Ownership, record: Record) -> bool:
+    def owned(ownership: Ownership, record: ResourceRecord) -> bool:
         if not any(isinstance(value, str) and "shoal" in value.lower() for value in record.values()):
             return False
-        given = {
+        values = {
             name: value(record) if callable(value) else record.get(value, value) for name, value in parameters.items()
         }
         try:
-            found = getattr(claim.account.client(service), operation)(**given)
+            found = getattr(ownership.account.client(service), operation)(**values)
         except (BotoCoreError, ClientError) as error:
-            if _says_none(error):
+            if _means_absent(error):
                 return False
             raise OwnershipUnknownError(f"its tags cannot be read ({reason_of(error)})") from None
         for key in answer.split("."):
             found = found.get(key) or {}
-        return claim.of(found)
+        return ownership.of(found)
 
     return owned
 
 
-def _says_none(error: BotoCoreError | ClientError) -> bool:
-    """Whether it means that there are no such tags, or no such thing any more."""
+def _means_absent(error: BotoCoreError | ClientError) -> bool:
+    """Whether the error means that there are no tags, or that the resource is gone."""
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
     return any(word in code for word in ("NoSuch", "NotFound", "DoesNotExist", "NonExistent"))
 
 
-def placed(owned: Owned) -> Owned:
-    """Also whatever else lies in a VPC of the deployment, which it would keep from going."""
-    return lambda claim, record: owned(claim, record) or record.get("VpcId") in claim.networks
+def or_in_own_vpc(owned: Owned) -> Owned:
+    """Also everything in the deployment's VPCs, because it would block their deletion."""
+    return lambda ownership, record: owned(ownership, record) or record.get("VpcId") in ownership.networks
 
 
-def recorded(cloudformation: str, name: str) -> Owned:
-    """What gets no tags: by CloudFormation's record of the deployment's stacks, or by the name that it gave."""
+def in_stack(cloudformation: str, name: str) -> Owned:
+    """For resources without tags: by the list of the stack's resources, or by a name that CloudFormation gave."""
 
-    def owned(claim: Ownership, record: Record) -> bool:
-        return generated_by(claim.stack, record[name]) or (cloudformation, record[name]) in claim.record
+    def owned(ownership: Ownership, record: ResourceRecord) -> bool:
+        return (
+            generated_by(ownership.stack, record[name]) or (cloudformation, record[name]) in ownership.stack_resources
+        )
 
     return owned
 
 
-def never_owned(_claim: Ownership, _record: Record) -> bool:
-    """Never the deployment's: it makes none of these."""
+def never_owned(_ownership: Ownership, _record: ResourceRecord) -> bool:
+    """Never: deployments create none of these."""
     return False

@@ -1,7 +1,7 @@
-"""An object's name as a path below a folder here, or not at all.
+"""Turns an object's name into a path below a folder on this machine, or refuses it.
 
-GPU nodes write to the data bucket whatever they like, and what they write is copied to a folder of the user's. The easy
-mistake is to look for `..` alone: an empty part makes a path absolute, and a link that is there already leads out.
+GPU nodes can write any name into the data bucket, and what they write is copied to a folder of the user. To check for
+`..` is not enough: an empty part makes a path absolute, and an existing link leads out of the folder.
 """
 
 import os
@@ -15,17 +15,17 @@ _LONGEST_PART, _LONGEST_PATH = 200, 4000
 
 
 def path_below(folder: Path, name: str) -> Path:
-    """The path for an object of this name, its parts parted by `/`.
+    """The path for an object of this name, whose parts are separated by `/`.
 
-    Nothing on the way to it is a link or a file, and nothing but a file is at its end. Raises ShoalError with the name,
-    fit to be shown, and the reason when there can be no such path.
+    No parent of it is a link or a file, and itself it is a file or does not exist. Otherwise raises ShoalError with the
+    name, in printable form, and the reason.
     """
     path = folder
     if reason := _unfit(folder, name):
         raise ShoalError(f"{printable(name)}: {reason}")
     for part in name.split("/"):
         if path != folder and os.path.lexists(path) and not path.is_dir():
-            raise ShoalError(f"{printable(name)}: {path} is there, and is no folder")
+            raise ShoalError(f"{printable(name)}: {path} exists and is not a folder")
         path = path / part
         if path.is_symlink():
             raise ShoalError(f"{printable(name)}: {path} is a link")
@@ -35,14 +35,14 @@ def path_below(folder: Path, name: str) -> Path:
 
 
 def _unfit(folder: Path, name: str) -> str | None:
-    """Why a name can be no path, whatever is in the folder."""
+    """Why a name cannot be a path in any folder; None if it can."""
     parts = name.split("/")
     if not all(parts):
         return "a part of the name is empty"
     if any(part.startswith(".") for part in parts):
         return "a part of the name begins with a dot"
     if "\\" in name or not name.isprintable():
-        return "the name holds a backslash, or what does not print"
+        return "the name has a backslash or a character that cannot be printed"
     try:
         lengths = [len(os.fsencode(part)) for part in parts]
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""Calls to AWS that outlast a dropped network: who watches hours of work must not end it for a minute without Wi-Fi.
+"""Calls AWS again while the network is away, so that a minute without Wi-Fi does not end hours of work.
 
-Whoever waits is told so, since when and until when, and can leave at once. The easy mistake is to try
-everything again: expired credentials and refusals never get better by waiting. Another is to call from the thread that
-Ctrl-C reaches: while it looks up a name, or the library tries again by itself, no signal gets through.
+The user sees since when and until when it is tried, and can leave at once. Only transient errors are tried again:
+expired credentials and refusals do not improve by waiting. The calls run in another thread than the one that receives
+Ctrl-C, because no signal arrives during a DNS lookup or botocore's own retries.
 """
 
 import signal
@@ -32,20 +32,20 @@ THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooMa
 
 
 class Abandoned(Interrupt):
-    """The user leaves though AWS does not answer, so that nobody could be asked to end what goes on there."""
+    """The user has left while AWS did not answer, so what runs there could not be stopped."""
 
-    def __init__(self, asked: KeyboardInterrupt) -> None:
-        super().__init__(signal.Signals[name_of(asked)])
-        mark_handled(asked)
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        super().__init__(signal.Signals[name_of(interrupt)])
+        mark_handled(interrupt)
 
 
 class Retrying:
-    """What tries calls again, and knows since when AWS has owed an answer; a process has one, as it has one network.
+    """Calls again, and remembers since when AWS has not answered. A process has one, because it has one network.
 
-    seconds: how long a call is tried, unless it is said otherwise.
+    seconds: how long a call is tried, if the call does not specify it.
     pause: seconds between two attempts.
-    notice: after so many seconds without an answer it is said.
-    say: takes what is said.
+    notice: seconds without an answer until the user is told.
+    say: prints a sentence for the user.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Retrying:
     ) -> None:
         self.seconds, self.pause, self.notice, self.say = seconds, pause, notice, say
         self._since: float | None = None
-        self._said = False
+        self._reported = False
 
     @property
     def unanswered(self) -> bool:
-        """Whether it was said that AWS does not answer, and it has not answered since."""
-        return self._said
+        """Whether the user was told that AWS does not answer, and it has not answered since."""
+        return self._reported
 
     def __call__(self, call: Callable[[], Result], *, seconds: float | None = None) -> Result:
-        """What `call` returns; it is called again while the network is away, AWS throttles, or a service fails.
+        """Return what `call` returns; call it again while the network is away, AWS throttles, or a service fails.
 
-        After so many seconds without success its error is raised; any other error at once.
+        After `seconds` without success its error is raised; any other error is raised at once.
         """
         until = time.monotonic() + (self.seconds if seconds is None else seconds)
         while True:
@@ -71,44 +71,44 @@ class Retrying:
             answer = _in_background(call)
             error: BotoCoreError | ClientError = ReadTimeoutError(endpoint_url="AWS")
             while not wait([answer], self.notice).done and time.monotonic() < until:
-                self._miss(began, until)
+                self._note_missing(began, until)
             if answer.done():
                 try:
                     result = answer.result()
                 except (BotoCoreError, ClientError) as failed:
                     if not is_transient(failed):
-                        self._hear()
+                        self._note_answer()
                         raise
                     error = failed
-                except Exception:  # what became of an answer
-                    self._hear()
+                except Exception:  # raised by the code that reads the answer
+                    self._note_answer()
                     raise
                 else:
-                    self._hear()
+                    self._note_answer()
                     return result
-            self._miss(began, until)
+            self._note_missing(began, until)
             if time.monotonic() >= until:
                 raise error
             time.sleep(self.pause)
 
-    def _miss(self, began: float, until: float) -> None:
-        """Note that a call that began then has no answer yet."""
+    def _note_missing(self, began: float, until: float) -> None:
+        """Record that a call that began at `began` has no answer yet."""
         now = time.monotonic()
         self._since = began if self._since is None else self._since
-        if not self._said and now - self._since >= self.notice:
-            self._said = True
+        if not self._reported and now - self._since >= self.notice:
+            self._reported = True
             since, end = (f"{datetime.now() + timedelta(seconds=at - now):%H:%M:%S}" for at in (self._since, until))
-            self.say(f"AWS has not answered since {since}; it is asked again until {end}, or until Ctrl-C")
+            self.say(f"AWS has not answered since {since}; Shoal tries again until {end}, or until Ctrl-C")
 
-    def _hear(self) -> None:
-        """Note that AWS has answered."""
-        if self._said and self._since is not None:
+    def _note_answer(self) -> None:
+        """Record that AWS has answered."""
+        if self._reported and self._since is not None:
             self.say(f"AWS answers again, after {time.monotonic() - self._since:.0f} s")
-        self._since, self._said = None, False
+        self._since, self._reported = None, False
 
 
 retrying = Retrying()
-"""The one of this process."""
+"""The instance of this process."""
 
 
 def is_transient(error: BotoCoreError | ClientError) -> bool:
@@ -120,7 +120,7 @@ def is_transient(error: BotoCoreError | ClientError) -> bool:
 
 
 def _in_background(call: Callable[[], Result]) -> "Future[Result]":
-    """What a call will return. Its thread keeps no process from ending, as those of a pool would."""
+    """What a call will return. Its thread does not keep the process from ending, as a pool's threads would."""
     answer: Future[Result] = Future()
 
     def run() -> None:

@@ -1,7 +1,7 @@
-"""CloudFormation stacks: what one is, whose, what has happened to it, and how it comes to rest.
+"""CloudFormation stacks: their state, owner and events, and waiting until one is stable.
 
-Easy to get wrong: asked by its name, a deleted stack is not there; only its ARN still finds its record and its events.
-And who looks for the first time must hear at once that there is no network; who watches tries again.
+A deleted stack is found by its ARN only, not by its name. Use `describe` for the first call, so that a missing network
+is reported at once, and `watch` for repeated ones, which tries again.
 """
 
 import time
@@ -17,11 +17,11 @@ from infra import topology
 
 Stack = Mapping[str, Any]
 Event = Mapping[str, Any]
-Move = Literal["deploy", "wait", "delete", "roll back"]
+StackAction = Literal["deploy", "wait", "delete", "roll back"]
 
 _LOOK_SECONDS = 2.0
-_UNTOUCHED = "REVIEW_IN_PROGRESS"
-"""A stack of which only a change set was made: it has no resource, and nobody's tags."""
+_EMPTY = "REVIEW_IN_PROGRESS"
+"""The state of a stack of which only a change set exists: it has no resources and no tags."""
 _HALF_MADE = ("CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED")
 
 
@@ -37,25 +37,25 @@ def describe(cloudformation: Any, name: str) -> Stack | None:
 
 
 def watch(cloudformation: Any, name: str) -> Stack | None:
-    """As `describe`, for who looks again and again: a network that is away for minutes is waited for."""
+    """As `describe`, for repeated calls: it waits for a network that is away for minutes."""
     return retrying(lambda: describe(cloudformation, name))
 
 
 def outputs(stack: Stack) -> dict[str, str]:
-    """Its outputs by name."""
+    """The stack's outputs by name."""
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
 
 
 def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
-    """The stack's owner and topology; None when it is not there, or nothing of it."""
-    if stack is None or stack["StackStatus"] == _UNTOUCHED:
+    """The stack's owner and topology; None when there is no stack, or an empty one."""
+    if stack is None or stack["StackStatus"] == _EMPTY:
         return None
     tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
     return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
 
 
 def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from: str) -> str | None:
-    """The sentence that refuses another owner, or another topology (`made_from`), the deployment's name."""
+    """The refusal for another owner or another topology (`made_from`); None without a conflict."""
     found = owner_and_topology(stack)
     if found is None or found == (owner, made_from):
         return None
@@ -65,9 +65,9 @@ def name_conflict(stack: Stack | None, *, deployment: str, owner: str, made_from
     )
 
 
-def next_move(status: str | None) -> Move:
-    """What a stack in this state needs before it can be deployed; None: there is none."""
-    if status is None or status == _UNTOUCHED:
+def next_action(status: str | None) -> StackAction:
+    """What a stack in this state needs next; `status` is None when there is no stack."""
+    if status is None or status == _EMPTY:
         return "deploy"
     if status.endswith("_IN_PROGRESS"):
         return "wait"
@@ -77,33 +77,33 @@ def next_move(status: str | None) -> Move:
 
 
 def wait_until_deployable(cloudformation: Any, name: str, *, bars: Bars) -> Stack | None:
-    """Bring a stack to where it can be deployed, whatever interrupted an earlier deployment or destruction.
+    """Bring a stack into a state that can be deployed, after an interrupted deployment or destruction.
 
-    Returns the stack as it is then; None when there is none any more. Raises ShoalError when CloudFormation cannot.
+    Returns the stack in that state; None when there is none any more. Raises ShoalError when CloudFormation fails.
     """
-    tried: set[Move] = set()
+    tried: set[StackAction] = set()
     while True:
         stack = watch(cloudformation, name)
         if stack is None:
             return None
         status = stack["StackStatus"]
-        move = next_move(status)
-        if move == "deploy":
+        action = next_action(status)
+        if action == "deploy":
             return stack
-        if move != "wait":
-            if move in tried:
+        if action != "wait":
+            if action in tried:
                 raise ShoalError(
-                    f"CloudFormation could not {move} what an earlier deployment left ({name}, {status}): "
-                    f"{stack.get('StackStatusReason', 'no reason was given')}; end it by `shoal destroy`"
+                    f"CloudFormation could not {action} what an earlier deployment left ({name}, {status}): "
+                    f"{stack.get('StackStatusReason', 'no reason was given')}; remove it by `shoal destroy`"
                 )
-            tried.add(move)
-            _start(cloudformation, stack, move)
+            tried.add(action)
+            _start(cloudformation, stack, action)
         bars.stage(f"an earlier deployment, {status}", 0)
-        _rest(cloudformation, stack["StackId"], bars)
+        _wait_until_stable(cloudformation, stack["StackId"], bars)
 
 
 def events(cloudformation: Any, stack: str) -> list[Event]:
-    """What has happened to the stack of this name or ARN, the newest first; nothing when it is not there."""
+    """The events of the stack of this name or ARN, the newest first; none when there is no stack."""
     pages = cloudformation.get_paginator("describe_stack_events")
     try:
         return retrying(lambda: [event for page in pages.paginate(StackName=stack) for event in page["StackEvents"]])
@@ -113,15 +113,15 @@ def events(cloudformation: Any, stack: str) -> list[Event]:
         raise
 
 
-def _start(cloudformation: Any, stack: Stack, move: Move) -> None:
-    if move == "delete":
+def _start(cloudformation: Any, stack: Stack, action: StackAction) -> None:
+    if action == "delete":
         retrying(lambda: cloudformation.delete_stack(StackName=stack["StackName"]))
     else:
         retrying(lambda: cloudformation.continue_update_rollback(StackName=stack["StackName"]))
 
 
-def _rest(cloudformation: Any, arn: str, bars: Bars) -> None:
-    """Wait until nothing goes on in the stack."""
+def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> None:
+    """Wait until no operation runs on the stack."""
     while True:
         time.sleep(_LOOK_SECONDS)
         bars.tick()

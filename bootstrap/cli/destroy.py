@@ -169,12 +169,12 @@ def _result(name: str, done: "DestroyResult") -> str:
     left = sum(thing.costs for thing in done.things)
     said = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
-    unseen = f"whether more is left cannot be told ({plural(done.untold, 'answer')} missing, see the table)"
+    unseen = f"whether more is left cannot be told ({plural(done.unverified, 'answer')} missing, see the table)"
     if done.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
-        more = f"; {unseen}" if done.untold else ""
+        more = f"; {unseen}" if done.unverified else ""
         return f"{found}{said}{things} still there{more}; mend what is said, and {again}"
-    if done.untold:
+    if done.unverified:
         return f"{found}{said}{unseen}; look with credentials that may see it, and {again}"
     kept = sum(thing.outcome == "stays" for thing in done.things)
     looked = f"of {len(KINDS)} kinds of things that AWS was asked for, nothing that costs money is left"

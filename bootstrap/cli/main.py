@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the command line names; returns the exit status."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGALRM, _interrupt_again)
-    Interrupt.again = True
+    Interrupt.is_raised_again = True
     try:
         from bootstrap.cli.commands import run
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
         return status_of(name_of(asked))
     finally:
-        Interrupt.again = False
+        Interrupt.is_raised_again = False
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -18,7 +18,7 @@ from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
     from bootstrap.aws.account import Account
-    from bootstrap.lifecycle.guard import GuardState
+    from bootstrap.lifecycle.guard import GuardReport
 
 
 _REGION = "its region (default: that of your AWS configuration, or else us-east-1)"
@@ -118,7 +118,7 @@ def time(moment: datetime | None) -> str:
     return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def spent(guard: "GuardState") -> str:
+def spent(guard: "GuardReport") -> str:
     """What a guard has counted, as a person reads it."""
     if guard.spent is None:
         return "nothing counted yet"

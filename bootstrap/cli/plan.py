@@ -113,7 +113,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     yield "The guard:"
     yield from (f"  {sentence}" for sentence in guard_sentences(wanted, deployment=deployment))
     yield ""
-    yield f"Checked: the topology; AWS: {made.asked}."
+    yield f"Checked: the topology; AWS: {made.account}."
     yield from (f"  {_level(made, finding)}: {finding.sentence}" for finding in made.findings)
 
 
@@ -133,7 +133,7 @@ def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
         "hours": made.hours,
         "price": made.hours * made.hourly,
         "guard": guard_sentences(made.topology, deployment=deployment),
-        "asked": made.asked,
+        "asked": made.account,
         "findings": [asdict(finding) for finding in made.findings],
         "refused": bool(made.refused),
     }

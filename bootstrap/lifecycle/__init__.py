@@ -1,1 +1,1 @@
-"""A deployment from the plan to the last bill: what it would be, its creation, its state, its guard, its results."""
+"""A deployment from the plan to the last bill: its price, creation, state, guard, logs and results."""

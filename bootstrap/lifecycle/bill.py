@@ -1,7 +1,7 @@
 """What AWS has billed for a deployment, by Cost Explorer.
 
-The easy mistake is to read zero as free: Cost Explorer lags by a day, and knows the deployment's tag only once an
-administrator has activated it as a cost allocation tag, from that day on.
+Do not read zero as free: Cost Explorer lags by a day, and knows the deployment's tag only from the day on which an
+administrator has activated it as a cost allocation tag.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from bootstrap.aws.account import Account
 from infra import topology
 
 _ANYWHERE = "us-east-1"
-"""Cost Explorer is in this region alone, for all of them."""
+"""The only region of Cost Explorer, which covers all regions."""
 _NO_TAG = "nothing yet: bills lag by a day, and the tag must be active in Billing, Cost allocation tags"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """Dollars by service since a day; without any, `why`."""
+    """Dollars by service since a day; if there are none, `why` is the reason."""
 
     since: str
     services: Mapping[str, float]
@@ -28,12 +28,12 @@ class Bill:
 
     @property
     def total(self) -> float | None:
-        """The sum; None when nobody knows it."""
+        """The sum; None when it is unknown."""
         return sum(self.services.values()) if self.services else None
 
 
 def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
-    """Ask Cost Explorer, which takes a cent for it. What keeps it from answering is said in the bill."""
+    """Ask Cost Explorer, which costs a cent. Where it does not answer, the bill has the reason."""
     start, end = since.date().isoformat(), (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
     try:
         answer = account.client("ce", _ANYWHERE).get_cost_and_usage(
@@ -44,10 +44,10 @@ def fetch_bill(account: Account, deployment: str, since: datetime) -> Bill:
             GroupBy=[{"Type": "DIMENSION", "Key": "SERVICE"}],
         )
     except ClientError as error:
-        said = error.response["Error"].get("Message") or error.response["Error"].get("Code")
-        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {said}")
+        message = error.response["Error"].get("Message") or error.response["Error"].get("Code")
+        return Bill(since=start, services={}, why=f"Cost Explorer does not answer: {message}")
     except BotoCoreError as error:
-        return Bill(since=start, services={}, why=f"Cost Explorer cannot be asked: {error}")
+        return Bill(since=start, services={}, why=f"Cost Explorer cannot be reached: {error}")
     services: dict[str, float] = {}
     for period in answer.get("ResultsByTime", ()):
         for group in period.get("Groups", ()):

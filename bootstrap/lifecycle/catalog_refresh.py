@@ -1,8 +1,7 @@
-"""Today's prices and offerings, asked of AWS, as another dated list at the end of a region's file.
+"""Reads today's prices and offerings from AWS, and adds them to a region's file as another dated list.
 
-The easy mistake is to believe the first product that bears a type's name: the same machine is also priced as dedicated,
-as reserved and unused, with Windows, and as a capacity block at zero dollars. Only all filters together leave the one
-that a deployment pays for.
+Keep all filters: AWS prices the same type also as dedicated, as reserved and unused, with Windows, and as a capacity
+block at zero dollars. Only all filters together leave the price that a deployment pays.
 """
 
 import datetime
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_pricing.type_defs import FilterTypeDef
 
 _HOME = "us-east-1"
-"""Where the price list of all regions is asked for, and whose prices stand in where a region's are not found."""
+"""The region whose endpoint has the prices of all regions, and whose prices replace those that a region lacks."""
 
 _MACHINE = {
     "operatingSystem": "Linux",
@@ -42,32 +41,32 @@ _HEADER = """\
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Other:
-    """Where the price of something that is no machine is found; a region's prefix may stand before the usage type."""
+class _OtherPrice:
+    """Where to find a price that is not an instance's. The usage type can have a region's prefix."""
 
     service: str
     filters: Mapping[str, str]
     usage: str
 
 
-_OTHERS = {
-    "interface_endpoint_hour": _Other(service="AmazonVPC", filters={}, usage="VpcEndpoint-Hours"),
-    "nat_gateway_hour": _Other(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Hours"),
-    "nat_gib": _Other(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Bytes"),
-    "public_ipv4_hour": _Other(service="AmazonVPC", filters={}, usage="PublicIPv4:InUseAddress"),
-    "gp3_gib_month": _Other(service="AmazonEC2", filters={"volumeApiName": "gp3"}, usage="EBS:VolumeUsage.gp3"),
-    "efs_gib_month": _Other(
+_OTHER_PRICES = {
+    "interface_endpoint_hour": _OtherPrice(service="AmazonVPC", filters={}, usage="VpcEndpoint-Hours"),
+    "nat_gateway_hour": _OtherPrice(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Hours"),
+    "nat_gib": _OtherPrice(service="AmazonEC2", filters={"group": "NGW:NatGateway"}, usage="NatGateway-Bytes"),
+    "public_ipv4_hour": _OtherPrice(service="AmazonVPC", filters={}, usage="PublicIPv4:InUseAddress"),
+    "gp3_gib_month": _OtherPrice(service="AmazonEC2", filters={"volumeApiName": "gp3"}, usage="EBS:VolumeUsage.gp3"),
+    "efs_gib_month": _OtherPrice(
         service="AmazonEFS", filters={"storageClass": "General Purpose"}, usage="TimedStorage-ByteHrs"
     ),
-    "efs_read_gib": _Other(service="AmazonEFS", filters={"accessType": "Read"}, usage="ETDataAccess-Bytes"),
-    "efs_write_gib": _Other(service="AmazonEFS", filters={"accessType": "Write"}, usage="ETDataAccess-Bytes"),
-    "s3_gib_month": _Other(service="AmazonS3", filters={"volumeType": "Standard"}, usage="TimedStorage-ByteHrs"),
+    "efs_read_gib": _OtherPrice(service="AmazonEFS", filters={"accessType": "Read"}, usage="ETDataAccess-Bytes"),
+    "efs_write_gib": _OtherPrice(service="AmazonEFS", filters={"accessType": "Write"}, usage="ETDataAccess-Bytes"),
+    "s3_gib_month": _OtherPrice(service="AmazonS3", filters={"volumeType": "Standard"}, usage="TimedStorage-ByteHrs"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceChange:
-    """One price that differs; None: there is none."""
+    """One price that differs; None where there is no price."""
 
     item: str
     before: float | None
@@ -76,16 +75,16 @@ class PriceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceRefresh:
-    """What AWS says today, beside the list that was the newest until now."""
+    """Today's list, and the newest list before it."""
 
     today: PriceList
     before: PriceList | None
     kept: Sequence[str]
-    """The prices that are no machine's and that AWS's answer did not have: they are those of the list before."""
+    """Prices other than instances' that AWS did not report; they are copied from the earlier list."""
 
     @property
     def changes(self) -> list[PriceChange]:
-        """Every price that differs, machines first."""
+        """Every price that differs, instances first."""
         old, new = ({} if each is None else _flat(each) for each in (self.before, self.today))
         items = list(dict.fromkeys([*new, *old]))
         return [
@@ -96,10 +95,10 @@ class PriceRefresh:
 
 
 def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder: Path) -> PriceRefresh:
-    """Ask AWS what the catalogue's types cost in a region, and which of them it offers there.
+    """Ask AWS for the prices of the catalogue's types in a region, and which of them it offers there.
 
-    A retired type that AWS prices no more keeps its last price. Raises ShoalError without credentials, on an emulator,
-    and when AWS has no such machines in the region.
+    A retired type without a price keeps its last one. Raises ShoalError without credentials, on an emulator, and when
+    AWS offers none of the types in the region.
     """
     pricing, ec2 = _clients(session, region)
     newest = catalog.price_lists(region, folder)[-1:]
@@ -113,7 +112,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
     if not instances:
         raise ShoalError(f"AWS offers none of the catalogue's types in {region}; choose another region")
     emr = _by_type(pricing, "ElasticMapReduce", region, {"softwareType": "EMR"})
-    found = {name: _other(pricing, region, place) for name, place in _OTHERS.items()}
+    found = {name: _other_price(pricing, region, place) for name, place in _OTHER_PRICES.items()}
     others = {name: price for name, price in found.items() if price is not None}
     kept = [name for name in found if name not in others]
     fallback = before or catalog.prices(_HOME, folder=folder)
@@ -132,7 +131,7 @@ def ask_aws(session: boto3.Session, region: str, *, today: datetime.date, folder
 
 
 def append(made: PriceList, *, folder: Path) -> Path:
-    """Write a list at the end of its region's file, in place of one of the same day; all of it or nothing."""
+    """Add a list to the end of its region's file, in place of one of the same day. The file is replaced as a whole."""
     path = folder / f"{made.region}.yaml"
     part = path.with_suffix(".part")
     document = yaml.safe_dump(made.model_dump(exclude={"region"}), sort_keys=False)
@@ -151,7 +150,7 @@ def append(made: PriceList, *, folder: Path) -> Path:
 
 def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2Client"]:
     if session.get_credentials() is None:
-        raise ShoalError("AWS tells prices only to who has credentials, and there are none; run `aws configure`")
+        raise ShoalError("no AWS credentials were found, and prices need them; run `aws configure`")
     pricing, ec2 = session.client("pricing", region_name=_HOME), session.client("ec2", region_name=region)
     for client in (pricing, ec2):
         if caller.emulated(client.meta.endpoint_url):
@@ -162,7 +161,7 @@ def _clients(session: boto3.Session, region: str) -> tuple["PricingClient", "EC2
 
 
 def _startable(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[str, float]) -> dict[str, float]:
-    """In the catalogue's order: the price of each type that AWS offers, and of each retired one the last."""
+    """The price of each type that AWS offers, and the last price of each retired type, in the catalogue's order."""
     found = {
         name: priced.get(name, last.get(name)) if row.retired else priced.get(name)
         for name, row in catalog.catalog().types.items()
@@ -172,7 +171,7 @@ def _startable(*, priced: Mapping[str, float], offered: Set[str], last: Mapping[
 
 
 def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]) -> dict[str, float]:
-    """Dollars an hour by instance type; where several products are left, the dearest."""
+    """Dollars an hour by instance type; the highest where several products match."""
     found: dict[str, float] = {}
     for attributes, price in _products(pricing, service, region, filters):
         name = attributes.get("instanceType", "")
@@ -181,7 +180,7 @@ def _by_type(pricing: "PricingClient", service: str, region: str, filters: Mappi
     return found
 
 
-def _other(pricing: "PricingClient", region: str, place: _Other) -> float | None:
+def _other_price(pricing: "PricingClient", region: str, place: _OtherPrice) -> float | None:
     usage = re.compile(rf"([A-Z0-9]+-)?{re.escape(place.usage)}")
     for attributes, price in _products(pricing, place.service, region, place.filters):
         if usage.fullmatch(attributes.get("usagetype", "")):
@@ -192,12 +191,12 @@ def _other(pricing: "PricingClient", region: str, place: _Other) -> float | None
 def _products(
     pricing: "PricingClient", service: str, region: str, filters: Mapping[str, str]
 ) -> Iterator[tuple[Mapping[str, str], float]]:
-    """Each product's attributes and its price on demand: of the first unit, where more of them are cheaper."""
-    wanted: list[FilterTypeDef] = [
+    """Each product's attributes and its on-demand price, of the first tier where there are several."""
+    conditions: list[FilterTypeDef] = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value}
         for field, value in {"regionCode": region, **filters}.items()
     ]
-    for page in pricing.get_paginator("get_products").paginate(ServiceCode=service, Filters=wanted):
+    for page in pricing.get_paginator("get_products").paginate(ServiceCode=service, Filters=conditions):
         for text in page["PriceList"]:
             try:
                 product = json.loads(text)
@@ -205,7 +204,7 @@ def _products(
                 attributes = product["product"]["attributes"]
             except (KeyError, ValueError) as error:
                 raise ShoalError(
-                    f"AWS's price list of {service} has a form that Shoal does not know ({error}); nothing has changed"
+                    f"AWS's price list of {service} has an unknown format ({error}); nothing was changed"
                 ) from error
             if price is not None:
                 yield attributes, price

@@ -1,7 +1,7 @@
-"""`cdk deploy` for a person: taken up where an earlier one stopped, watched resource by resource, its end explained.
+"""Runs `cdk deploy`: continues an earlier deployment, shows its progress by resource, and explains a failure.
 
-Easy to get wrong: CloudFormation goes on when the CDK is interrupted. What exists is asked of the stack, before and
-after, and never remembered. Why it failed, and what becomes of that, is in `failure`.
+CloudFormation continues when the CDK is interrupted, so always ask the stack what exists, before and afterwards. What
+follows a failure is in `failure`.
 """
 
 import datetime
@@ -39,7 +39,7 @@ _ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class DeployRequest:
-    """What is to be deployed, as what, and for whom."""
+    """What to deploy, under which name, and for whom."""
 
     topology: Topology
     source: str
@@ -49,21 +49,21 @@ class DeployRequest:
 
     @property
     def region(self) -> str:
-        """Where it will be."""
+        """The region of the deployment."""
         return self.topology.region
 
     @property
     def stack_name(self) -> str:
-        """The deployment's stack."""
+        """The name of the deployment's stack."""
         return topology.stack_name(self.deployment)
 
     @cached_property
     def account(self) -> Account:
-        """Its region of the account."""
+        """The account, in that region."""
         return Account(connect(self.region))
 
     def context(self, generation: int) -> list[str]:
-        """What the CDK app is told."""
+        """The context arguments for the CDK app."""
         values = {
             "topology": self.source,
             "deployment": self.deployment,
@@ -75,14 +75,14 @@ class DeployRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployResult:
-    """How it ended."""
+    """The result of a deployment."""
 
     outputs: dict[str, str]
     changed: bool
-    """Whether CloudFormation had anything to do."""
+    """Whether CloudFormation changed anything."""
     generation: int
     ends: datetime.datetime | None
-    """When the guard deletes it; None when somebody has deleted the guard."""
+    """When the guard deletes the stack; None when somebody has deleted the guard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class ResourceChange:
 def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) -> DeployResult:
     """Create or update the deployment, and wait until it is complete.
 
-    Raises ShoalError when it is another's, or with the resource that failed and AWS's reason.
+    Raises ShoalError when it belongs to another owner, or with the resource that failed and AWS's reason.
     """
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
@@ -106,14 +106,14 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
     if renewed:
-        say(f"its EMR cluster has ended itself; this deployment starts another (generation {generation})")
+        say(f"its EMR cluster has terminated; this deployment starts another one (generation {generation})")
     known = {event["EventId"] for event in stacks.events(cloudformation, request.stack_name)} if before else set()
     view = _View(cloudformation, request.stack_name, known, bars)
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
         if not is_bootstrapped(request.account.client("ssm")):
-            say("preparing the account for the CDK, once a region: the stack CDKToolkit, which stays")
+            say("preparing the account for the CDK, once for each region: the stack CDKToolkit, which stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(
                 account=request.account.number(),
@@ -124,18 +124,18 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
             )
         bars.stage("synthesise, upload", 0)
         first = stacks.owner_and_topology(before) is None
-        # A failed update is rolled back at once; what a first deployment made stays until its logs were read.
+        # A failed update is rolled back at once; a failed creation only after its logs were read.
         rollback = ["--no-rollback"] if first else []
         cdk.run(
             ["deploy", *request.context(generation), "--require-approval", "never", *rollback],
             environment=_environment(request),
             assembly=assembly,
             log=log,
-            # An update does not touch all of them, so only a first deployment has a total.
+            # An update changes only some resources, so only a first deployment has a total.
             watch=lambda: view.look(_resources(assembly / f"{request.stack_name}.template.json") if first else 0),
         )
     except ShoalError:
-        shutil.rmtree(assembly, ignore_errors=True)  # what the CDK said is left to be read
+        shutil.rmtree(assembly, ignore_errors=True)  # the log stays
         why = failure.explain(request.deployment, view.all(), log)
         if why is None:
             raise
@@ -160,7 +160,7 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
 
 
 def changes(request: DeployRequest) -> list[ResourceChange]:
-    """What a deployment would do, resource by resource; creates nothing, and uploads nothing."""
+    """What a deployment would do, by resource. Creates and uploads nothing."""
     cloudformation = request.account.client("cloudformation")
     _refuse_others(request, cloudformation)
     stack = stacks.describe(cloudformation, request.stack_name)
@@ -177,7 +177,7 @@ def changes(request: DeployRequest) -> list[ResourceChange]:
         after = json.loads((folder / "assembly" / f"{request.stack_name}.template.json").read_text("utf-8"))
     if (
         stacks.owner_and_topology(stack) is None
-        or stacks.next_move(stack["StackStatus"] if stack else None) == "delete"
+        or stacks.next_action(stack["StackStatus"] if stack else None) == "delete"
     ):
         return compare({}, after)
     body = cloudformation.get_template(StackName=request.stack_name, TemplateStage="Original")["TemplateBody"]
@@ -200,19 +200,19 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Resourc
 
 
 class _View:
-    """Shows what has happened to the stack since it was first looked at."""
+    """Shows the stack's events since the deployment began."""
 
     def __init__(self, cloudformation: Any, name: str, known: set[str], bars: Bars) -> None:
         self._cloudformation, self._name, self._known, self._bars = cloudformation, name, known, bars
         self._shown = False
 
     def all(self) -> list[Event]:
-        """Every event since then, the oldest first."""
+        """All these events, the oldest first."""
         found = stacks.events(self._cloudformation, self._name)
         return [event for event in reversed(found) if event["EventId"] not in self._known]
 
     def look(self, total: int) -> None:
-        """Show how many of so many resources are done; 0 where that is not known."""
+        """Show how many resources are complete, of `total`; 0 where that is unknown."""
         happened = [event for event in self.all() if event.get("PhysicalResourceId") != event["StackId"]]
         if not happened:
             self._bars.tick()
@@ -236,7 +236,7 @@ def _refuse_others(request: DeployRequest, cloudformation: Any) -> None:
 
 
 def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
-    """A bucket that is given takes the place of the deployment's own, which would go with all that is in it."""
+    """An existing bucket would replace the deployment's own, which would be deleted with its content."""
     bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
     if stack is None or bucket is None or request.topology.data.bucket in (None, bucket):
         return
@@ -252,7 +252,7 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
 
 
 def _refuse_beside_a_training(request: DeployRequest) -> None:
-    """CloudFormation puts a group that it changes back into its first zone, and AWS then replaces the nodes."""
+    """CloudFormation moves a group that it changes back to its first zone, and AWS then replaces the nodes."""
     running = []
     for group in request.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
         tags = read_tags(group.get("Tags"))
@@ -261,13 +261,13 @@ def _refuse_beside_a_training(request: DeployRequest) -> None:
             running.append(str(group["AutoScalingGroupName"]))
     if running:
         raise ShoalError(
-            f"GPU nodes of '{request.deployment}' are up ({', '.join(running)}), so somebody may be training, and a "
-            "deployment can replace them; wait for the training's end, or stop it by Ctrl-C where it was started"
+            f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), so somebody may be training, and "
+            "a deployment can replace them; wait until the training ends, or stop it by Ctrl-C where it was started"
         )
 
 
 def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]:
-    """The generation to deploy, and whether it is a new one: where the cluster of the present one has ended."""
+    """The generation to deploy, and whether it is new because the present generation's cluster has terminated."""
     outputs = stacks.outputs(stack) if stack else {}
     present = int(outputs.get(topology.OUTPUT_GENERATION, "1"))
     cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
@@ -283,7 +283,7 @@ def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]
 
 
 def _environment(request: DeployRequest) -> dict[str, str]:
-    """What the CDK needs beside this process's own environment: its tools, and the session's region."""
+    """The variables that the CDK needs besides this process's environment: its tools, and the region."""
     tools = str(Path(sys.executable).parent)
     return {
         "PATH": os.pathsep.join([tools, os.environ.get("PATH", os.defpath)]),
@@ -293,7 +293,7 @@ def _environment(request: DeployRequest) -> dict[str, str]:
 
 
 def _resources(template: Path) -> int:
-    """How many resources a template has; 0 while it is not there, or half written."""
+    """The number of resources in a template; 0 while it does not exist or is incomplete."""
     try:
         return len(json.loads(template.read_text("utf-8"))["Resources"])
     except (OSError, ValueError, KeyError):
@@ -301,7 +301,7 @@ def _resources(template: Path) -> int:
 
 
 def _begun(cloudformation: Any, name: str) -> Stack | None:
-    """The stack, once the last request of a CDK that was interrupted has come to something, if it does."""
+    """The stack, after waiting for the effect of an interrupted CDK's last request."""
     for _ in range(_LAST_LOOKS):
         if stacks.owner_and_topology(stack := stacks.describe(cloudformation, name)):
             break
@@ -314,10 +314,10 @@ def _interrupted(request: DeployRequest, stack: Stack | None) -> str:
         ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
     )
     if stacks.owner_and_topology(stack) is None:
-        return f"nothing was created; begin again by: {again}"
+        return f"nothing was created; start again by: {again}"
     return (
-        f"CloudFormation goes on with {request.stack_name}\n"
-        f"look at it by: shoal status {request.deployment}\n"
-        f"take it up again by: {again}\n"
-        f"end it by: shoal destroy {request.deployment}"
+        f"CloudFormation continues with {request.stack_name}\n"
+        f"see its state by: shoal status {request.deployment}\n"
+        f"continue by: {again}\n"
+        f"delete it by: shoal destroy {request.deployment}"
     )

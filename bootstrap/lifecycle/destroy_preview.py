@@ -1,8 +1,7 @@
-"""What is said before a deployment is destroyed: what goes, what stays and for how much, which models would be lost.
+"""Shows before a deployment is destroyed what will be deleted, what stays at what cost, and which models are lost.
 
-The easy mistake is to count an existing data bucket among what goes: it was there before the deployment, carries none
-of its tags, and is found only through the stack's outputs. Another is to refuse for want of something to say: who may
-not look at a part of it may still destroy it, and hears what could not be told.
+An existing data bucket stays. It has none of the deployment's tags and is found only in the stack's outputs. A part
+that the user may not read is no reason to refuse: it is added to the notes.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.ownership import Ownership, reason_of
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import fetch, status
-from bootstrap.lifecycle.guard import GuardState
+from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, FoundResource, find_resources
 from infra import catalog, topology
 from infra.errors import TopologyError
@@ -37,20 +36,20 @@ class KeptBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyPreview:
-    """A deployment before it goes; `lost` are the runs whose models go with `lost_bucket`."""
+    """A deployment before its deletion; `lost` are the runs whose models are deleted with `lost_bucket`."""
 
     stack: str | None
     things: Sequence[FoundResource]
     running: list[str]
     rate: float | None
-    guard: GuardState | None
+    guard: GuardReport | None
     kept: list[KeptBucket]
     lost: list[str]
     lost_bucket: str | None
     elsewhere: str | None
-    """Where there is a deployment of this name, when there is nothing of it here."""
+    """Another region with a deployment of this name, when there is nothing of it here."""
     notes: list[str]
-    """What could not be told, and why, and what is amiss with its guard."""
+    """What could not be read, and why, and what is wrong with the guard's parameters."""
 
     @property
     def goes(self) -> list[FoundResource]:
@@ -59,12 +58,12 @@ class DestroyPreview:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to destroy, as far as everybody can see."""
+        """Whether nothing was found that can be deleted."""
         return self.stack is None and all(thing.outcome == KEPT for thing in self.things)
 
 
 def preview(deployment: str, account: Account) -> DestroyPreview:
-    """Look through the account; deletes nothing. Raises what AWS answers when not even the stack can be looked for."""
+    """Look through the account; deletes nothing. Raises AWS's error when the stack cannot be described."""
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     things, notes = find_resources(deployment, account), list[str]()
     now = _now(deployment, account, notes) if described else None
@@ -75,7 +74,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
     if data and data not in (*own, *(each.bucket for each in kept)):
         if any(thing.outcome == UNVERIFIED for thing in buckets):
             own.append(data)
-            notes.append(f"whether s3://{data} stays cannot be told")
+            notes.append(f"it is unknown whether s3://{data} stays")
         else:
             kept.append(_kept(account, data, "it was there before the deployment"))
     holding = {bucket: found for bucket in own if (found := _models(account, bucket, notes))}
@@ -102,7 +101,7 @@ def _now(deployment: str, account: Account, notes: list[str]) -> status.Status |
     try:
         now = status.read_status(deployment, account)
     except (BotoCoreError, ClientError, ShoalError) as error:
-        notes.append(f"what runs now, and what it costs, cannot be told: {error}")
+        notes.append(f"what runs now, and its cost, cannot be read: {error}")
         return None
     notes += now.guard.broken if now.guard else ()
     return now
@@ -112,17 +111,17 @@ def _models(account: Account, bucket: str, notes: list[str]) -> list[str]:
     try:
         return fetch.models(account.client("s3"), bucket)
     except (BotoCoreError, ClientError, ShoalError) as error:
-        notes.append(f"whether models in s3://{bucket} would be lost cannot be told: {error}")
+        notes.append(f"it is unknown whether models in s3://{bucket} would be lost: {error}")
         return []
 
 
 def _running(now: status.Status | None) -> list[str]:
     if now is None:
         return []
-    said = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
+    running = [f"{group.running} {group.instance_type} ({group.name})" for group in now.groups if group.running]
     if now.cluster and now.cluster.nodes:
-        said.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
-    return said
+        running.append(f"EMR cluster {now.cluster.identifier} ({now.cluster.state}, nodes: {len(now.cluster.nodes)})")
+    return running
 
 
 def _kept(account: Account, bucket: str, why: str) -> KeptBucket:

@@ -1,8 +1,8 @@
-"""Why a deployment failed, and what becomes of what it had made.
+"""Explains why a deployment failed, and deletes what it had created.
 
-A first deployment is made without CloudFormation's own rollback, which would delete the logs that tell why before
-anybody has read them; so it is taken back here, after they were shown. The one thing that is easy to get wrong is to
-take back what somebody uses: only a stack whose creation has failed, and has come to rest.
+A first deployment runs without CloudFormation's rollback, which would delete the logs before anybody has read them. So
+the stack is deleted here, after the logs were shown. Delete only a stack whose creation has failed and has ended,
+because somebody can use any other.
 """
 
 import time
@@ -23,16 +23,16 @@ from bootstrap.progress import Bars
 from bootstrap.removal import teardown
 
 LOG_SECONDS = 360.0
-"""EMR brings a node's logs to their bucket every five minutes."""
+"""EMR uploads a node's logs every five minutes."""
 _LOOK_SECONDS = 5.0
 _LINES = 20
-_TORN_DOWN = ["TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"]
+_TERMINATED = ["TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"]
 _BOOT_FAILED = "BOOTSTRAP_FAILURE"
-_MADE_IN_VAIN = "CREATE_FAILED"
+_CREATION_FAILED = "CREATE_FAILED"
 
 
 def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None:
-    """The first resource that failed of itself; None where CloudFormation has not come that far."""
+    """The first resource that failed, without those cancelled because of it; None without any."""
     for event in happened:
         reason = event.get("ResourceStatusReason", "")
         if event["ResourceStatus"].endswith("_FAILED") and "cancelled" not in reason:
@@ -44,38 +44,38 @@ def explain(deployment: str, happened: Sequence[Event], log: Path) -> str | None
 
 
 def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Bars, say: Callable[[str], None]) -> str:
-    """Show what a stack's nodes said, and take it back if its creation failed; returns what is left, as a sentence."""
+    """Show the logs of a stack's nodes, and delete it if its creation failed; returns what is left, as a sentence."""
     if stack is None or stack["StackStatus"].endswith("ROLLBACK_COMPLETE"):
-        return "CloudFormation has taken everything back; mend the cause and deploy again"
+        return "CloudFormation has rolled everything back; correct the cause and deploy again"
     if stack["StackStatus"].endswith("_IN_PROGRESS"):
-        return f"CloudFormation goes on with it ({stack['StackStatus']}); look at it by: shoal status {deployment}"
-    standing = f"What was made is still there ({stack['StackStatus']}); end it by: shoal destroy {deployment}"
-    if stack["StackStatus"] != _MADE_IN_VAIN:
-        return standing
+        return f"CloudFormation continues with it ({stack['StackStatus']}); see its state by: shoal status {deployment}"
+    remaining = f"What was created still exists ({stack['StackStatus']}); delete it by: shoal destroy {deployment}"
+    if stack["StackStatus"] != _CREATION_FAILED:
+        return remaining
     try:
         try:
             lines = first_boot(account, stack, bars=bars)
         except (BotoCoreError, ClientError) as error:
-            lines = [f"whether a node's first boot failed, and why, cannot be read: {reason_of(error)}"]
+            lines = [f"the log of the nodes' first boot cannot be read: {reason_of(error)}"]
         for line in lines:
             say(line)
         destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
-        return f"{standing} ({reason_of(error)})"
+        return f"{remaining} ({reason_of(error)})"
     except ShoalError as error:
-        return f"{standing} ({error})"
+        return f"{remaining} ({error})"
     except KeyboardInterrupt:
-        say(f"interrupted; {standing}")
+        say(f"interrupted; {remaining}")
         raise
     if destroyed.proven:
-        return "What was made has been deleted again; mend the cause and deploy again"
-    return f"What was made has been deleted, but not all of it was seen to go; look by: shoal destroy {deployment}"
+        return "What was created has been deleted; correct the cause and deploy again"
+    return f"What was created has been deleted, but not all of it was checked; check it by: shoal destroy {deployment}"
 
 
 def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:
-    """What a node of the stack's EMR cluster said when its first boot failed, as lines; none where none has.
+    """The log of a node of the stack's EMR cluster whose first boot failed, as lines; none where none failed.
 
-    Waits so long for the log. Raises what AWS answers.
+    Waits up to `seconds` for the log. Raises AWS's errors.
     """
     cluster = _failed_cluster(account, stack["StackName"], stack["CreationTime"])
     if cluster is None:
@@ -86,17 +86,19 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
     end = time.monotonic() + seconds
     while not (found := _logs(account, nodes)):
         if time.monotonic() > end:
-            return [f"the first boot of an EMR node failed; its log did not come to {nodes} in {seconds:.0f} seconds"]
+            return [
+                f"the first boot of an EMR node failed; its log did not arrive at {nodes} within {seconds:.0f} seconds"
+            ]
         bars.tick()
         time.sleep(_LOOK_SECONDS)
     log, text = next(iter(found.items()))
-    return [f"the first boot of an EMR node failed; the end of what it said ({log}):", *text.splitlines()[-_LINES:]]
+    return [f"the first boot of an EMR node failed; the end of its log ({log}):", *text.splitlines()[-_LINES:]]
 
 
 def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, str] | None:
-    """The newest cluster of that name whose bootstrap action failed."""
+    """The newest cluster of this name whose bootstrap action failed."""
     emr = account.client("emr")
-    for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=_TORN_DOWN, CreatedAfter=since):
+    for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=_TERMINATED, CreatedAfter=since):
         if each["Name"] == name and each["Status"].get("StateChangeReason", {}).get("Code") == _BOOT_FAILED:
             found: dict[str, str] = emr.describe_cluster(ClusterId=each["Id"])["Cluster"]
             return found if found.get("LogUri") else None
@@ -104,7 +106,7 @@ def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, s
 
 
 def _logs(account: Account, nodes: Place) -> dict[Place, str]:
-    """What the bootstrap actions of all nodes wrote to their standard error; those that wrote nothing are not there."""
+    """The standard error of the bootstrap actions of all nodes, without empty ones."""
     s3 = account.client("s3")
     places = [Place(nodes.bucket, key) for key in sorted(objects.sizes(s3, nodes)) if _is_log(key)]
     return {place: text for place in places if (text := objects.unpacked(objects.read_from(s3, place, 0)))}

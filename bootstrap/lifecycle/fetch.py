@@ -1,8 +1,7 @@
-"""Copies the results of training runs out of a data bucket, before or after its deployment ended.
+"""Copies the results of training runs from a data bucket, while its deployment exists or afterwards.
 
-The easy mistake is to fetch half a file and then skip it for being there: files get their name when they are whole, and
-the time of change of their object, by which they are known the next time. Another is to take any name that stays below
-the folder: nodes write the bucket, and the folder may hold files of the user's.
+A file gets its name only when it is complete, with its object's time of change, so a later fetch can skip it. Accept
+only the names that Shoal gives, because nodes write the bucket, and the folder can have files of the user.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ _CHECKPOINTS = "checkpoints/"
 
 @dataclass(frozen=True, kw_only=True)
 class Object:
-    """One file of a run: its name below the run's folder, its key, its bytes, when it was changed."""
+    """A file of a run: its name below the run's folder, its key, its size in bytes, and its time of change."""
 
     run: str
     name: str
@@ -37,7 +36,7 @@ class Object:
 
 @dataclass(frozen=True, kw_only=True)
 class FetchResult:
-    """What was copied, what was there already, and in `refused` a sentence for each object that can be no file here."""
+    """What was copied, what was there already, and in `refused` a sentence for each object that was not accepted."""
 
     runs: list[str]
     copied: int
@@ -47,7 +46,7 @@ class FetchResult:
 
 
 def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
-    """The files of every run in a data bucket, by run, the oldest run first; checkpoints are not results.
+    """The files of every run in a data bucket, by run, the oldest run first; without checkpoints.
 
     Raises ShoalError when there is no such bucket.
     """
@@ -67,7 +66,7 @@ def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
-        raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists those that there are") from None
+        raise ShoalError(f"there is no bucket '{bucket}'; `aws s3 ls` lists the existing ones") from None
 
 
 def models(s3: Any, bucket: str) -> list[str]:
@@ -76,9 +75,9 @@ def models(s3: Any, bucket: str) -> list[str]:
 
 
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:
-    """Copy runs, or one of them, to `output`/RUN/; files that are there already, unchanged since, are left.
+    """Copy all runs, or one of them, to `output`/RUN/, except unchanged files that are there already.
 
-    Raises ShoalError when there is no such run, and an empty result when there is none at all.
+    Raises ShoalError when there is no such run. The result is empty when there are no runs at all.
     """
     found = runs(s3, bucket)
     if run is not None and run not in found:
@@ -91,7 +90,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
     bars.stage("fetch", sum(file.size for file in missing))
     done = copied = 0
     for file in missing:
-        if _is_fit(output, file, refused):  # also beside those that have come meanwhile
+        if _is_fit(output, file, refused):  # checked again, because files were written since
             _copy(s3, bucket, file, output / file.run / file.name, bars, done)
             copied += 1
             done += file.size
@@ -106,7 +105,7 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
 
 
 def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:
-    """Whether a file has a name that Shoal gives and may come below `output`; `refused` is told why not."""
+    """Whether a file has a name that Shoal gives and fits below `output`; if not, adds the reason to `refused`."""
     try:
         path_below(output, f"{names.run(file.run)}/{names.result(file.name)}")
     except ShoalError as error:

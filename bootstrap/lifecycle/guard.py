@@ -1,7 +1,7 @@
-"""What the guard of a deployment knows: when it ends, what was spent, and the prices it counts with.
+"""Reads what a deployment's guard knows: its end, what was spent, and the prices that it uses.
 
-The easy mistake is to ask the topology's file when a deployment ends: what counts is what the guard was deployed with,
-the stack's creation, and the hours that were added since. What it keeps is read as it reads it, broken values included.
+Do not read the end from the topology's file: it follows from the settings that the guard was deployed with, the stack's
+creation, and the added hours. The guard's parameters are read as the guard reads them, also broken ones.
 """
 
 import json
@@ -19,19 +19,18 @@ from bootstrap.errors import ShoalError
 from infra import topology
 from infra.handlers.guard.kept import MOST_HOURS as MOST_ADDED
 from infra.handlers.guard.kept import read_account, read_extension
-from infra.handlers.guard.rules import GuardSettings
-from infra.handlers.guard.rules import GuardState as Book
+from infra.handlers.guard.rules import GuardSettings, GuardState
 
 Read = TypeVar("Read")
-_SHOWN = 80
+_QUOTED_CHARACTERS = 80
 
 MOST_HOURS = 720.0
-"""So many can be added at once: a month, after which nobody remembers."""
+"""The most hours that can be added at once: 30 days."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GuardState:
-    """The guard's settings, and its account as of its last round."""
+class GuardReport:
+    """The guard's settings, and its account after its last round."""
 
     created: datetime
     max_hours: float
@@ -44,18 +43,18 @@ class GuardState:
     """Dollars an hour of a GPU node with its volume, by instance type; `emr` likewise."""
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of what only the end of the stack ends."""
+    """Dollars an hour of what runs as long as the stack exists."""
     broken: Sequence[str] = ()
-    """A sentence about each of its parameters that nobody can read, which counts as not there."""
+    """A sentence for each of its parameters that is broken; a broken one counts as missing."""
 
     @property
     def ends(self) -> datetime:
-        """When it deletes the stack."""
+        """When the guard deletes the stack."""
         return self.created + timedelta(hours=self.max_hours + self.added_hours)
 
 
-def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
-    """The guard of a stack; None where the stack has none yet, or none any more."""
+def read(account: Account, deployment: str, stack: Stack) -> GuardReport | None:
+    """The guard of a stack; None when it does not exist yet or any more."""
     function = stacks.outputs(stack).get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -68,19 +67,27 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
     settings = _settings(function, found)
     created: datetime = stack["CreationTime"].astimezone(UTC)
     kept = _kept(account, deployment, created)
-    book, amiss = _read(kept, topology.guard_parameter(deployment), _read_book, Book())
-    added, none = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
+    spending, account_fault = _read(kept, topology.guard_parameter(deployment), _read_spending, GuardState())
+    added, extension_fault = _read(kept, topology.extension_parameter(deployment), read_extension, 0.0)
     broken = [
-        *([f"{amiss}; the guard counts anew from the deployment's creation in its next round"] if amiss else []),
-        *([f"{none}; no hours count as added. To write it anew: shoal extend {deployment} --hours H"] if none else []),
+        *(
+            [f"{account_fault}; the guard counts anew from the deployment's creation in its next round"]
+            if account_fault
+            else []
+        ),
+        *(
+            [f"{extension_fault}; no hours count as added. To write it anew: shoal extend {deployment} --hours H"]
+            if extension_fault
+            else []
+        ),
     ]
-    return GuardState(
+    return GuardReport(
         created=created,
         max_hours=settings.max_hours,
         added_hours=added,
         budget=settings.budget,
-        spent=book.spent if book.as_of else None,
-        as_of=book.as_of,
+        spent=spending.spent if spending.as_of else None,
+        as_of=spending.as_of,
         gpu=settings.gpu,
         emr=settings.emr,
         standing=settings.standing,
@@ -88,10 +95,10 @@ def read(account: Account, deployment: str, stack: Stack) -> GuardState | None:
     )
 
 
-def extend(account: Account, deployment: str, guard: GuardState, hours: float) -> datetime:
+def extend(account: Account, deployment: str, guard: GuardReport, hours: float) -> datetime:
     """Add hours to the deployment's life; returns its new end.
 
-    Raises ShoalError when the end has come already, or when they would be more than the guard accepts.
+    Raises ShoalError when the end has passed, or when the sum is more than the guard accepts.
     """
     if guard.ends <= datetime.now(UTC):
         raise ShoalError(
@@ -102,7 +109,7 @@ def extend(account: Account, deployment: str, guard: GuardState, hours: float) -
     if total > MOST_ADDED:
         raise ShoalError(
             f"{guard.added_hours:g} hours were added to '{deployment}' before, and its guard accepts {MOST_ADDED:g} in "
-            "all; deploy it anew when it is gone"
+            "all; deploy it again when it is gone"
         )
     account.client("ssm").put_parameter(
         Name=topology.extension_parameter(deployment), Value=f"{total:.10g}", Type="String", Overwrite=True
@@ -110,13 +117,13 @@ def extend(account: Account, deployment: str, guard: GuardState, hours: float) -
     return later(guard, hours)
 
 
-def later(guard: GuardState, hours: float) -> datetime:
-    """The end with so many hours more."""
+def later(guard: GuardReport, hours: float) -> datetime:
+    """The end with `hours` more."""
     return guard.ends + timedelta(hours=hours)
 
 
 def _kept(account: Account, deployment: str, created: datetime) -> dict[str, str]:
-    """Its parameters; what is older than the stack was another one's, and does not count for the guard either."""
+    """The guard's parameters, without those older than the stack: an earlier stack's, which the guard ignores, too."""
     names = [topology.extension_parameter(deployment), topology.guard_parameter(deployment)]
     found = account.client("ssm").get_parameters(Names=names)["Parameters"]
     return {each["Name"]: each["Value"] for each in found if each["LastModifiedDate"] >= created}
@@ -128,17 +135,17 @@ def _settings(function: str, found: Mapping[str, Any]) -> GuardSettings:
     except (KeyError, TypeError, ValueError):
         raise ShoalError(
             f"the settings of the guard {function} (its environment variable SETTINGS) cannot be read; deploy again to "
-            "bring them back"
+            "restore them"
         ) from None
 
 
-def _read_book(text: str) -> Book:
+def _read_spending(text: str) -> GuardState:
     return read_account(text, datetime.now(UTC))
 
 
 def _read(kept: Mapping[str, str], name: str, read: Callable[[str], Read], otherwise: Read) -> tuple[Read, str]:
-    """What a parameter holds; `otherwise` where it is not there, or, with a sentence about it, where it is broken."""
+    """A parameter's value; `otherwise` where it is missing, or, with a sentence about it, where it is broken."""
     try:
         return (read(kept[name]) if name in kept else otherwise), ""
     except ValueError as error:
-        return otherwise, f"the parameter {name} {error}: it holds {kept[name][:_SHOWN]!r}"
+        return otherwise, f"the parameter {name} {error}: it holds {kept[name][:_QUOTED_CHARACTERS]!r}"

@@ -1,7 +1,6 @@
-"""What the parts of a deployment said: its newest steps and why they failed, its nodes' first boots, its guard.
+"""Reads the logs of a deployment's newest steps, its nodes' first boots, and its guard.
 
-The easy mistake is to wait for logs that come late: EMR brings a step's log minutes after it ended. What is not there
-yet is said with the place where it will be.
+Do not wait for a log: EMR uploads a step's log minutes after its end. Until then the answer is where it will be.
 """
 
 import time
@@ -21,12 +20,12 @@ from infra import topology
 
 _DAY_MS = 86_400_000
 _LAMBDAS_OWN = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
-"""How lines begin that are Lambda's and not its function's."""
+"""The beginnings of lines that Lambda writes, not the function."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
-    """One speaker, how it stands with it, and its last lines."""
+    """The source of a log, its state, and the log's last lines."""
 
     who: str
     state: str
@@ -34,7 +33,7 @@ class LogExcerpt:
 
 
 def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogExcerpt]:
-    """The newest steps of the cluster, the newest first; those that failed with their log's end."""
+    """The newest steps of the cluster, the newest first; failed ones with the end of their log."""
     if now.cluster is None:
         return []
     try:
@@ -49,7 +48,7 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogE
 def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) -> list[LogExcerpt]:
     """What nodes reported of their first boot, by instance id.
 
-    Raises ShoalError when the node that was asked for never reported.
+    Raises ShoalError when the node `only` never reported.
     """
     bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
     if bucket is None:
@@ -60,20 +59,20 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     )
     if only is not None and only not in reported:
         raise ShoalError(f"the node '{only}' has not reported; those that have: {', '.join(reported) or 'none'}")
-    said = []
+    found = []
     for instance in reported if only is None else [only]:
         report = boot_report.of_node(account, bucket, instance)
         lines = report.get("log", "").strip().splitlines()[-tail:]
         python = f", Python {report['python']}" if "python" in report else ""
         state = printable(report.get("state", "unknown") + python)
-        said.append(
+        found.append(
             LogExcerpt(who=f"node {printable(instance)}", state=state, lines=[printable(line) for line in lines])
         )
-    return said
+    return found
 
 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
-    """The last lines of the guard's log of a day; None without a guard."""
+    """The last lines of the guard's log of the last 24 hours; None without a guard."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
     if function is None:
         return None
@@ -86,8 +85,8 @@ def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
         return LogExcerpt(
             who="guard", state=f"its log {name} cannot be read: {error.response['Error']['Code']}", lines=[]
         )
-    said = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
-    lines = [line for line in said if not line.startswith(_LAMBDAS_OWN)]
+    messages = (str(event["message"]).rstrip() for event in sorted(events, key=lambda event: event["timestamp"]))
+    lines = [line for line in messages if not line.startswith(_LAMBDAS_OWN)]
     return LogExcerpt(who="guard", state="runs every five minutes", lines=lines[-tail:])
 
 
@@ -102,5 +101,5 @@ def _step(account: Account, now: Status, cluster: str, step: Any, tail: int) -> 
     details = step["Status"].get("FailureDetails", {})
     why = details.get("Message") or details.get("Reason") or "no reason was given"
     return LogExcerpt(
-        who=who, state=f"{state}: {why}", lines=lines or [f"its log will be at {log}, some minutes after its end"]
+        who=who, state=f"{state}: {why}", lines=lines or [f"its log will be at {log} some minutes after its end"]
     )

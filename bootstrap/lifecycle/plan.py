@@ -1,7 +1,7 @@
-"""What a deployment would be: its price by part, what the guard will do, and what the preflight has found.
+"""Plans a deployment: its price by part, what its guard will do, and the findings of the preflight.
 
-Easy to get wrong: a finding that stops a deployment on AWS does not stop one on this machine, where retired types run
-too; what the asked service itself refuses stops both.
+The offline findings stop a deployment on AWS only, because the emulator also runs retired types. The online findings
+stop both.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class DeploymentPlan:
     by_use: Sequence[cost.ByUse]
     offline: Sequence[Finding]
     online: Sequence[Finding]
-    asked: str
-    """Which account was asked for the online findings, or why none was."""
+    account: str
+    """The account that was checked for the online findings, or why none was, in words."""
     emulated: bool
 
     @property
@@ -37,7 +37,7 @@ class DeploymentPlan:
 
     @property
     def resting(self) -> float:
-        """Dollars an hour after the deployment, before a training."""
+        """Dollars an hour between the deployment and a training."""
         return sum(row.hourly for row in self.bill if row.since != "train")
 
     @property
@@ -52,7 +52,7 @@ class DeploymentPlan:
 
     @property
     def refused(self) -> list[Finding]:
-        """What stops the deployment where it would be made."""
+        """The findings that stop this deployment."""
         counted = self.online if self.emulated else self.findings
         return [finding for finding in counted if finding.level == "error"]
 
@@ -66,13 +66,13 @@ def make_plan(
     session: boto3.Session | None = None,
     endpoint: str | None = None,
 ) -> DeploymentPlan:
-    """Add up and check a topology; without a session nobody is asked.
+    """Price and check a topology; without a session AWS is not asked.
 
     Raises TopologyError when one of its prices is missing.
     """
-    asked, found = "not asked", list[Finding]()
+    account, found = "not asked", list[Finding]()
     if session is not None:
-        asked, found = online.online(topology, session, deployment=deployment, owner=owner)
+        account, found = online.online(topology, session, deployment=deployment, owner=owner)
     return DeploymentPlan(
         topology=topology,
         hours=topology.guard.max_hours if hours is None else hours,
@@ -80,7 +80,7 @@ def make_plan(
         by_use=cost.by_use(topology),
         offline=preflight.offline(topology, hours=hours),
         online=found,
-        asked=asked,
+        account=account,
         emulated=caller.emulated(endpoint),
     )
 
@@ -118,10 +118,10 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
 
 
 def gpus(topology: Topology) -> int:
-    """How many GPUs train when all groups are scaled up."""
+    """The number of GPUs that train when all groups are scaled up."""
     return sum(group.count * group.gpus for group in topology.training)
 
 
 def retired(topology: Topology) -> list[str]:
-    """The instance types of the topology that AWS starts no more."""
+    """The topology's instance types that AWS does not start any more."""
     return [name for name in instance_types(topology) if catalog.find(name).retired]

@@ -1,6 +1,6 @@
-"""What stands in a deployment's way in one account and region, asked of AWS before anything is created.
+"""Checks with AWS, before anything is created, what would stop a deployment in an account and region.
 
-Easy to get wrong: these questions are asked while somebody waits. A network that is away must say so in seconds.
+Somebody waits for the answers, so a missing network must be reported within seconds.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ _QUICK = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts
 
 
 def session(region: str) -> boto3.Session:
-    """A session for the questions: whose services must answer within seconds."""
+    """A session whose calls fail within seconds when AWS does not answer."""
     return connect(region, _QUICK)
 
 
@@ -47,22 +47,22 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
     """Ask AWS.
 
     Returns:
-        Which account was asked, or why none could be, in words; and what was found, errors first.
+        The account that was checked, or why none was, in words; and the findings, errors first.
     """
     if asking.get_credentials() is None:
         return "not asked, for there are no credentials", []
-    asked = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
+    context = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
     try:
-        number = asked.account.number()
+        number = context.account.number()
     except (BotoCoreError, ClientError) as error:
         return f"could not be asked ({error})" + (f"; {loopback.START}" if loopback.is_gone(error) else ""), []
-    found = [finding for rule in _RULES for finding in _run(rule, asked)]
+    found = [finding for rule in _RULES for finding in _run(rule, context)]
     return f"account {number}, {topology.region}", sorted(found, key=lambda finding: finding.level != "error")
 
 
-def _run(rule: OnlineRule, asked: PreflightContext) -> list[Finding]:
+def _run(rule: OnlineRule, context: PreflightContext) -> list[Finding]:
     name = type(rule).__name__
     try:
-        return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(asked)]
+        return [Finding(level=rule.level, rule=name, sentence=sentence) for sentence in rule.check(context)]
     except (BotoCoreError, ClientError) as error:
         return [Finding(level="warning", rule=name, sentence=f"{rule.about} could not be checked: {error}")]

@@ -1,7 +1,7 @@
-"""What a deployment is doing now, and what that costs: asked of AWS, part by part.
+"""Reads from AWS what runs in a deployment now, and its cost.
 
-The easy mistake is to count a cluster's nodes twice: they are instances of EC2, too. GPU nodes are those in the node
-groups, the others are asked of EMR.
+A cluster's nodes are EC2 instances, too: do not count them twice. GPU nodes come from the node groups, the cluster's
+nodes from EMR.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.ownership import read_tags
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
-from bootstrap.lifecycle.guard import GuardState
+from bootstrap.lifecycle.guard import GuardReport
 from bootstrap.nodes import boot_report
 from infra import topology
 
@@ -26,9 +26,9 @@ _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStatus:
-    """GPU nodes of one kind: how many there may be, are asked for, run, and are ready.
+    """A GPU node group: its numbers of nodes at most, requested, running, and ready.
 
-    `ready` is None when it cannot be told, as a node's report cannot be read.
+    `ready` is None when a node's report cannot be read.
     """
 
     name: str
@@ -41,7 +41,7 @@ class GroupStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStatus:
-    """The EMR cluster; `nodes` are the instance types of those that are paid for now, `most` of all it may have."""
+    """The EMR cluster; `nodes` are the instance types of the nodes that cost money now, `most` of all it may have."""
 
     identifier: str
     state: str
@@ -58,7 +58,7 @@ class Status:
     stack: Stack
     groups: list[GroupStatus]
     cluster: ClusterStatus | None
-    guard: GuardState | None
+    guard: GuardReport | None
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -67,12 +67,12 @@ class Status:
 
     @property
     def owner(self) -> str:
-        """Who answers for it."""
+        """Who deployed it first."""
         return (stacks.owner_and_topology(self.stack) or ("unknown", ""))[0]
 
     @property
     def topology(self) -> str:
-        """What it was made from."""
+        """The name of its topology."""
         return (stacks.owner_and_topology(self.stack) or ("", "unknown"))[1]
 
     @property
@@ -98,7 +98,7 @@ class Status:
 
 
 def read_status(deployment: str, account: Account) -> Status:
-    """What there is of it, also when it is half made. Raises ShoalError when there is no such stack."""
+    """The status of a deployment, complete or not. Raises ShoalError when there is no such stack."""
     stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     if stack is None:
         raise no_such_deployment(deployment, account)
@@ -142,7 +142,7 @@ def _instance_type(account: Account, group: Any) -> str:
         version = account.client("ec2").describe_launch_template_versions(
             LaunchTemplateId=template["LaunchTemplateId"], Versions=[template.get("Version") or "$Default"]
         )["LaunchTemplateVersions"][0]
-    except (ClientError, IndexError):  # it went before its group
+    except (ClientError, IndexError):  # deleted before its group
         return "unknown"
     return str(version["LaunchTemplateData"].get("InstanceType", "unknown"))
 
@@ -173,7 +173,7 @@ def _paid(account: Account, identifier: str) -> list[str]:
 
 
 def _largest(account: Account, identifier: str) -> list[str]:
-    """The nodes that the cluster has when managed scaling, if it has any, has added all it may."""
+    """The cluster's nodes after managed scaling, if it has any, has added all that it may."""
     groups = list(account.items("emr", "list_instance_groups", "InstanceGroups", ClusterId=identifier))
     most = [group["InstanceType"] for group in groups for _ in range(group["RequestedInstanceCount"])]
     workers = [group for group in groups if group["InstanceGroupType"] != "MASTER"]

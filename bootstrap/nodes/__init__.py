@@ -1,1 +1,1 @@
-"""The GPU nodes of a deployment: which run, how they are scaled up and to zero, how a command is run on them."""
+"""The GPU nodes of a deployment: which run, scaling them up and to zero, and running commands on them."""

@@ -1,6 +1,6 @@
-"""What a GPU node reports of its first boot, as it is read: `state`, the end of its `log`, and its `python`.
+"""Reads what a GPU node reported of its first boot: `state`, the end of its `log`, and its `python`.
 
-The easy mistake is to believe that a node wrote it as its boot script does: whoever is root there may write anything.
+Check the report, because root on a node can write anything into it.
 """
 
 import json
@@ -14,32 +14,32 @@ from bootstrap.aws.ownership import reason_of
 from infra import topology
 
 UNREADABLE = "unreadable"
-_SHOWN = 500
-"""So many signs of what cannot be read are told."""
+_QUOTED_CHARACTERS = 500
+"""The most characters that are quoted of a report that cannot be read."""
 
 
 def parse(text: str) -> dict[str, str]:
-    """The report's fields; of one that cannot be read the state is UNREADABLE, and the log what it says instead."""
+    """The report's fields; for one that cannot be read the state UNREADABLE, and its text as `log`."""
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):  # so deep that the parser gives up
+    except (ValueError, RecursionError):  # nested too deeply for the parser
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        return {"state": UNREADABLE, "log": f"its report cannot be read: {text[:_SHOWN]}"}
+        return {"state": UNREADABLE, "log": f"its report cannot be read: {text[:_QUOTED_CHARACTERS]}"}
     return {"state": UNREADABLE, "log": "", **found}
 
 
 def of_node(account: Account, bucket: str | None, instance: str) -> dict[str, str]:
-    """What a node's first boot reported: `state` and `log`; nothing as long as it has not.
+    """What a node's first boot reported: `state` and `log`; nothing until it has reported.
 
-    Where AWS refuses to tell, the state is that of a report that cannot be read, with the refusal for its log.
+    Where AWS refuses to read it, the state is UNREADABLE, and the log is the refusal.
     """
     if bucket is None:
         return {}
     try:
         text = objects.read_text(account.client("s3"), Place(bucket, f"{topology.NODES_PREFIX}{instance}.json"))
     except ClientError as error:
-        if error.response["Error"]["Code"] == "NoSuchBucket":  # it went while the stack did
+        if error.response["Error"]["Code"] == "NoSuchBucket":  # deleted with its stack
             return {}
         return {"state": UNREADABLE, "log": f"its report cannot be read: {reason_of(error)}"}
     return parse(text) if text else {}

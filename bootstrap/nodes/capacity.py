@@ -1,7 +1,7 @@
-"""What to do while AWS has fewer nodes than were asked for: wait, pay for on demand, go to another zone, or give up.
+"""Decides what to do while AWS has started fewer nodes than requested: wait, use on demand, change zone, or give up.
 
-Only the decision, of what is known at one moment; `scale_up` carries it out. The easy mistake is to run from a quota:
-another zone has the same one, and every move ends the nodes that are there.
+`scale_up` carries the decision out. Do not change zone because of a quota: it holds for all zones, and every change
+ends the existing nodes.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 SPOT_SECONDS = 600
-"""How long a group on the spot market may be short of nodes though AWS refuses nothing."""
+"""How long a group may wait for spot instances while AWS refuses nothing."""
 
 
 class Refusal(Enum):
@@ -35,33 +35,33 @@ _WORDS = (
 )
 
 
-def refusal(said: str) -> Refusal:
-    """What kind the reason is that AWS gives for a launch that failed."""
-    return next((kind for kind, words in _WORDS if re.search(words, said, re.IGNORECASE | re.DOTALL)), Refusal.OTHER)
+def classify_refusal(message: str) -> Refusal:
+    """The kind of AWS's reason for a failed launch."""
+    return next((kind for kind, words in _WORDS if re.search(words, message, re.IGNORECASE | re.DOTALL)), Refusal.OTHER)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupRequest:
-    """A node group that was asked for nodes."""
+class GroupState:
+    """A node group while it is scaled up."""
 
     name: str
     instance_type: str
     size: int
-    there: int
-    """The nodes that it has, those that boot among them."""
+    existing: int
+    """The number of nodes that it has, including those that boot."""
     spot: bool
-    """Whether what is missing is asked of the spot market."""
+    """Whether the missing nodes are requested as spot instances."""
     refusals: tuple[str, ...] = ()
-    """What AWS said of launches that failed since, the newest first."""
+    """AWS's messages for launches that failed since the request, the newest first."""
 
     @property
     def short(self) -> bool:
         """Whether nodes are missing."""
-        return self.there < self.size
+        return self.existing < self.size
 
-    def refused(self, kind: Refusal) -> str | None:
-        """What AWS said last of this kind, while nodes are missing."""
-        return next((said for said in self.refusals if self.short and refusal(said) is kind), None)
+    def last_refusal(self, kind: Refusal) -> str | None:
+        """AWS's latest message of this kind, while nodes are missing."""
+        return next((message for message in self.refusals if self.short and classify_refusal(message) is kind), None)
 
 
 @dataclass(frozen=True)
@@ -71,67 +71,71 @@ class Wait:
 
 @dataclass(frozen=True)
 class TakeOnDemand:
-    """Ask for what is missing in these groups on demand, in the same zone."""
+    """Request the missing nodes of these groups on demand, in the same zone."""
 
     groups: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Move:
-    """All groups to the next zone, as this one has no nodes for a group."""
+class MoveZone:
+    """Change all groups to the next zone, because this one has no nodes for `group`."""
 
     group: str
 
 
 @dataclass(frozen=True)
 class GiveUp:
-    """No nodes can be had; why, for the user."""
+    """No nodes are available; `sentence` tells the user why."""
 
     sentence: str
 
 
-Action = Wait | TakeOnDemand | Move | GiveUp
+Action = Wait | TakeOnDemand | MoveZone | GiveUp
 
 
-def next_action(groups: Sequence[GroupRequest], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
-    """What to do about the nodes that are missing.
+def next_action(groups: Sequence[GroupState], *, seconds: float, tried: Sequence[str], zones_left: bool) -> Action:
+    """What to do about the missing nodes.
 
     Args:
         groups: all of them, as they are now.
-        seconds: since they were asked, or the last action was taken.
+        seconds: since the request or the last action.
         tried: the zones so far, the present one last.
-        zones_left: whether there is a zone that was not tried.
+        zones_left: whether a zone was not tried yet.
     """
     for group in groups:
-        if said := group.refused(Refusal.QUOTA):
+        if message := group.last_refusal(Refusal.QUOTA):
             return GiveUp(
-                f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(said)}; "
-                "ask for a higher quota in Service Quotas, or take fewer or smaller nodes in the topology"
+                f"AWS refuses the account more {group.instance_type} for '{group.name}', and says: {_quote(message)}; "
+                "ask for a higher quota in Service Quotas, or write fewer or smaller nodes into the topology"
             )
     for group in groups:
-        said = group.refused(Refusal.NOT_OFFERED) or (None if group.spot else group.refused(Refusal.NO_CAPACITY))
-        if said:
-            return Move(group.name) if zones_left else GiveUp(_exhausted(group, said, tried))
+        message = group.last_refusal(Refusal.NOT_OFFERED) or (
+            None if group.spot else group.last_refusal(Refusal.NO_CAPACITY)
+        )
+        if message:
+            return MoveZone(group.name) if zones_left else GiveUp(_exhausted(group, message, tried))
     scarce = tuple(group.name for group in groups if _lacks_spot(group, seconds))
     return TakeOnDemand(scarce) if scarce else Wait()
 
 
-def _lacks_spot(group: GroupRequest, seconds: float) -> bool:
-    """Whether waiting for spot instances is over."""
-    # What AWS began on the spot market it may still refuse after the group was asked on demand.
-    if group.refused(Refusal.NO_SPOT):
+def _lacks_spot(group: GroupState, seconds: float) -> bool:
+    """Whether to stop waiting for spot instances."""
+    # AWS can still refuse an earlier spot request after the group was changed to on demand.
+    if group.last_refusal(Refusal.NO_SPOT):
         return True
-    return group.spot and group.short and (seconds >= SPOT_SECONDS or group.refused(Refusal.NO_CAPACITY) is not None)
+    return (
+        group.spot and group.short and (seconds >= SPOT_SECONDS or group.last_refusal(Refusal.NO_CAPACITY) is not None)
+    )
 
 
-def _exhausted(group: GroupRequest, said: str, tried: Sequence[str]) -> str:
+def _exhausted(group: GroupState, message: str, tried: Sequence[str]) -> str:
     where = tried[0] if len(tried) == 1 else f"{', '.join(tried[:-1])} and {tried[-1]}"
     elsewhere = "another zone, " if len(tried) == 1 else ""
     return (
-        f"AWS has no {group.instance_type} for '{group.name}' in {where} now, and says: {_quote(said)}; "
+        f"AWS has no {group.instance_type} for '{group.name}' in {where} now, and says: {_quote(message)}; "
         f"try again later, or take {elsewhere}another instance type or another region in the topology"
     )
 
 
-def _quote(said: str) -> str:
-    return f'"{said.strip().removesuffix("Launching EC2 instance failed.").strip()}"'
+def _quote(message: str) -> str:
+    return f'"{message.strip().removesuffix("Launching EC2 instance failed.").strip()}"'

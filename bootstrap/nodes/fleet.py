@@ -1,7 +1,7 @@
-"""Which GPU nodes a deployment has: its groups, the nodes that run, and how groups are scaled to zero.
+"""A deployment's GPU nodes: its groups, the running nodes, and scaling groups to zero.
 
-The easy mistake is to leave nodes running. Whoever scaled groups up (`scale_up`) ends with `scale_to_zero`: neither a
-second Ctrl-C nor an error of one group keeps it from the others.
+Whoever scaled groups up (`scale_up`) must end with `scale_to_zero`, because running nodes cost money. Neither a second
+Ctrl-C nor an error of one group stops it.
 """
 
 import shlex
@@ -35,20 +35,20 @@ _TO_ZERO = ("aws", "autoscaling", "set-desired-capacity", "--desired-capacity", 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNode:
-    """An instance that runs. Raises ShoalError for an id or an address that cannot be one."""
+    """A running instance. Raises ShoalError for an invalid id or address."""
 
     instance_id: str
     group: str
     instance_type: str
     market: str
-    """`on-demand` or `spot`: how it is paid for, whatever its group prefers."""
+    """`on-demand` or `spot`: its actual market, which can differ from its group's."""
     zone: str
     address: str
-    """Its private address."""
+    """Its private IPv4 address."""
     gpus: int
-    """How many of its GPUs are used: a rank each."""
+    """The number of its GPUs that are used, a rank each."""
     launched: datetime
-    """From when on it is paid for."""
+    """When its cost began."""
 
     def __post_init__(self) -> None:
         names.instance(self.instance_id)
@@ -56,24 +56,24 @@ class GpuNode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeGroup:
-    """An auto scaling group of the deployment; `size` is how many nodes it has when it is scaled up."""
+class GpuGroup:
+    """An auto scaling group of the deployment; `size` is its number of nodes when it is scaled up."""
 
     name: str
     scaling_group: str
     size: int
     desired: int
-    """How many it is asked for now."""
+    """Its desired capacity now."""
     spot: bool
-    """Whether it is to be of the spot market, where that has nodes."""
+    """Whether it prefers spot instances."""
     stays: bool
-    """Whether its nodes are there from the deployment on (`start: deploy`), not only while a training runs."""
+    """Whether its nodes run from the deployment on (`start: deploy`), not only during a training."""
 
 
-def groups(deployment: Deployment) -> list[NodeGroup]:
+def groups(deployment: Deployment) -> list[GpuGroup]:
     """The node groups, in alphabetical order. Raises ShoalError when there is none."""
     found = [
-        NodeGroup(
+        GpuGroup(
             name=tags[topology.TAG_GROUP],
             scaling_group=group["AutoScalingGroupName"],
             size=group["MaxSize"],
@@ -90,30 +90,30 @@ def groups(deployment: Deployment) -> list[NodeGroup]:
     return sorted(found, key=lambda group: group.name)
 
 
-def scale_to_zero(deployment: Deployment, scaled: Sequence[NodeGroup]) -> None:
-    """Ask these groups for no nodes, but those that stay; returns at once, as AWS ends them by itself.
+def scale_to_zero(deployment: Deployment, scaled: Sequence[GpuGroup]) -> None:
+    """Scale these groups to zero, except those that stay; does not wait until their nodes have ended.
 
-    Raises ShoalError with the commands to type for the groups that could not be scaled to zero, and Abandoned when the
-    user leaves before AWS has answered, after the same has been said.
+    Raises ShoalError with the commands to type for groups that could not be scaled to zero. When the user leaves before
+    AWS has answered, prints the same and raises Abandoned.
     """
     client = deployment.session.client("autoscaling")
     running = [group for group in scaled if not group.stays]
     until = time.monotonic() + _TO_ZERO_SECONDS
-    with _undisturbed():
+    with _ignoring_signals():
         try:
             for group in tuple(running):
                 with suppress(BotoCoreError, ClientError):
-                    retrying(partial(_ask_for_none, client, group), seconds=max(0.0, until - time.monotonic()))
+                    retrying(partial(_set_to_zero, client, group), seconds=max(0.0, until - time.monotonic()))
                     running.remove(group)
-        except KeyboardInterrupt as asked:
+        except KeyboardInterrupt as interrupt:
             note(running_nodes_warning(running))
-            raise Abandoned(asked) from None
+            raise Abandoned(interrupt) from None
     if running:
         raise ShoalError(running_nodes_warning(running))
 
 
-def running_nodes_warning(running: Sequence[NodeGroup]) -> str:
-    """What to say of groups that could not be scaled to zero; of those that stay anyway nothing."""
+def running_nodes_warning(running: Sequence[GpuGroup]) -> str:
+    """The warning for groups that could not be scaled to zero, without those that stay anyway."""
     commands = [
         shlex.join([*_TO_ZERO, "--auto-scaling-group-name", group.scaling_group])
         for group in running
@@ -126,13 +126,13 @@ def running_nodes_warning(running: Sequence[NodeGroup]) -> str:
     )
 
 
-def _ask_for_none(client: "AutoScalingClient", group: NodeGroup) -> None:
+def _set_to_zero(client: "AutoScalingClient", group: GpuGroup) -> None:
     client.set_desired_capacity(AutoScalingGroupName=group.scaling_group, DesiredCapacity=0)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ignore signals that would end this process while it is about to save money, unless AWS does not answer."""
+def _ignoring_signals() -> Iterator[None]:
+    """Ignore signals that would end this process before the groups are at zero, unless AWS does not answer."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
@@ -150,7 +150,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def nodes(deployment: Deployment) -> list[GpuNode]:
-    """The nodes that run now, by group and then by instance id."""
+    """The running nodes, sorted by group and instance id."""
     tags_of = {
         instance["InstanceId"]: tags
         for group, tags in scaling_groups(deployment)

@@ -1,7 +1,6 @@
-"""Run a script on a node, by Systems Manager's Run Command: no open port, no key, and nothing to install here.
+"""Runs a script on a node by Systems Manager's Run Command: without an open port, a key, or a local installation.
 
-The easy mistake is to take its output for the script's: Run Command keeps the first 24,000 characters. What matters
-a script writes to a file.
+Run Command keeps only the first 24,000 characters of the output, so a script must write what matters to a file.
 """
 
 import time
@@ -25,12 +24,12 @@ _LONGEST_RUN_SECONDS = 172_800
 
 @dataclass(frozen=True, kw_only=True)
 class CommandState:
-    """How far a command is: finished, and then successful or not."""
+    """Whether a command has finished, and with success."""
 
     finished: bool
     succeeded: bool
-    said: str
-    """Its standard output and error, in part."""
+    output: str
+    """Its standard output and error, possibly cut."""
 
 
 class NodeCommand:
@@ -39,7 +38,7 @@ class NodeCommand:
     def __init__(
         self, session: boto3.Session, instance_id: str, script: str, *, online_seconds: float = _ONLINE_SECONDS
     ) -> None:
-        """Start it; waits for the node's agent that long. Raises ShoalError when that stays offline."""
+        """Start it; waits up to `online_seconds` for the node's agent. Raises ShoalError when that stays offline."""
         self._client: SSMClient = session.client("ssm")
         self.instance_id = instance_id
         deadline = time.monotonic() + online_seconds
@@ -55,27 +54,27 @@ class NodeCommand:
                 if time.monotonic() > deadline:
                     raise ShoalError(
                         f"the agent of the node {instance_id} is not online in Systems Manager; "
-                        "does the node reach the endpoints of its network?"
+                        "check that the node reaches the endpoints of its network"
                     ) from None
                 time.sleep(_PAUSE_SECONDS)
 
     def state(self) -> CommandState:
-        """How far it is now."""
+        """Its state now."""
         try:
             found = self._client.get_command_invocation(CommandId=self._id, InstanceId=self.instance_id)
         except self._client.exceptions.InvocationDoesNotExist:  # for a moment after the start
-            return CommandState(finished=False, succeeded=False, said="")
+            return CommandState(finished=False, succeeded=False, output="")
         return CommandState(
             finished=found["Status"] not in _UNFINISHED,
             succeeded=found["Status"] == "Success",
-            said=f"{found['StandardOutputContent']}\n{found['StandardErrorContent']}".strip(),
+            output=f"{found['StandardOutputContent']}\n{found['StandardErrorContent']}".strip(),
         )
 
     def wait(self) -> None:
-        """Return when it has succeeded. Raises ShoalError with its last line when it fails."""
+        """Wait until it has succeeded. Raises ShoalError with its last line when it fails."""
         while not (now := retrying(self.state)).finished:
             time.sleep(_PAUSE_SECONDS)
         if not now.succeeded:
-            said = [line for line in now.said.splitlines() if not line.startswith("failed to run commands")]
-            last = said[-1:] or ["it said nothing"]
+            lines = [line for line in now.output.splitlines() if not line.startswith("failed to run commands")]
+            last = lines[-1:] or ["it printed nothing"]
             raise ShoalError(f"a command failed on the node {self.instance_id}: {printable(last[0])}")

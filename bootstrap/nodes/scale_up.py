@@ -1,7 +1,7 @@
-"""Scales a deployment's node groups up and waits until their nodes are ready; on leaving, to zero again.
+"""Scales a deployment's node groups up, waits until their nodes are ready, and scales to zero at the end.
 
-All groups run in one zone, and where one has no nodes to give they move together. The easy mistake is to wait: a group
-without capacity, or with a node that never reports, stays short for ever, and what runs meanwhile costs money.
+All groups run in one zone, and change it together where it has no capacity. Every wait has a limit: a group without
+capacity, or with a node that never reports, would otherwise wait for ever, while the other nodes cost money.
 """
 
 import time
@@ -17,7 +17,7 @@ from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.nodes import boot_report, capacity, fleet, scaling_group
-from bootstrap.nodes.capacity import GroupRequest
+from bootstrap.nodes.capacity import GroupState
 from bootstrap.nodes.fleet import GpuNode
 from bootstrap.nodes.scaling_group import ScalingGroup
 from bootstrap.progress import Bars
@@ -31,12 +31,12 @@ _PAUSE_SECONDS = 1.0
 
 @contextmanager
 def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[GpuNode]]:
-    """All nodes of the deployment, ready for work; on leaving its groups are scaled to zero, but those that stay.
+    """All nodes of the deployment, ready; at the end its groups are scaled to zero, except those that stay.
 
-    What AWS does not have on the spot market is taken on demand, and what it does not have in a zone in the next; a
-    stage of `bars` says so. Raises ShoalError when there is no zone left, when AWS names a quota, when a node fails to
-    boot, with the last line of its log, or when they are not all ready after 15 minutes. Who leaves while AWS does not
-    answer (Abandoned) is told what goes on, and leaves at once.
+    Missing spot instances are replaced by on demand, and a zone without capacity by the next; a stage of `bars` shows
+    that. Raises ShoalError when no zone is left, when AWS names a quota, when a node fails to boot (with the last line
+    of its log), or when not all nodes are ready after 15 minutes. A user who leaves while AWS does not answer
+    (Abandoned) sees what still runs.
     """
     groups = fleet.groups(deployment)
     abandoned = False
@@ -53,7 +53,7 @@ def scaled_up(deployment: Deployment, bars: Bars) -> Iterator[list[GpuNode]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """A zone that nodes may be in."""
+    """A zone that nodes can run in."""
 
     name: str
     subnet: str
@@ -72,29 +72,29 @@ class _ScaleUp:
         self._since = time.monotonic()
 
     def run(self) -> list[GpuNode]:
-        """Ask for all nodes; returns them when they are ready."""
+        """Request all nodes; returns them when they are ready."""
         self._stage("")
-        self._ask()
+        self._request_nodes()
         while True:
             running = retrying(partial(fleet.nodes, self._deployment))
             if self._all_ready(running):
                 return running
-            self._look()
-            asked = [group.asked() for group in self._groups]
+            self._refresh()
+            states = [group.state() for group in self._groups]
             match capacity.next_action(
-                asked,
+                states,
                 seconds=time.monotonic() - self._since,
                 tried=[zone.name for zone in self._tried],
                 zones_left=bool(self._untried),
             ):
                 case capacity.TakeOnDemand(names):
                     self._take_on_demand([group for group in self._groups if group.name in names])
-                case capacity.Move(name):
+                case capacity.MoveZone(name):
                     self._move(name)
                 case capacity.GiveUp(sentence):
                     raise ShoalError(sentence)
                 case capacity.Wait():
-                    self._wait(lambda: _late(running, self._ready, self._seen, asked))  # noqa: B023
+                    self._wait(lambda: _late(running, self._ready, self._seen, states))  # noqa: B023
 
     def _all_ready(self, running: Sequence[GpuNode]) -> bool:
         self._seen |= {node.instance_id for node in running}
@@ -105,53 +105,53 @@ class _ScaleUp:
         self._bars.at(ready)
         return ready == len(running) == self._size
 
-    def _look(self) -> None:
-        found = scaling_group.found_by_name(self._deployment)
+    def _refresh(self) -> None:
+        found = scaling_group.described_by_name(self._deployment)
         for group in self._groups:
-            group.look(found[group.node_group.scaling_group])
+            group.refresh(found[group.node_group.scaling_group])
 
-    def _ask(self) -> None:
+    def _request_nodes(self) -> None:
         for group in self._groups:
-            group.ask(self._tried[-1].subnet)
+            group.request_nodes(self._tried[-1].subnet)
         self._since = time.monotonic()
 
     def _take_on_demand(self, scarce: Sequence[ScalingGroup]) -> None:
         prices = [f"{group.name} on demand{_price(self._deployment, group.instance_type)}" for group in scarce]
         self._stage(f": {', '.join(prices)}, as the spot market of {self._tried[-1].name} has none")
         for group in scarce:
-            group.ask_on_demand()
+            group.request_on_demand()
         self._since = time.monotonic()
 
     def _move(self, name: str) -> None:
-        """All groups to the next zone; what they have ends first, for nodes in two zones cannot train."""
+        """Change all groups to the next zone, after their nodes have ended: nodes in two zones cannot train."""
         full, here = self._tried[-1], self._untried.pop(0)
         self._tried.append(here)
         self._stage(f" in {here.name}, as {full.name} has none for {name}")
         for group in self._groups:
-            group.empty_out()
+            group.scale_to_zero()
         self._since = time.monotonic()
-        self._look()
+        self._refresh()
         while not all(group.empty for group in self._groups):
             self._wait(lambda: f"the nodes in {full.name} did not end; see their groups' activity in the console")
-            self._look()
-        self._ask()
+            self._refresh()
+        self._request_nodes()
 
     def _stage(self, how: str) -> None:
         self._bars.stage(f"start nodes{how}", self._size, unit="node")
 
     def _wait(self, why: Any) -> None:
-        """A moment. Raises ShoalError with what `why` returns when it is too late."""
+        """Wait a second. Raises ShoalError with what `why` returns when the time is up."""
         if time.monotonic() - self._since > READY_SECONDS:
             raise ShoalError(f"{READY_SECONDS // 60} minutes were not enough to start the nodes: {why()}")
         time.sleep(_PAUSE_SECONDS)
 
 
 def zones(deployment: Deployment, groups: Sequence[ScalingGroup]) -> list[Zone]:
-    """The zones that the groups may be in, from the one where their nodes run, or else start, on."""
-    here = min(groups, key=lambda group: group.there == 0).subnet
+    """The zones that the groups can use, first the one where their nodes run or would start."""
+    here = min(groups, key=lambda group: group.existing == 0).subnet
     tags = {topology.TAG_DEPLOYMENT: deployment.name, topology.TAG_NODES: "true"}
     found = _subnets(deployment, Filters=[{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()])
-    if here not in [zone.subnet for zone in found]:  # a network of the user's own bears no tag of ours
+    if here not in [zone.subnet for zone in found]:  # a network of the user does not have Shoal's tag
         found = _subnets(deployment, SubnetIds=[here])
     at = [zone.subnet for zone in found].index(here)
     return [*found[at:], *found[:at]]
@@ -170,11 +170,11 @@ def is_ready(s3: Any, deployment: Deployment, node: GpuNode) -> bool:
     report = retrying(partial(objects.read_text, s3, place))
     if report is None:
         return False
-    said = boot_report.parse(report)
-    if said["state"] == "ready":
+    fields = boot_report.parse(report)
+    if fields["state"] == "ready":
         return True
-    last = said["log"].strip().splitlines()[-1:] or ["its log is empty"]
-    has = f", which has Python {said['python']}," if "python" in said else ""
+    last = fields["log"].strip().splitlines()[-1:] or ["its log is empty"]
+    has = f", which has Python {fields['python']}," if "python" in fields else ""
     failed = printable(f"({node.group}){has} failed to boot: {last[0]}")
     raise ShoalError(f"the node {node.instance_id} {failed}; all of it: {place}")
 
@@ -186,15 +186,15 @@ def _price(deployment: Deployment, instance_type: str) -> str:
         return ""
 
 
-def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], asked: Sequence[GroupRequest]) -> str:
-    """What there is instead of all nodes, and where to look."""
+def _late(running: Sequence[GpuNode], ready: set[str], seen: set[str], states: Sequence[GroupState]) -> str:
+    """Which nodes are not ready, and where to look."""
     silent = [node for node in running if node.instance_id not in ready]
     ended = len(seen) - len(running)
-    missing = [f"{group.size - group.there} of '{group.name}'" for group in asked if group.short]
-    said = next((f' and says: "{words}"' for group in asked for words in group.refusals), "")
-    parts = [f"{len(running) - len(silent)} of {sum(group.size for group in asked)} are ready"]
+    missing = [f"{group.size - group.existing} of '{group.name}'" for group in states if group.short]
+    message = next((f' and says: "{words}"' for group in states for words in group.refusals), "")
+    parts = [f"{len(running) - len(silent)} of {sum(group.size for group in states)} are ready"]
     if missing:
-        parts.append(f"AWS did not start {', '.join(missing)}{said}")
+        parts.append(f"AWS did not start {', '.join(missing)}{message}")
     if ended > 0:
         parts.append(f"{ended} ended by themselves, and AWS replaced them")
     if silent:

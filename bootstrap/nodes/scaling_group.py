@@ -1,7 +1,7 @@
-"""An auto scaling group while it is scaled up: what it has, why AWS refuses more, and how it is asked.
+"""An auto scaling group while it is scaled up: its nodes, AWS's refusals, and requests for nodes.
 
-The easy mistake is to take an old failure for a new one. Activities are told apart by their ids, as the clocks of AWS
-and of this machine differ; and while spot instances run, the group's market is not changed: AWS would replace them.
+Old failures are recognised by the ids of activities, because the clocks of AWS and of this machine differ. Do not
+change the group's market while spot instances run, because AWS would replace them.
 """
 
 from functools import partial
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import retrying
 from bootstrap.nodes import fleet
-from bootstrap.nodes.capacity import GroupRequest
-from bootstrap.nodes.fleet import NodeGroup
+from bootstrap.nodes.capacity import GroupState
+from bootstrap.nodes.fleet import GpuGroup
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling.type_defs import ActivityTypeDef, AutoScalingGroupTypeDef
@@ -20,13 +20,13 @@ _RECENT_ACTIVITIES = 50
 
 
 class ScalingGroup:
-    """A node group as Auto Scaling has it. It knows what `look` was given last."""
+    """A node group as Auto Scaling described it last; `refresh` sets a newer description."""
 
-    def __init__(self, deployment: Deployment, node_group: NodeGroup, found: "AutoScalingGroupTypeDef") -> None:
+    def __init__(self, deployment: Deployment, node_group: GpuGroup, found: "AutoScalingGroupTypeDef") -> None:
         self.node_group = node_group
         self.name = node_group.name
         self._client = deployment.session.client("autoscaling")
-        self._found = found
+        self._described = found
         self._known: set[str] = set()
         self._on_demand = False
         template = _template(found)
@@ -35,65 +35,65 @@ class ScalingGroup:
         )
         self.instance_type = str(versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"])
 
-    def look(self, found: "AutoScalingGroupTypeDef") -> None:
-        """Take what Auto Scaling says of the group now."""
-        self._found = found
+    def refresh(self, found: "AutoScalingGroupTypeDef") -> None:
+        """Set what Auto Scaling reports of the group now."""
+        self._described = found
 
     @property
     def subnet(self) -> str:
-        """Where its instances start."""
-        return self._found["VPCZoneIdentifier"].split(",")[0]
+        """The subnet in which its instances start."""
+        return self._described["VPCZoneIdentifier"].split(",")[0]
 
     @property
     def empty(self) -> bool:
         """Whether it has no instance, not even one that is ending."""
-        return not self._found["Instances"]
+        return not self._described["Instances"]
 
     @property
-    def there(self) -> int:
-        """How many instances it has that are not ending."""
-        return sum(not each["LifecycleState"].startswith("Terminat") for each in self._found["Instances"])
+    def existing(self) -> int:
+        """The number of its instances that are not ending."""
+        return sum(not each["LifecycleState"].startswith("Terminat") for each in self._described["Instances"])
 
-    def asked(self) -> GroupRequest:
-        """How far it is with what it was asked for."""
+    def state(self) -> GroupState:
+        """What `capacity` needs to know of it."""
         refusals = [
             each.get("StatusMessage", "")
-            for each in (self._activities() if self.there < self.node_group.size else ())
+            for each in (self._activities() if self.existing < self.node_group.size else ())
             if each["StatusCode"] in ("Failed", "Cancelled") and each["ActivityId"] not in self._known
         ]
-        return GroupRequest(
+        return GroupState(
             name=self.name,
             instance_type=self.instance_type,
             size=self.node_group.size,
-            there=self.there,
+            existing=self.existing,
             spot=self.node_group.spot and not self._on_demand,
             refusals=tuple(refusals),
         )
 
-    def ask(self, subnet: str) -> None:
-        """Ask for all of its nodes, in this subnet, of the market that it prefers."""
+    def request_nodes(self, subnet: str) -> None:
+        """Request all of its nodes, in this subnet, on the market that it prefers."""
         changes: dict[str, Any] = {"VPCZoneIdentifier": subnet} if subnet != self.subnet else {}
         if self.node_group.spot and self.empty:
             changes["MixedInstancesPolicy"] = self._with_on_demand(0)
         self._on_demand = False
         self._update(DesiredCapacity=self.node_group.size, **changes)
 
-    def ask_on_demand(self) -> None:
-        """Ask for what is missing at the full price; the spot instances that there are stay."""
-        held = self._found["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
+    def request_on_demand(self) -> None:
+        """Request the missing nodes on demand; running spot instances stay."""
+        held = self._described["MixedInstancesPolicy"]["InstancesDistribution"].get("OnDemandBaseCapacity", 0)
         self._on_demand = True
-        self._update(MixedInstancesPolicy=self._with_on_demand(held + self.node_group.size - self.there))
+        self._update(MixedInstancesPolicy=self._with_on_demand(held + self.node_group.size - self.existing))
 
-    def empty_out(self) -> None:
-        """Ask for no node, whether its nodes are to stay or not."""
+    def scale_to_zero(self) -> None:
+        """Scale to zero, also a group whose nodes usually stay."""
         self._update(DesiredCapacity=0)
 
     def _with_on_demand(self, count: int) -> dict[str, Any]:
-        """The policy by which the first `count` instances are on demand, and all others of the spot market."""
-        policy: dict[str, Any] = dict(self._found["MixedInstancesPolicy"])
-        template = _template(self._found)
-        # AWS tells a template's id and name, and refuses a request that has both; what is left out of a distribution
-        # may fall back to its default.
+        """The policy by which the first `count` instances are on demand, and all others spot instances."""
+        policy: dict[str, Any] = dict(self._described["MixedInstancesPolicy"])
+        template = _template(self._described)
+        # AWS reports a template's id and name, and refuses a request with both. What a distribution leaves out can fall
+        # back to its default.
         return {
             "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": template},
             "InstancesDistribution": {
@@ -112,7 +112,7 @@ class ScalingGroup:
         )
 
     def _activities(self) -> "list[ActivityTypeDef]":
-        """The latest, the newest first."""
+        """The latest activities, the newest first."""
         call = partial(
             self._client.describe_scaling_activities,
             AutoScalingGroupName=self.node_group.scaling_group,
@@ -123,12 +123,12 @@ class ScalingGroup:
 
 def scaling_groups(deployment: Deployment) -> list[ScalingGroup]:
     """The deployment's node groups, in alphabetical order. Raises ShoalError when there is none."""
-    found = found_by_name(deployment)
+    found = described_by_name(deployment)
     return [ScalingGroup(deployment, each, found[each.scaling_group]) for each in fleet.groups(deployment)]
 
 
-def found_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
-    """What Auto Scaling says now of each of the deployment's groups, by the scaling group's name."""
+def described_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
+    """What Auto Scaling reports now of the deployment's groups, by the scaling group's name."""
     found = retrying(partial(fleet.scaling_groups, deployment))
     return {group["AutoScalingGroupName"]: group for group, _ in found}
 

@@ -1,7 +1,7 @@
-"""The folder that the nodes share where no file system of AWS is: the first node serves its own by NFS.
+"""The folder that nodes share without EFS: the first node serves its own folder by NFS.
 
-It lives as long as that node. The easy mistake is to look into a mount whose server has gone: whoever does hangs, so an
-old one is taken away unseen before anything else.
+It exists as long as that node. Do not read from a mount whose server is gone, because the read hangs; an old mount is
+removed first.
 """
 
 import shlex
@@ -23,7 +23,7 @@ mkdir -p "$share"
 
 
 def serve(session: boto3.Session, nodes: Sequence[GpuNode]) -> None:
-    """Let the first node's folder be that of all. Raises ShoalError when it cannot be served or mounted."""
+    """Mount the first node's folder on all nodes. Raises ShoalError when it cannot be served or mounted."""
     first, *others = nodes
     if not others:
         return
@@ -33,7 +33,7 @@ def serve(session: boto3.Session, nodes: Sequence[GpuNode]) -> None:
 
 
 def _export(clients: Sequence[str]) -> str:
-    """To these addresses alone; root of theirs is root here, as all of Shoal's commands run as root."""
+    """Export to these addresses alone, with their root as root, because Shoal's commands run as root."""
     exports = shlex.join(f"{client}:{_FOLDER}" for client in clients)
     return f"{_HEAD}systemctl start nfs-server\nexportfs -o rw,no_root_squash {exports}\n"
 

@@ -1,1 +1,1 @@
-"""The end of a deployment: everything that is its own is found, deleted, and proven gone."""
+"""The end of a deployment: find everything that belongs to it, delete it, and prove that it is gone."""

@@ -1,7 +1,7 @@
-"""How things are deleted that hold on to others, or that others hold on to.
+"""Deletes resources, each kind with what depends on it.
 
-A function deletes what can be deleted now and raises what AWS says otherwise; whoever sweeps calls it again. The easy
-mistake is to trust an answer without an error: some of EC2's calls tell what they did not do in their answer.
+A function deletes what can be deleted now and raises AWS's error otherwise; `sweep` calls it again. Do not trust an
+answer without an error: some EC2 calls report in their answer what they did not delete.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import objects
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import OwnershipUnknownError, read_tags, reason_of
 from bootstrap.errors import ShoalError
 from infra import topology
@@ -20,20 +20,20 @@ from infra.handlers import cleanup
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
-Delete = Callable[[Account, str, Record], None]
-"""Deletes a thing: the account, its identifier, what its service's list says of it."""
+Delete = Callable[[Account, str, ResourceRecord], None]
+"""Deletes a resource, given the account, its identifier, and its record in the service's list."""
 
 
-def by(service: str, operation: str, **parameters: str) -> Delete:
-    """One call. A parameter's value is a key of the record, or `id`; `[id]` where the operation takes several."""
+def delete_call(service: str, operation: str, **parameters: str) -> Delete:
+    """Delete by one call. A value of `parameters` is a key of the record, or `id`; `[id]` for a list."""
 
-    def delete(account: Account, identifier: str, record: Record) -> None:
+    def delete(account: Account, identifier: str, record: ResourceRecord) -> None:
         values: dict[str, Any] = {}
-        told = {**record, "id": identifier}
+        fields = {**record, "id": identifier}
         for name, key in parameters.items():
-            value = told.get(key.strip("[]"))
-            if value is None:  # the tagging service names a thing that its own service does not list
-                raise ShoalError(f"without its {key.strip('[]')}, which cannot be listed, it cannot be deleted")
+            value = fields.get(key.strip("[]"))
+            if value is None:  # only the tagging service names the resource; its own service did not list it
+                raise ShoalError(f"it cannot be deleted: its {key.strip('[]')} is needed and cannot be listed")
             values[name] = [value] if key.startswith("[") else value
         answer = getattr(account.client(service), operation)(**values)
         for refused in answer.get("Unsuccessful") or ():
@@ -58,7 +58,7 @@ def empty_bucket(account: Account, bucket: str) -> None:
 def is_kept(account: Account, bucket: str) -> bool:
     """Whether a bucket's tag says that its data outlive the stack.
 
-    Raises OwnershipUnknownError: nobody may empty a bucket whose tags nobody has read.
+    Raises OwnershipUnknownError when the tags cannot be read: such a bucket must not be emptied.
     """
     try:
         tags = read_tags(account.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"])
@@ -71,24 +71,24 @@ def is_kept(account: Account, bucket: str) -> bool:
     return tags.get(topology.TAG_KEEP) == "true"
 
 
-def bucket(account: Account, name: str, _record: Record) -> None:
-    """Delete it, emptied before; one whose data are kept only if it is empty by itself, of which AWS is the judge."""
+def bucket(account: Account, name: str, _record: ResourceRecord) -> None:
+    """Empty a bucket and delete it. One whose data are kept is not emptied: AWS deletes it only if it is empty."""
     if not is_kept(account, name):
         empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
 
 
-def cluster(account: Account, identifier: str, _record: Record) -> None:
+def cluster(account: Account, identifier: str, _record: ResourceRecord) -> None:
     """Terminate an EMR cluster, also one that is protected."""
     emr = account.client("emr")
     emr.set_termination_protection(JobFlowIds=[identifier], TerminationProtected=False)
     emr.terminate_job_flows(JobFlowIds=[identifier])
 
 
-def security_group(account: Account, identifier: str, _record: Record) -> None:
-    """Delete it, and before that the rules by which it names groups and other groups, whosever, name it.
+def security_group(account: Account, identifier: str, _record: ResourceRecord) -> None:
+    """Delete a security group, and before that its rules that name groups, and the rules of any group that name it.
 
-    Such a rule lets in what has this group, and nothing has it any more.
+    Those rules allow nothing any more, because nothing has this group.
     """
     ec2 = account.client("ec2")
     for group in account.items("ec2", "describe_security_groups", "SecurityGroups"):
@@ -97,15 +97,16 @@ def security_group(account: Account, identifier: str, _record: Record) -> None:
             ("IpPermissionsEgress", ec2.revoke_security_group_egress),
         ):
             named = [
-                _naming(rule, None if group["GroupId"] == identifier else identifier) for rule in group.get(rules, ())
+                _matching_part(rule, None if group["GroupId"] == identifier else identifier)
+                for rule in group.get(rules, ())
             ]
             if permissions := [rule for rule in named if rule["UserIdGroupPairs"]]:
                 revoke(GroupId=group["GroupId"], IpPermissions=permissions)
     ec2.delete_security_group(GroupId=identifier)
 
 
-def _naming(rule: Record, named: str | None) -> dict[str, Any]:
-    """The part of a rule that names this group, or any; ports are left out where all are meant."""
+def _matching_part(rule: ResourceRecord, named: str | None) -> dict[str, Any]:
+    """The part of a rule that names this group, or any group if None; without ports where the rule has none."""
     pairs = [
         {"GroupId": pair["GroupId"]} for pair in rule.get("UserIdGroupPairs", ()) if named in (None, pair["GroupId"])
     ]
@@ -113,33 +114,33 @@ def _naming(rule: Record, named: str | None) -> dict[str, Any]:
     return {"IpProtocol": rule["IpProtocol"], "UserIdGroupPairs": pairs, **ports}
 
 
-def internet_gateway(account: Account, identifier: str, record: Record) -> None:
-    """Detach it, and delete it."""
+def internet_gateway(account: Account, identifier: str, record: ResourceRecord) -> None:
+    """Detach and delete an internet gateway."""
     ec2 = account.client("ec2")
     for attachment in record.get("Attachments", ()):
         ec2.detach_internet_gateway(InternetGatewayId=identifier, VpcId=attachment["VpcId"])
     ec2.delete_internet_gateway(InternetGatewayId=identifier)
 
 
-def elastic_ip(account: Account, identifier: str, record: Record) -> None:
-    """Take it off what has it, and release it."""
+def elastic_ip(account: Account, identifier: str, record: ResourceRecord) -> None:
+    """Disassociate and release an address."""
     ec2 = account.client("ec2")
     if association := record.get("AssociationId"):
-        with suppress(ClientError):  # that of a NAT gateway goes with the gateway
+        with suppress(ClientError):  # AWS itself disassociates the address of a NAT gateway
             ec2.disassociate_address(AssociationId=association)
     ec2.release_address(AllocationId=identifier)
 
 
-def route_table(account: Account, identifier: str, record: Record) -> None:
-    """Take it off its subnets, and delete it."""
+def route_table(account: Account, identifier: str, record: ResourceRecord) -> None:
+    """Disassociate a route table from its subnets, and delete it."""
     ec2 = account.client("ec2")
     for association in record.get("Associations", ()):
         ec2.disassociate_route_table(AssociationId=association["RouteTableAssociationId"])
     ec2.delete_route_table(RouteTableId=identifier)
 
 
-def role(account: Account, name: str, _record: Record) -> None:
-    """Delete it with its policies, out of its instance profiles."""
+def role(account: Account, name: str, _record: ResourceRecord) -> None:
+    """Delete a role with its policies, after removing it from its instance profiles."""
     iam = account.client("iam")
     for policy in account.items("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name):
         iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
@@ -150,15 +151,15 @@ def role(account: Account, name: str, _record: Record) -> None:
     iam.delete_role(RoleName=name)
 
 
-def instance_profile(account: Account, name: str, record: Record) -> None:
-    """Take its role out, and delete it."""
+def instance_profile(account: Account, name: str, record: ResourceRecord) -> None:
+    """Remove the role of an instance profile, and delete the profile."""
     iam = account.client("iam")
     for held in record.get("Roles", ()):
         iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=held["RoleName"])
     iam.delete_instance_profile(InstanceProfileName=name)
 
 
-def rule(account: Account, name: str, _record: Record) -> None:
+def rule(account: Account, name: str, _record: ResourceRecord) -> None:
     """Delete an event rule with its targets."""
     events = account.client("events")
     if targets := [target["Id"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]:
@@ -166,17 +167,17 @@ def rule(account: Account, name: str, _record: Record) -> None:
     events.delete_rule(Name=name)
 
 
-def secret(account: Account, name: str, _record: Record) -> None:
-    """Delete it at once; otherwise it would be paid for some days more."""
+def secret(account: Account, name: str, _record: ResourceRecord) -> None:
+    """Delete a secret at once; otherwise it would cost money for some more days."""
     account.client("secretsmanager").delete_secret(SecretId=name, ForceDeleteWithoutRecovery=True)
 
 
-def budget(account: Account, name: str, _record: Record) -> None:
-    """Delete it."""
+def budget(account: Account, name: str, _record: ResourceRecord) -> None:
+    """Delete a budget."""
     account.client("budgets").delete_budget(AccountId=account.number(), BudgetName=name)
 
 
-def layer(account: Account, name: str, _record: Record) -> None:
-    """Delete its versions."""
+def layer(account: Account, name: str, _record: ResourceRecord) -> None:
+    """Delete all versions of a layer."""
     for version in account.items("lambda", "list_layer_versions", "LayerVersions", LayerName=name):
         account.client("lambda").delete_layer_version(LayerName=name, VersionNumber=version["Version"])

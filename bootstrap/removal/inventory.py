@@ -1,7 +1,7 @@
-"""What exists in an account and region, service by service, as the services' own list calls tell it.
+"""Lists what exists in an account and region, by the services' own list calls.
 
-This is the proof that a destroyed deployment left nothing. The easy mistake is to ask the tagging service: it misses
-some types, so every kind that a deployment can create is listed by its own service.
+This is the proof that a destroyed deployment left nothing. Do not use the tagging service here, because it misses some
+types.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:
         session: whose account and region; the environment's when None.
 
     Returns:
-        A set for every kind of `KINDS`, empty where nothing of the kind exists. An account's own defaults (the
-        default VPC, its roles) are among them: subtract an inventory of before.
+        A set for every kind of `KINDS`, empty where nothing of the kind exists. It includes the account's defaults
+        (the default VPC, AWS's roles): subtract an earlier inventory.
 
     Raises:
         botocore.exceptions.ClientError: a service refuses to list.
@@ -30,5 +30,5 @@ def inventory(session: boto3.Session | None = None) -> dict[str, set[str]]:
 
 
 def left_over(before: Mapping[str, set[str]], after: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """What is in `after` and was not in `before`, by kind; kinds of which nothing is left are not in it."""
+    """What is in `after` and not in `before`, by kind, without the kinds of which nothing is left."""
     return {kind: left for kind, found in after.items() if (left := found - before.get(kind, set()))}

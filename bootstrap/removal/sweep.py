@@ -1,8 +1,8 @@
-"""Finds everything of a deployment that is left in an account, whatever became of its stack, and deletes it.
+"""Finds everything of a deployment that is left in an account, whatever the state of its stack, and deletes it.
 
-Ownership is asked twice, of each service's own list and of the tagging service: either misses some. The easy mistake
-is to give up at the first refusal: networks let go of what was in them minutes later, so what fails is tried again as
-long as anything else still changes. The dangerous one is to take what may not be seen for gone: it is `UNVERIFIED`.
+Two sources decide ownership, each service's own list and the tagging service, because either misses some resources. A
+failed deletion is tried again as long as anything else changes: a network can be deleted only minutes after what was
+in it. Never count what cannot be listed as deleted: it is `UNVERIFIED`.
 """
 
 import time
@@ -11,64 +11,64 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import Ownership, OwnershipUnknownError, reason_of
 from bootstrap.errors import ShoalError
 from bootstrap.removal import deletion
-from bootstrap.removal.kinds import KINDS, ResourceKind, is_going
+from bootstrap.removal.kinds import KINDS, ResourceKind, is_being_deleted
 
 LONGEST_SECONDS = 1200.0
 STUCK_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 
-FOUND, DELETED, KEPT, GOING, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
+FOUND, DELETED, KEPT, BEING_DELETED, LEFT = "goes", "deleted", "stays", "is being deleted", "is left"
 UNVERIFIED = "cannot be told"
-"""Nobody can see whether it is there, or whose it is: neither deleted nor proven gone."""
+"""Its existence or its owner cannot be read: it is not deleted, and not proven gone."""
 _ALL = "(all)"
-_STILL = "it was deleted, and is still listed"
-# A stack is the deployment's by its name, a rule goes with its group, and a request for spot instances stays listed
-# long after its end.
-_BY_THE_WAY = (":stack/", ":security-group-rule/", ":spot-instances-request/")
+_STILL_LISTED = "it was deleted, but is still listed"
+# A stack belongs to the deployment by its name, a rule is deleted with its group, and a spot request stays listed long
+# after its end.
+_NOT_REPORTED = (":stack/", ":security-group-rule/", ":spot-instances-request/")
 UNKNOWN = "other"
-"""The kind of what only the tagging service names, and no row of the table lists."""
+"""The kind of what only the tagging service names, and no row of `KINDS` lists."""
 
 
 @dataclass(kw_only=True)
 class FoundResource:
-    """One thing of the deployment, and what became of it."""
+    """A resource of the deployment, and what became of it."""
 
     kind: str
     identifier: str
     billed: bool
     outcome: str = FOUND
     why: str = ""
-    record: Record = field(default_factory=dict, repr=False)
+    record: ResourceRecord = field(default_factory=dict, repr=False)
 
     @property
     def costs(self) -> bool:
-        """Whether it is left and goes on to cost money."""
+        """Whether it is left and still costs money."""
         return self.billed and self.outcome in (FOUND, LEFT)
 
     @property
-    def is_in_the_way(self) -> bool:
-        """Whether it can be deleted, and has not been."""
+    def is_pending(self) -> bool:
+        """Whether it can be deleted and is not deleted yet."""
         kind = KINDS.get(self.kind)
-        return self.outcome in (FOUND, LEFT, GOING) and kind is not None and bool(kind.delete)
+        return self.outcome in (FOUND, LEFT, BEING_DELETED) and kind is not None and bool(kind.delete)
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from all others."""
+        """Its unique key."""
         return self.kind, self.identifier
 
 
 def find_resources(deployment: str, account: Account) -> list[FoundResource]:
-    """Everything that is the deployment's, in the order of deleting; what is to be kept says so.
+    """Everything that belongs to the deployment, in the order of deletion; what is kept has the outcome KEPT.
 
-    What a service does not tell is among it, as untold: nobody has seen that it is gone.
+    What a service does not report is included with the outcome UNVERIFIED.
     """
-    claim = Ownership(account, deployment)
-    found = [thing for name in KINDS for thing in _of_kind(claim, name)]
-    return [*found, *_unlisted(claim)]
+    ownership = Ownership(account, deployment)
+    found = [thing for name in KINDS for thing in _of_kind(ownership, name)]
+    return [*found, *_unlisted(ownership)]
 
 
 def sweep(
@@ -78,26 +78,25 @@ def sweep(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     stuck_seconds: float = STUCK_SECONDS,
 ) -> list[FoundResource]:
-    """Delete everything that is the deployment's; returns all that was found, with what became of each.
+    """Delete everything that belongs to the deployment; returns all that was found, with the outcome of each.
 
-    `progress` is called with how many are gone and how many were found. Gives up on what is left when nothing has
-    changed for `stuck_seconds`.
+    `progress` is called with the numbers deleted and found. It gives up when nothing has changed for `stuck_seconds`.
     """
     found = {thing.key: thing for thing in find_resources(deployment, account)}
     end = time.monotonic() + LONGEST_SECONDS
     changed, pause, before = time.monotonic(), _FIRST_PAUSE, None
-    while left := [thing for thing in found.values() if thing.is_in_the_way]:
-        going = any(thing.outcome == GOING for thing in left)
+    while left := [thing for thing in found.values() if thing.is_pending]:
+        being_deleted = any(thing.outcome == BEING_DELETED for thing in left)
         if (now := sorted((*thing.key, thing.outcome) for thing in left)) != before:
             before, changed, pause = now, time.monotonic(), _FIRST_PAUSE
-        elif (not going and time.monotonic() - changed > stuck_seconds) or time.monotonic() > end:
+        elif (not being_deleted and time.monotonic() - changed > stuck_seconds) or time.monotonic() > end:
             break
         for thing in left:
-            if thing.outcome != GOING:
+            if thing.outcome != BEING_DELETED:
                 _delete(account, thing)
-        _look_again(account, left)
-        progress(sum(not thing.is_in_the_way for thing in found.values()), len(found))
-        if any(thing.is_in_the_way for thing in left):
+        _refresh(account, left)
+        progress(sum(not thing.is_pending for thing in found.values()), len(found))
+        if any(thing.is_pending for thing in left):
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
     return list(found.values())
@@ -109,80 +108,82 @@ def is_empty(account: Account, bucket: str) -> bool:
     return not page.get("Versions") and not page.get("DeleteMarkers")
 
 
-def _of_kind(claim: Ownership, name: str) -> Iterator[FoundResource]:
+def _of_kind(ownership: Ownership, name: str) -> Iterator[FoundResource]:
     kind, seen = KINDS[name], set()
     try:
-        for identifier, record in kind.things(claim.account):
+        for identifier, record in kind.things(ownership.account):
             seen.add(identifier)
-            yield from _perhaps(claim, name, identifier, record)
+            yield from _if_owned(ownership, name, identifier, record)
     except (BotoCoreError, ClientError) as error:
-        why = f"cannot be listed ({reason_of(error)}); look with other credentials"
+        why = f"cannot be listed ({reason_of(error)}); try again with other credentials"
         yield FoundResource(kind=name, identifier=_ALL, billed=kind.billed({}), outcome=UNVERIFIED, why=why)
-        for named in {kind.named_by(arn) for arn in claim.arns} - seen - {None}:
-            yield from _perhaps(claim, name, str(named), {})
+        for named in {kind.identifier_in(arn) for arn in ownership.arns} - seen - {None}:
+            yield from _if_owned(ownership, name, str(named), {})
 
 
-def _perhaps(claim: Ownership, name: str, identifier: str, record: Record) -> Iterator[FoundResource]:
-    """The thing, if it is the deployment's or nobody can tell."""
+def _if_owned(ownership: Ownership, name: str, identifier: str, record: ResourceRecord) -> Iterator[FoundResource]:
+    """The resource, if it belongs to the deployment or its owner is unknown."""
     kind = KINDS[name]
     thing = FoundResource(kind=name, identifier=identifier, billed=kind.billed(record), record=record)
     try:
-        if not _is_ours(claim, kind, identifier, record):
+        if not _is_ours(ownership, kind, identifier, record):
             return
-        if is_going(record):
-            thing.outcome = GOING
+        if is_being_deleted(record):
+            thing.outcome = BEING_DELETED
         elif kind.delete is None:
-            thing.outcome, thing.why = LEFT, "Shoal makes none of these; delete it yourself if you do not need it"
+            thing.outcome, thing.why = LEFT, "Shoal creates none of these; delete it yourself if you do not need it"
         else:
-            _keep(claim.account, thing)
+            _mark_if_kept(ownership.account, thing)
     except OwnershipUnknownError as error:
-        thing.outcome, thing.why = UNVERIFIED, f"{error}; look with other credentials"
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
     yield thing
 
 
-def _is_ours(claim: Ownership, kind: ResourceKind, identifier: str, record: Record) -> bool:
-    """Whether it is the deployment's by its own service's list or by the tagging service.
+def _is_ours(ownership: Ownership, kind: ResourceKind, identifier: str, record: ResourceRecord) -> bool:
+    """Whether it belongs to the deployment, by its own service's list or by the tagging service.
 
     Raises OwnershipUnknownError when neither names it and one of them does not answer.
     """
-    untold = None
+    unknown = None
     try:
-        ours = bool(record) and kind.owned(claim, record)  # of what no list tells, only the tagging service speaks
+        ours = bool(record) and kind.owned(ownership, record)  # without a record, only the tagging service can name it
     except OwnershipUnknownError as error:
-        ours, untold = False, error
-    if not ours and identifier not in map(kind.named_by, claim.arns):
-        if untold:
-            raise untold
+        ours, unknown = False, error
+    if not ours and identifier not in map(kind.identifier_in, ownership.arns):
+        if unknown:
+            raise unknown
         return False
-    if not kind.everywhere or (kind.cloudformation, identifier) in claim.record:
+    if not kind.is_global or (kind.cloudformation, identifier) in ownership.stack_resources:
         return True
-    if claim.unseen and not claim.elsewhere:
+    if ownership.unchecked and not ownership.elsewhere:
         raise OwnershipUnknownError(
-            f"a deployment of this name may stand elsewhere, where nobody can look: {claim.unseen}"
+            f"another region may have a deployment of this name, and these cannot be checked: {ownership.unchecked}"
         )
-    return not claim.elsewhere
+    return not ownership.elsewhere
 
 
-def _unlisted(claim: Ownership) -> Iterator[FoundResource]:
-    """What no row of the table is about."""
-    for arn in claim.arns:
-        if not any(part in arn for part in _BY_THE_WAY) and not any(kind.named_by(arn) for kind in KINDS.values()):
-            why = "only the tagging service names it: it is gone, or not of Shoal's making; look at it yourself"
+def _unlisted(ownership: Ownership) -> Iterator[FoundResource]:
+    """What only the tagging service names, and each source that did not answer."""
+    for arn in ownership.arns:
+        if not any(part in arn for part in _NOT_REPORTED) and not any(
+            kind.identifier_in(arn) for kind in KINDS.values()
+        ):
+            why = "only the tagging service names it: it is gone, or Shoal did not create it; check it yourself"
             yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
-    for source, reason in claim.untold.items():
-        why = f"cannot be asked ({reason}); what nothing else tells of is not seen"
+    for source, reason in ownership.failed_sources.items():
+        why = f"did not answer ({reason}); what only it reports is not in this list"
         yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
 
 
-def _keep(account: Account, thing: FoundResource) -> None:
-    """Let a bucket stay whose data are kept, if it holds any. Raises OwnershipUnknownError where nobody can tell."""
+def _mark_if_kept(account: Account, thing: FoundResource) -> None:
+    """Mark a bucket as KEPT if its data are kept and it is not empty. Raises OwnershipUnknownError if unknown."""
     if thing.kind != "s3 bucket" or not deletion.is_kept(account, thing.identifier):
         return
     try:
         empty = is_empty(account, thing.identifier)
     except (BotoCoreError, ClientError) as error:
         raise OwnershipUnknownError(
-            f"its data are to be kept, and whether it has any cannot be told ({reason_of(error)})"
+            f"its data are to be kept, and its content cannot be listed ({reason_of(error)})"
         ) from None
     if not empty:
         why = f"its topology keeps it; to delete it: aws s3 rb --force s3://{thing.identifier}"
@@ -194,22 +195,22 @@ def _delete(account: Account, thing: FoundResource) -> None:
     assert delete is not None
     thing.outcome = LEFT
     try:
-        _keep(account, thing)  # somebody may have written there since it was found
+        _mark_if_kept(account, thing)  # it may no longer be empty
         if thing.outcome == KEPT:
             return
         delete(account, thing.identifier, thing.record)
     except (BotoCoreError, ClientError) as error:
         thing.why = reason_of(error)
     except OwnershipUnknownError as error:
-        thing.outcome, thing.why = UNVERIFIED, f"{error}; look with other credentials"
+        thing.outcome, thing.why = UNVERIFIED, f"{error}; try again with other credentials"
     except ShoalError as error:
         thing.why = str(error)
     else:
-        thing.why = _STILL
+        thing.why = _STILL_LISTED
 
 
-def _look_again(account: Account, things: Iterable[FoundResource]) -> None:
-    """See which of them are gone, or about to go."""
+def _refresh(account: Account, things: Iterable[FoundResource]) -> None:
+    """List them again, and update their outcomes."""
     things = list(things)
     for name in {thing.kind for thing in things}:
         those = [thing for thing in things if thing.kind == name]
@@ -217,19 +218,19 @@ def _look_again(account: Account, things: Iterable[FoundResource]) -> None:
             listed = dict(KINDS[name].things(account))
         except (BotoCoreError, ClientError) as error:
             for thing in those:
-                if thing.outcome == GOING or thing.why == _STILL:  # what was refused has its reason
-                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, and cannot be listed ({reason_of(error)})"
+                if thing.outcome == BEING_DELETED or thing.why == _STILL_LISTED:  # a refused deletion keeps its reason
+                    thing.outcome, thing.why = UNVERIFIED, f"it was deleted, but cannot be listed ({reason_of(error)})"
             continue
         for thing in those:
-            _see(thing, listed)
+            _update_outcome(thing, listed)
 
 
-def _see(thing: FoundResource, listed: Mapping[str, Record]) -> None:
+def _update_outcome(thing: FoundResource, listed: Mapping[str, ResourceRecord]) -> None:
     if thing.identifier not in listed:
         thing.outcome, thing.why = DELETED, ""
-    elif is_going(listed[thing.identifier]):
-        thing.outcome, thing.why = GOING, ""
-    elif thing.outcome == GOING:  # it was going, and came back
+    elif is_being_deleted(listed[thing.identifier]):
+        thing.outcome, thing.why = BEING_DELETED, ""
+    elif thing.outcome == BEING_DELETED:  # its deletion failed
         thing.outcome = LEFT
     else:
         thing.record = listed[thing.identifier]

@@ -1,7 +1,7 @@
-"""Destroys a deployment, whatever state it is in: its stack by CloudFormation, and what that leaves by the sweep.
+"""Destroys a deployment in any state: its stack by CloudFormation, and what is left by `sweep`.
 
-The easy mistake is to believe CloudFormation: a stack that is deleted may have left what it was told to keep, what was
-made beside it, or, deleted by hand, everything. So the account is looked through afterwards, with or without a stack.
+A deleted stack can leave resources: those it was told to keep, those made beside it, or everything where somebody
+deleted it by hand. So the account is swept afterwards, with or without a stack.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import stacks
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.retry import retrying
 from bootstrap.aws.stacks import Stack
 from bootstrap.errors import ShoalError
@@ -24,7 +24,7 @@ from infra import topology
 
 _ROUNDS = 4
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
-_DELETABLE_WHILE_GOING_ON = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
+_DELETABLE_IN_PROGRESS = ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
 _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 
@@ -35,22 +35,22 @@ class DestroyResult:
     stack: str
     """`deleted`, `was not there`, or why it is still there."""
     things: Sequence[FoundResource]
-    """What was found beside the stack, or left by it."""
+    """What was found outside the stack, or left by it."""
 
     @property
     def costs(self) -> bool:
-        """Whether anything is left that costs money, kept data aside."""
+        """Whether anything is left that costs money, except kept data."""
         return self.stack not in (_DELETED, _ABSENT) or any(thing.costs for thing in self.things)
 
     @property
-    def untold(self) -> int:
-        """How many answers are missing to the question whether anything is left."""
+    def unverified(self) -> int:
+        """How many resources or services could not be checked."""
         return sum(thing.outcome == UNVERIFIED for thing in self.things)
 
     @property
     def proven(self) -> bool:
-        """Whether nothing is left that costs money, as far as everybody can see."""
-        return not self.costs and not self.untold
+        """Whether everything was checked, and nothing is left that costs money."""
+        return not self.costs and not self.unverified
 
 
 _DELETED, _ABSENT = "deleted", "was not there"
@@ -64,15 +64,15 @@ def destroy(
     say: Callable[[str], None],
     stuck_seconds: float = STUCK_SECONDS,
 ) -> DestroyResult:
-    """Delete the stack of this name if there is one, then everything else of the deployment.
+    """Delete the deployment's stack if there is one, then everything else of the deployment.
 
-    Raises ShoalError when the stack is protected, or AWS refuses to begin.
+    Raises ShoalError when the stack is protected, or AWS refuses to start the deletion.
     """
     name = topology.stack_name(deployment)
     stack = stacks.describe(account.client("cloudformation"), name)
-    said = _ABSENT
+    outcome = _ABSENT
     if stack is not None:
-        said = _delete(account, stack["StackId"], bars, say)
+        outcome = _delete(account, stack["StackId"], bars, say)
     bars.stage("look for what is left", 0)
     begun = False
 
@@ -84,25 +84,27 @@ def destroy(
         bars.at(done)
 
     things = sweep(deployment, account, progress=show, stuck_seconds=stuck_seconds)
-    if stack is not None and said != _DELETED:
-        # What was in its way may have gone only now.
-        said = _delete(account, stack["StackId"], bars, say)
-    return DestroyResult(stack=said, things=things)
+    if stack is not None and outcome != _DELETED:
+        # The sweep may have deleted what blocked it.
+        outcome = _delete(account, stack["StackId"], bars, say)
+    return DestroyResult(stack=outcome, things=things)
 
 
 def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) -> str:
-    """Delete a stack by its ARN, clearing away what blocks it; returns `deleted`, or why it is still there."""
+    """Delete a stack by its ARN, and what blocks that; returns `deleted`, or why it is still there."""
     cloudformation = account.client("cloudformation")
     for number in range(_ROUNDS):
-        stack = _rest_before(cloudformation, arn, bars)
+        stack = _wait_until_stable(cloudformation, arn, bars)
         if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
             return _DELETED
         if stack["StackStatus"] != "DELETE_IN_PROGRESS":
             blocked = _blocked(account, arn) if stack["StackStatus"] == "DELETE_FAILED" else []
             for resource in blocked:
-                _clear(account, resource, say)
+                _delete_blocked(account, resource, say)
             last = number == _ROUNDS - 1
-            _begin(cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else [])
+            _start_deletion(
+                cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else []
+            )
         _watch(account, arn, bars)
     stack = stacks.watch(cloudformation, arn)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
@@ -110,41 +112,42 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
     return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
 
 
-def _rest_before(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
-    """The stack, once nothing goes on in it that CloudFormation would not break off for a deletion."""
+def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
+    """Wait until CloudFormation accepts a deletion; returns the stack, None when it is gone."""
     pause = _FIRST_PAUSE
     while True:
         stack = stacks.watch(cloudformation, arn)
         if stack is None:
             return None
         status = stack["StackStatus"]
-        if not status.endswith("_IN_PROGRESS") or status in (*_DELETABLE_WHILE_GOING_ON, "DELETE_IN_PROGRESS"):
+        if not status.endswith("_IN_PROGRESS") or status in (*_DELETABLE_IN_PROGRESS, "DELETE_IN_PROGRESS"):
             return stack
         bars.stage(f"wait for {status}", 0)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _begin(cloudformation: Any, stack: Stack, *, retain: Sequence[str]) -> None:
+def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str]) -> None:
     try:
         retrying(partial(cloudformation.delete_stack, StackName=stack["StackId"], RetainResources=list(retain)))
     except ClientError as error:
-        said = error.response["Error"].get("Message", "")
-        if "TerminationProtection" in said:
+        message = error.response["Error"].get("Message", "")
+        if "TerminationProtection" in message:
             raise ShoalError(
-                f"the stack {stack['StackName']} is protected against deletion; take that off by: aws cloudformation "
-                f"update-termination-protection --no-enable-termination-protection --stack-name {stack['StackName']}"
+                f"the stack {stack['StackName']} is protected against deletion; remove the protection: aws "
+                "cloudformation update-termination-protection --no-enable-termination-protection --stack-name "
+                f"{stack['StackName']}"
             ) from None
-        if "cannot be assumed" in said:
+        if "cannot be assumed" in message:
             raise ShoalError(
-                f"CloudFormation cannot use the role with which {stack['StackName']} was deployed ({said}); bring it "
-                "back by `cdk bootstrap`, and destroy again"
+                f"CloudFormation cannot use the role with which {stack['StackName']} was deployed ({message}); run "
+                "`cdk bootstrap` to create the role again, then run `shoal destroy` again"
             ) from None
         raise
 
 
 def _watch(account: Account, arn: str, bars: Bars) -> None:
-    """Show the resources go, until CloudFormation has nothing more to do."""
+    """Show the progress of the deletion until CloudFormation has ended it."""
     cloudformation = account.client("cloudformation")
     total = len(_resources(account, arn))
     bars.stage("CloudFormation deletes", total, unit="resource")
@@ -160,7 +163,7 @@ def _watch(account: Account, arn: str, bars: Bars) -> None:
 
 
 def _resources(account: Account, arn: str) -> list[Any]:
-    """What the stack has; nothing where it is gone, or who destroys may not look: its own state tells how it ends."""
+    """The stack's resources; none where it is gone, or the user may not list them: they are needed only for display."""
 
     def listed() -> list[Any]:
         return list(account.items("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=arn))
@@ -178,8 +181,8 @@ def _blocked(account: Account, arn: str) -> list[Any]:
     return [each for each in _resources(account, arn) if each["ResourceStatus"] == "DELETE_FAILED"]
 
 
-def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
-    """Delete what CloudFormation could not, with what it holds on to; failing that, it stays for the next round."""
+def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None]) -> None:
+    """Delete a resource that CloudFormation could not, with what depends on it; a failure is left to the next round."""
     reason = resource.get("ResourceStatusReason") or "no reason was given"
     say(f"{resource['LogicalResourceId']} ({resource['ResourceType']}) could not be deleted: {reason}")
     if resource["ResourceType"].startswith(_CUSTOM):
@@ -195,8 +198,8 @@ def _clear(account: Account, resource: Any, say: Callable[[str], None]) -> None:
                 say(f"  nor directly: {error}")
 
 
-def _record(account: Account, kind: ResourceKind, identifier: str) -> Record | None:
-    """What its service's list says of a thing; None where it is gone, nothing where who destroys may not list."""
+def _record(account: Account, kind: ResourceKind, identifier: str) -> ResourceRecord | None:
+    """The resource's record in its service's list; None where it is gone, empty where the user may not list."""
     try:
         return dict(kind.things(account)).get(identifier)
     except (ClientError, BotoCoreError):

@@ -1,7 +1,7 @@
-"""The rules of the preflight that ask AWS: one thing that can stand in a deployment's way, a class.
+"""The rules of the preflight that ask AWS: a class for each obstacle to a deployment.
 
-Easy to get wrong: a service that may not be asked, or that does not answer, is no reason to refuse anything. A rule
-lets the error pass, and who runs it says that this could not be checked.
+Do not catch errors of AWS in a rule: a service that refuses or does not answer is no reason to stop a deployment. The
+caller reports that this could not be checked.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from infra.topology import Topology
 
 @dataclass(frozen=True, kw_only=True)
 class PreflightContext:
-    """What is to be deployed, under which name, for whom, and where."""
+    """What to deploy, under which name, for whom, and where."""
 
     topology: Topology
     deployment: str
@@ -25,12 +25,12 @@ class PreflightContext:
 
 
 class OnlineRule(ABC):
-    """One thing that can stand in the way."""
+    """One possible obstacle to a deployment."""
 
     level: ClassVar[Level]
     about: ClassVar[str]
-    """What is not checked when AWS does not answer; begins a sentence."""
+    """What this rule checks, as the beginning of a sentence such as `... could not be checked`."""
 
     @abstractmethod
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """A sentence for each time that it does; botocore's errors pass."""
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """A sentence for each obstacle found. Raises botocore's errors."""

@@ -1,7 +1,7 @@
-"""Rules on whether AWS will start the machines: offered in the zone, and allowed to this user.
+"""Rules on whether AWS will start the instances: the zone offers them, and this user may start them.
 
-Easy to get wrong: all GPU nodes are in one zone. A zone that has some of their types is of no use. EMR's nodes are in
-the first zone and never in another.
+All GPU nodes are in one zone, so a zone with only some of their types is useless. EMR's nodes are always in the first
+zone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,85 +15,85 @@ from infra.topology import instance_types
 
 
 class TooFewZones(OnlineRule):
-    """The network is to have subnets in more zones than CloudFormation will name."""
+    """The network needs subnets in more zones than CloudFormation names."""
 
     level = "error"
     about = "Whether the region has enough zones"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """What is missing, and the two ways to go on."""
-        if asked.topology.zone:
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The missing zones, and the two ways to continue."""
+        if context.topology.zone:
             return
-        region, zones, needed = asked.topology.region, _named_zones(asked), sizing.zones(asked.topology.region)
+        region, zones, needed = context.topology.region, _named_zones(context), sizing.zones(context.topology.region)
         if not zones:
             yield f"zone: {region} has no zone that your account may use; write another region."
         elif len(zones) < needed:
             yield (
-                f"zone: a network in {needed} zones is to be made, and CloudFormation names only {_and(zones)}, for in "
-                f"{region} your account has default subnets in no other; write one of them, such as `zone: "
-                f"{zones[0]}`, or make a default subnet in another: aws ec2 create-default-subnet --region {region} "
-                "--availability-zone ZONE"
+                f"zone: the network needs {needed} zones, and CloudFormation names only {_and(zones)}, "
+                f"because in {region} your account has default subnets only there; write one of them, such as "
+                f"`zone: {zones[0]}`, or create a default subnet in another zone: aws "
+                f"ec2 create-default-subnet --region {region} --availability-zone ZONE"
             )
 
 
 class TypeNotOffered(OnlineRule):
-    """The cluster's zone, or all zones that GPU nodes may be in, lack a type."""
+    """The cluster's zone, or each zone that GPU nodes can use, lacks a type."""
 
     level = "error"
     about = "Whether the zone offers the instance types"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """What is missing, and a zone of the region that has everything."""
-        topology, places = asked.topology, _Places(asked)
-        cluster, zones = places.of_cluster, places.usable
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The missing types, and a zone of the region that offers all."""
+        topology, placement = context.topology, _Placement(context)
+        cluster, zones = placement.of_cluster, placement.usable
         if not zones:
             return
-        # EMR's nodes stay where they start; GPU nodes move on, all together.
-        lacking = {zones[0]: missing} if (missing := places.missing(cluster, zones[0])) else {}
-        if not any(not places.missing(places.of_training, zone) for zone in zones):
-            lacking |= {zone: missing for zone in zones if (missing := places.missing(places.all, zone))}
+        # EMR's nodes never change their zone; GPU nodes do, all together.
+        lacking = {zones[0]: missing} if (missing := placement.missing(cluster, zones[0])) else {}
+        if not any(not placement.missing(placement.of_training, zone) for zone in zones):
+            lacking |= {zone: missing for zone in zones if (missing := placement.missing(placement.all, zone))}
         if not lacking:
             return
-        everything = [zone for zone in places.offering if not places.missing(places.all, zone)]
+        everything = [zone for zone in placement.offering if not placement.missing(placement.all, zone)]
         if everything:
             hint = f"write `zone: {everything[0]}`, which offers all"
         else:
-            hint = f"no zone of {topology.region} offers all of them; take other types, or another region"
+            hint = f"no zone of {topology.region} offers all of them; choose other types or another region"
         where = ", where EMR would run," if cluster and not topology.zone and set(lacking) == {zones[0]} else ""
-        said = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
-        yield f"zone: {said}; {hint}."
+        lacks = "; ".join(f"{zone}{where} does not offer {_and(missing)}" for zone, missing in lacking.items())
+        yield f"zone: {lacks}; {hint}."
 
 
 class FirstZoneLacksType(OnlineRule):
-    """GPU nodes start in the first zone, and move when it has none of a type: minutes, each time."""
+    """The first zone lacks a type, so GPU nodes would start there and then move, which takes minutes each time."""
 
     level = "warning"
     about = "Whether the first zone offers the GPU nodes' types"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """The zone to write instead."""
-        if asked.topology.zone:
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The zone to write into the topology."""
+        if context.topology.zone:
             return
-        places = _Places(asked)
-        zones = places.usable
-        if not zones or places.missing(places.of_cluster, zones[0]):
+        placement = _Placement(context)
+        zones = placement.usable
+        if not zones or placement.missing(placement.of_cluster, zones[0]):
             return
-        missing = places.missing(places.of_training, zones[0])
+        missing = placement.missing(placement.of_training, zones[0])
         for zone in zones[1:] if missing else ():
-            if not places.missing(places.all, zone):
+            if not placement.missing(placement.all, zone):
                 yield f"zone: {zones[0]}, the first, does not offer {_and(missing)}; write `zone: {zone}`, which does."
                 return
 
 
 class MayNotStart(OnlineRule):
-    """EC2 says of a rehearsal (a dry run) that this user could not start the nodes."""
+    """EC2 reports for a dry run that this user cannot start the nodes."""
 
     level = "error"
     about = "Whether GPU nodes may be started"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """Each node group that EC2 refuses."""
-        for group in asked.topology.training:
+        for group in context.topology.training:
             if catalog.find(group.instance_type).retired:
                 continue
             image = catalog.image_of(group.instance_type).parameter
@@ -106,10 +106,10 @@ class MayNotStart(OnlineRule):
             }
             if group.market == "spot":
                 request["InstanceMarketOptions"] = {"MarketType": "spot"}
-            if asked.topology.network.subnet:
-                request["SubnetId"] = asked.topology.network.subnet
+            if context.topology.network.subnet:
+                request["SubnetId"] = context.topology.network.subnet
             try:
-                asked.account.client("ec2").run_instances(**request)
+                context.account.client("ec2").run_instances(**request)
             except ClientError as error:
                 code, message = error.response["Error"]["Code"], error.response["Error"]["Message"]
                 if code == "DryRunOperation":
@@ -125,18 +125,18 @@ class MayNotStart(OnlineRule):
                     raise
 
 
-class _Places:
-    """Which zones a topology's machines may be in, the cluster's first, and which types each of them offers."""
+class _Placement:
+    """The zones that a topology's instances can use, the cluster's first, and the types that each zone offers."""
 
-    def __init__(self, asked: PreflightContext) -> None:
-        topology = asked.topology
+    def __init__(self, context: PreflightContext) -> None:
+        topology = context.topology
         self.all = [name for name in instance_types(topology) if not catalog.find(name).retired]
         cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
         training = {group.instance_type for group in topology.training}
         self.of_cluster = [name for name in self.all if name in cluster]
         self.of_training = [name for name in self.all if name in training]
-        self.usable = [topology.zone] if topology.zone else _named_zones(asked)[: sizing.zones(topology.region)]
-        self._offers = _offers(asked, self.all)
+        self.usable = [topology.zone] if topology.zone else _named_zones(context)[: sizing.zones(topology.region)]
+        self._offers = _offers(context, self.all)
         self.offering = sorted({zone for found in self._offers.values() for zone in found})
 
     def missing(self, types: Sequence[str], zone: str) -> list[str]:
@@ -144,12 +144,12 @@ class _Places:
         return [name for name in types if zone not in self._offers[name]]
 
 
-def _offers(asked: PreflightContext, types: Sequence[str]) -> dict[str, set[str]]:
+def _offers(context: PreflightContext, types: Sequence[str]) -> dict[str, set[str]]:
     """The zones that offer each type."""
     offers: dict[str, set[str]] = {name: set() for name in types}
     if not types:
         return offers
-    for found in asked.account.items(
+    for found in context.account.items(
         "ec2",
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",
@@ -160,17 +160,17 @@ def _offers(asked: PreflightContext, types: Sequence[str]) -> dict[str, set[str]
     return offers
 
 
-def _named_zones(asked: PreflightContext) -> list[str]:
+def _named_zones(context: PreflightContext) -> list[str]:
     """The zones that CloudFormation's `Fn::GetAZs` names, in its order.
 
     They are those with a default subnet; in an account that has none at all, every zone of the region.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference-getavailabilityzones.html
     """
     filters = [{"Name": "default-for-az", "Values": ["true"]}]
-    subnets = asked.account.items("ec2", "describe_subnets", "Subnets", Filters=filters)
+    subnets = context.account.items("ec2", "describe_subnets", "Subnets", Filters=filters)
     names = {str(subnet["AvailabilityZone"]) for subnet in subnets}
     if not names:
-        zones = asked.account.items("ec2", "describe_availability_zones", "AvailabilityZones")
+        zones = context.account.items("ec2", "describe_availability_zones", "AvailabilityZones")
         names = {
             str(zone["ZoneName"])
             for zone in zones

@@ -1,6 +1,6 @@
-"""Rules on what is there already: the stack of that name, the data bucket, the EMR release, the CDK's own stack.
+"""Rules on what must exist or must not: the stack of this name, the data bucket, the EMR release, the CDK's stack.
 
-Easy to get wrong: a deployment that is there is no fault. Only another owner's or another topology's is.
+An existing deployment is an obstacle only if it has another owner or another topology.
 """
 
 from collections.abc import Iterator
@@ -13,39 +13,42 @@ from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from infra import topology
 
 _CDK_VERSION = "/cdk-bootstrap/hnb659fds/version"
-"""Where the CDK's bootstrap stack says that it is there; the middle part is the CDK's default qualifier."""
+"""The parameter by which the CDK's bootstrap stack is found; its middle part is the CDK's default qualifier."""
 
 
 class NameTaken(OnlineRule):
-    """The deployment is another's."""
+    """The deployment belongs to another owner or topology."""
 
     level = "error"
     about = "Whether the deployment's name is free"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """Whose it is."""
-        stack = describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment))
-        sentence = name_conflict(stack, deployment=asked.deployment, owner=asked.owner, made_from=asked.topology.name)
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The owner and the topology."""
+        stack = describe(context.account.client("cloudformation"), topology.stack_name(context.deployment))
+        sentence = name_conflict(
+            stack, deployment=context.deployment, owner=context.owner, made_from=context.topology.name
+        )
         if sentence:
             yield sentence
 
 
 class OldAccount(OnlineRule):
-    """The guard of an earlier deployment of this name has left its account behind."""
+    """Parameters of the guard of an earlier deployment of this name are left."""
 
     level = "warning"
     about = "Whether an earlier deployment has left something"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """The parameters that are there though the stack is not."""
-        if describe(asked.account.client("cloudformation"), topology.stack_name(asked.deployment)):
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The parameters that exist without a stack."""
+        if describe(context.account.client("cloudformation"), topology.stack_name(context.deployment)):
             return
-        names = [topology.extension_parameter(asked.deployment), topology.guard_parameter(asked.deployment)]
-        found = asked.account.client("ssm").get_parameters(Names=names)["Parameters"]
+        names = [topology.extension_parameter(context.deployment), topology.guard_parameter(context.deployment)]
+        found = context.account.client("ssm").get_parameters(Names=names)["Parameters"]
         if found:
+            left = " and ".join(each["Name"] for each in found)
             yield (
-                f"an earlier deployment '{asked.deployment}' has left {' and '.join(each['Name'] for each in found)}, "
-                f"which the guard would go on from; remove them first: shoal destroy {asked.deployment}"
+                f"an earlier deployment '{context.deployment}' has left {left}, which the guard would "
+                f"continue from; remove them first: shoal destroy {context.deployment}"
             )
 
 
@@ -55,38 +58,38 @@ class NoSuchRelease(OnlineRule):
     level = "error"
     about = "Whether the region has the EMR release"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """The newest one that it has."""
-        cluster = asked.topology.preprocessing
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The newest release that the region has."""
+        cluster = context.topology.preprocessing
         if cluster is None:
             return
-        labels = list(asked.account.items("emr", "list_release_labels", "ReleaseLabels"))
+        labels = list(context.account.items("emr", "list_release_labels", "ReleaseLabels"))
         if cluster.release not in labels:
             sevens = [label for label in labels if label.startswith("emr-7.")]
             newest = max(sevens, key=lambda label: [int(part) for part in label[4:].split(".")], default=None)
             hint = f"write {newest}" if newest else "choose another region"
-            yield f"preprocessing, release: {asked.topology.region} has no {cluster.release}; {hint}."
+            yield f"preprocessing, release: {context.topology.region} has no {cluster.release}; {hint}."
 
 
 class BucketUnusable(OnlineRule):
-    """The existing data bucket is not there, another account's, or in another region."""
+    """The existing data bucket does not exist, belongs to another account, or is in another region."""
 
     level = "error"
     about = "Whether the existing data bucket can be used"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """What is wrong with it."""
-        bucket, region = asked.topology.data.bucket, asked.topology.region
+        bucket, region = context.topology.data.bucket, context.topology.region
         if bucket is None:
             return
-        s3 = asked.account.client("s3")
+        s3 = context.account.client("s3")
         try:
             there = s3.head_bucket(Bucket=bucket).get("BucketRegion") or region
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code in ("404", "NoSuchBucket"):
                 yield (
-                    f"data, bucket: there is no bucket '{bucket}'; make it: aws s3 mb s3://{bucket} --region {region}"
+                    f"data, bucket: there is no bucket '{bucket}'; create it: aws s3 mb s3://{bucket} --region {region}"
                 )
             elif code in ("403", "AccessDenied"):
                 yield f"data, bucket: '{bucket}' is not your account's, or you may not use it; write one of your own."
@@ -100,28 +103,28 @@ class BucketUnusable(OnlineRule):
 
 
 class NotPrepared(OnlineRule):
-    """The CDK has no place for assets and no roles in this account and region."""
+    """`cdk bootstrap` has not run in this account and region."""
 
     level = "warning"
     about = "Whether the account is prepared for the CDK"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
-        """That `shoal deploy` prepares it."""
-        if not is_bootstrapped(asked.account.client("ssm")):
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """The note that `shoal deploy` prepares it."""
+        if not is_bootstrapped(context.account.client("ssm")):
             yield (
-                f"the account is not yet prepared for the CDK in {asked.topology.region}; `shoal deploy` does that "
+                f"the account is not yet prepared for the CDK in {context.topology.region}; `shoal deploy` does that "
                 "first (`cdk bootstrap`: the stack CDKToolkit, a bucket and roles, which stay)."
             )
 
 
 def is_bootstrapped(ssm: Any) -> bool:
-    """Whether `cdk bootstrap` was done where this client of SSM asks."""
+    """Whether `cdk bootstrap` has run in the account and region of this SSM client."""
     return bool(ssm.get_parameters(Names=[_CDK_VERSION])["Parameters"])
 
 
 def _elsewhere(bucket: str, headers: dict[str, str], region: str) -> str:
     there = headers.get("x-amz-bucket-region", "another region")
     return (
-        f"data, bucket: '{bucket}' is in {there}, and the deployment in {region}; every byte would be paid for twice, "
-        f"so write `region: {there}`, or a bucket of {region}."
+        f"data, bucket: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic between "
+        f"them, so write `region: {there}`, or a bucket of {region}."
     )

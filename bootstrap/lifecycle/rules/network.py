@@ -1,6 +1,6 @@
-"""Rules on an existing network: that it is there, and that nodes in it reach what they need.
+"""Rules on an existing network: that it exists, and that nodes in it reach what they need.
 
-Easy to get wrong: nothing of a user's network is ours to change. Each sentence has the command by which the user does.
+Never change anything in a user's network. Each sentence has the command with which the user can change it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ _ABSENT = ("InvalidSubnetID.NotFound", "InvalidSubnetID.Malformed", "InvalidVpcI
 
 
 class NoSuchSubnet(OnlineRule):
-    """The subnet is not there, not of that VPC, not in that zone, or too small."""
+    """The subnet does not exist, is in another VPC or zone, or is too small."""
 
     level = "error"
     about = "Whether the existing subnet can be used"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """What is wrong with it."""
-        network, zone = asked.topology.network, asked.topology.zone
+        network, zone = context.topology.network, context.topology.zone
         if network.subnet is None:
             return
-        found = _subnet(asked)
+        found = _subnet(context)
         if found is None:
             yield (
-                f"network, subnet: there is no {network.subnet} in {asked.topology.region} for your credentials; "
+                f"network, subnet: there is no {network.subnet} in {context.topology.region} for your credentials; "
                 "write one that `aws ec2 describe-subnets` lists."
             )
             return
@@ -39,10 +39,10 @@ class NoSuchSubnet(OnlineRule):
             yield f"network, vpc: {network.subnet} is in {found['VpcId']}, not in {network.vpc}; write that."
         if found["AvailabilityZone"] != zone:
             yield f"zone: {network.subnet} is in {found['AvailabilityZone']}, not in {zone}; write that."
-        nodes, free = _nodes(asked), found.get("AvailableIpAddressCount", 0)
+        nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
         if free < nodes:
             yield (
-                f"network, subnet: {network.subnet} has room for {free} more, and the topology has "
+                f"network, subnet: {network.subnet} has {free} free addresses, and the topology has "
                 f"{plural(nodes, 'node')}; write a larger one."
             )
 
@@ -53,16 +53,16 @@ class NoWayOut(OnlineRule):
     level = "error"
     about = "Whether nodes in the existing subnet reach S3 and Systems Manager"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """What they do not reach, and the command that changes it."""
-        network, region = asked.topology.network, asked.topology.region
-        if network.subnet is None or _subnet(asked) is None:
+        network, region = context.topology.network, context.topology.region
+        if network.subnet is None or _subnet(context) is None:
             return
-        table = _route_table(asked)
+        table = _route_table(context)
         if table is None or _leads_out(table):
             return
         endpoints = list(
-            asked.account.items(
+            context.account.items(
                 "ec2",
                 "describe_vpc_endpoints",
                 "VpcEndpoints",
@@ -74,43 +74,43 @@ class NoWayOut(OnlineRule):
         make = f"aws ec2 create-vpc-endpoint --region {region} --vpc-id {network.vpc}"
         if table["RouteTableId"] not in gateways:
             yield (
-                f"network, subnet: nodes in {network.subnet} do not reach S3, for it has neither a route out nor S3's "
-                f"gateway endpoint; make one: {make} --service-name com.amazonaws.{region}.s3 "
+                f"network, subnet: nodes in {network.subnet} do not reach S3: it has neither a route out nor S3's "
+                f"gateway endpoint; create one: {make} --service-name com.amazonaws.{region}.s3 "
                 f"--route-table-ids {table['RouteTableId']}"
             )
         for service in INTERFACE_ENDPOINTS:
             if service not in there:
                 yield (
-                    f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}), for there is "
-                    f"neither a route out nor an interface endpoint; make one: {make} --vpc-endpoint-type Interface "
+                    f"network, vpc: nodes in {network.subnet} do not reach Systems Manager ({service}): there is "
+                    f"neither a route out nor an interface endpoint; create one: {make} --vpc-endpoint-type Interface "
                     f"--service-name com.amazonaws.{region}.{service} --subnet-ids {network.subnet} "
                     "--private-dns-enabled"
                 )
 
 
 class NotForEmr(OnlineRule):
-    """EMR's service role works only in subnets that carry its tag."""
+    """The subnet lacks the tag that EMR's service role needs."""
 
     level = "error"
     about = "Whether EMR may use the existing subnet"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """The tag that is missing."""
-        network = asked.topology.network
-        if network.subnet is None or asked.topology.preprocessing is None or (found := _subnet(asked)) is None:
+        network = context.topology.network
+        if network.subnet is None or context.topology.preprocessing is None or (found := _subnet(context)) is None:
             return
         if read_tags(found.get("Tags")).get(_EMR_TAG) != "true":
             yield (
-                f"network, subnet: EMR may not use {network.subnet} until it carries a tag; add it: aws ec2 "
-                f"create-tags --region {asked.topology.region} --resources {network.subnet} "
+                f"network, subnet: EMR may not use {network.subnet} without a tag; add it: aws ec2 "
+                f"create-tags --region {context.topology.region} --resources {network.subnet} "
                 f"--tags Key={_EMR_TAG},Value=true"
             )
 
 
-def _subnet(asked: PreflightContext) -> Mapping[str, Any] | None:
+def _subnet(context: PreflightContext) -> Mapping[str, Any] | None:
     try:
-        found = asked.account.items(
-            "ec2", "describe_subnets", "Subnets", SubnetIds=[str(asked.topology.network.subnet)]
+        found = context.account.items(
+            "ec2", "describe_subnets", "Subnets", SubnetIds=[str(context.topology.network.subnet)]
         )
         return next(iter(found), None)
     except ClientError as error:
@@ -119,11 +119,11 @@ def _subnet(asked: PreflightContext) -> Mapping[str, Any] | None:
         raise
 
 
-def _route_table(asked: PreflightContext) -> Mapping[str, Any] | None:
-    """The table of the subnet: its own, or else the VPC's main one."""
-    network = asked.topology.network
+def _route_table(context: PreflightContext) -> Mapping[str, Any] | None:
+    """The subnet's own route table, or else the VPC's main one."""
+    network = context.topology.network
     tables: Sequence[Mapping[str, Any]] = list(
-        asked.account.items(
+        context.account.items(
             "ec2",
             "describe_route_tables",
             "RouteTables",
@@ -137,7 +137,7 @@ def _route_table(asked: PreflightContext) -> Mapping[str, Any] | None:
 
 
 def _leads_out(table: Mapping[str, Any]) -> bool:
-    """Whether it sends anywhere what is not for the VPC; an internet gateway serves none without a public address."""
+    """Whether it has a route out of the VPC, except by an internet gateway, which needs public addresses."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"
         and route.get("State", "active") == "active"
@@ -146,7 +146,7 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
     )
 
 
-def _nodes(asked: PreflightContext) -> int:
-    emr = asked.topology.preprocessing
+def _nodes(context: PreflightContext) -> int:
+    emr = context.topology.preprocessing
     cluster = 1 + sum(count for _, count in emr.scaled) if emr else 0
-    return cluster + asked.topology.gpu_nodes
+    return cluster + context.topology.gpu_nodes

@@ -1,8 +1,8 @@
-"""The rule on vCPU quotas: whether the account may run the whole topology at once.
+"""Rules on vCPU quotas: whether the account may run the whole topology at once.
 
-Easy to get wrong: on-demand and spot machines are counted apart, by family and not by type, EMR's nodes among them; and
-what this deployment runs already is not needed a second time. A cluster starts without the nodes that managed scaling
-may add: that these find no room is no reason to refuse it.
+AWS counts on-demand and spot instances separately, by family, including EMR's nodes. Instances that this deployment
+runs already are not counted again. A quota that is too small only for the nodes that managed scaling may add gives a
+warning, because the cluster starts without these.
 """
 
 import itertools
@@ -19,8 +19,8 @@ from infra import catalog
 from infra.topology import TAG_DEPLOYMENT, Topology
 
 _STANDARD = frozenset("acdhimrtz")
-_OF_THEIR_OWN = frozenset(("dl", "hpc", "inf", "mac", "trn"))
-"""Families that begin with the same letters and are counted elsewhere."""
+_OTHER_QUOTAS = frozenset(("dl", "hpc", "inf", "mac", "trn"))
+"""Families that begin with the same letters and have other quotas."""
 
 
 @dataclass(frozen=True)
@@ -47,39 +47,42 @@ _SPOT = {
 
 
 class QuotaTooLow(OnlineRule):
-    """The account may not run that many vCPUs of a family."""
+    """The account may not run as many vCPUs of a family."""
 
     level = "error"
     about = "Whether the vCPU quotas suffice"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
-        for short in _short(asked, needs(asked.topology)):
-            yield (f"vCPU quota {short.said}, and this topology needs {short.needed}; ask for more: {short.command}")
+        for shortage in _shortages(context, needs(context.topology)):
+            yield (
+                f"vCPU quota {shortage.description}, and this topology needs {shortage.needed}; "
+                f"ask for more: {shortage.command}"
+            )
 
 
 class QuotaKeepsFromScaling(OnlineRule):
-    """The account may run the cluster as it starts, and not with all nodes that managed scaling may add."""
+    """The account may run the cluster at its start, but not with all nodes that managed scaling may add."""
 
     level = "warning"
     about = "Whether the vCPU quotas suffice for managed scaling"
 
-    def check(self, asked: PreflightContext) -> Iterator[str]:
+    def check(self, context: PreflightContext) -> Iterator[str]:
         """Each quota that does not suffice, with the command that asks for more."""
-        at_start = needs(asked.topology)
-        if (at_most := needs(asked.topology, scaled=True)) == at_start:
+        at_start = needs(context.topology)
+        if (at_most := needs(context.topology, scaled=True)) == at_start:
             return
-        refused = {short.quota for short in _short(asked, at_start)}
-        for short in _short(asked, at_most):
-            if short.quota not in refused:
+        refused = {shortage.quota for shortage in _shortages(context, at_start)}
+        for shortage in _shortages(context, at_most):
+            if shortage.quota not in refused:
                 yield (
-                    f"vCPU quota {short.said}, and with all nodes that managed scaling may add this topology needs "
-                    f"{short.needed}; EMR will add fewer, unless you ask for more: {short.command}"
+                    f"vCPU quota {shortage.description}, and with all nodes that managed scaling may add this topology "
+                    f"needs {shortage.needed}; EMR will add fewer, unless you ask for more: {shortage.command}"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Short:
+class _Shortage:
     """A quota that does not suffice, in vCPUs."""
 
     quota: VcpuQuota
@@ -89,7 +92,7 @@ class _Short:
     needed: int
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         in_use = f", of which {self.used} are in use" if self.used else ""
         return f"'{self.quota.name}' of {self.region} is {self.value:g}{in_use}"
 
@@ -101,25 +104,27 @@ class _Short:
         )
 
 
-def _short(asked: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Short]:
-    """Those of the needed vCPUs that the account may not run."""
-    used, quotas = _used(asked), asked.account.client("service-quotas")
+def _shortages(context: PreflightContext, needed: Mapping[VcpuQuota, int]) -> list[_Shortage]:
+    """The quotas that do not suffice for the needed vCPUs."""
+    used, quotas = _used(context), context.account.client("service-quotas")
     found = [
-        _Short(quota=quota, region=asked.topology.region, value=_value(quotas, quota), used=used[quota], needed=vcpus)
+        _Shortage(
+            quota=quota, region=context.topology.region, value=_value(quotas, quota), used=used[quota], needed=vcpus
+        )
         for quota, vcpus in needed.items()
     ]
     return [each for each in found if each.used + each.needed > each.value]
 
 
 def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
-    """The quota that instances of a type count against; None for families that are not known here."""
+    """The quota that instances of a type count against; None for families that Shoal does not know."""
     family = name.partition(".")[0].lower()
     letters = "".join(itertools.takewhile(str.isalpha, family))
     if letters in ("g", "gr", "vt"):
         kind = "g"
     elif letters == "p":
         kind = family[:2] if family[:2] in ("p5", "p6") else "p"
-    elif letters[:1] in _STANDARD and letters not in _OF_THEIR_OWN:
+    elif letters[:1] in _STANDARD and letters not in _OTHER_QUOTAS:
         kind = "standard"
     else:
         return None
@@ -127,7 +132,7 @@ def quota_of(name: str, *, spot: bool) -> VcpuQuota | None:
 
 
 def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
-    """The vCPUs of the whole topology at work, by quota; managed scaling as at its start, or with all it may add."""
+    """The vCPUs of the whole topology, by quota; managed scaling at its start, or with all nodes that it may add."""
     groups: list[tuple[str, int, bool]] = [
         (group.instance_type, group.count, group.market == "spot") for group in topology.training
     ]
@@ -144,17 +149,17 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
     return dict(found)
 
 
-def _used(asked: PreflightContext) -> Counter[VcpuQuota]:
-    """The vCPUs that run by now, but for this deployment's own."""
+def _used(context: PreflightContext) -> Counter[VcpuQuota]:
+    """The running vCPUs, without this deployment's own."""
     used: Counter[VcpuQuota] = Counter()
-    for reservation in asked.account.items(
+    for reservation in context.account.items(
         "ec2",
         "describe_instances",
         "Reservations",
         Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}],
     ):
         for instance in reservation["Instances"]:
-            if read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) == asked.deployment:
+            if read_tags(instance.get("Tags")).get(TAG_DEPLOYMENT) == context.deployment:
                 continue
             quota = quota_of(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
             if quota:
@@ -163,7 +168,7 @@ def _used(asked: PreflightContext) -> Counter[VcpuQuota]:
 
 
 def _vcpu(instance: Mapping[str, Any]) -> int:
-    """How many an instance has: cores and threads may be chosen, so that its type alone does not tell."""
+    """The vCPUs of an instance, whose cores and threads can differ from its type's."""
     options = instance.get("CpuOptions") or {}
     if "CoreCount" in options:
         return int(options["CoreCount"]) * int(options.get("ThreadsPerCore", 1))
@@ -172,7 +177,7 @@ def _vcpu(instance: Mapping[str, Any]) -> int:
 
 
 def _value(quotas: Any, quota: VcpuQuota) -> float:
-    """What the account has; AWS's default where nobody ever asked for more."""
+    """The account's quota; AWS's default where it was never changed."""
     try:
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
     except ClientError as error:

@@ -1,38 +1,38 @@
-"""Roles and what names them.
+"""IAM roles, instance profiles and policies.
 
-Easy to get wrong: they belong to no region, so a deployment of the same name in another one may be their owner.
+They belong to no region, so a deployment of the same name in another region can own them.
 """
 
 from collections.abc import Iterator, Mapping
 
-from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import Ownership, asked, recorded
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.ownership import Ownership, fetched_tags, in_stack
 from bootstrap.removal import deletion
-from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import ResourceKind, lists
+from bootstrap.removal.deletion import delete_call
+from bootstrap.removal.kinds.kind import ResourceKind, list_call
 
 _SERVICE_ROLES = "/aws-service-role/"
-_ROLE_TAGS = asked("iam", "list_role_tags", "Tags", RoleName="RoleName")
+_ROLE_TAGS = fetched_tags("iam", "list_role_tags", "Tags", RoleName="RoleName")
 
 
-def _roles(account: Account) -> Iterator[Record]:
+def _roles(account: Account) -> Iterator[ResourceRecord]:
     roles = account.items("iam", "list_roles", "Roles")
     return (role for role in roles if not role["Path"].startswith(_SERVICE_ROLES))
 
 
-def _profile_is_owned(claim: Ownership, record: Record) -> bool:
-    """Profiles get no tags from CloudFormation; their roles do."""
-    of_the_stack = recorded("AWS::IAM::InstanceProfile", "InstanceProfileName")
-    return of_the_stack(claim, record) or any(_ROLE_TAGS(claim, role) for role in record["Roles"])
+def _profile_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
+    """CloudFormation does not tag profiles, but it tags their roles."""
+    of_the_stack = in_stack("AWS::IAM::InstanceProfile", "InstanceProfileName")
+    return of_the_stack(ownership, record) or any(_ROLE_TAGS(ownership, role) for role in record["Roles"])
 
 
 IDENTITIES: Mapping[str, ResourceKind] = {
     "iam instance profile": ResourceKind(
-        listing=lists("iam", "list_instance_profiles", "InstanceProfiles"),
+        listing=list_call("iam", "list_instance_profiles", "InstanceProfiles"),
         identifier="InstanceProfileName",
         owned=_profile_is_owned,
         delete=deletion.instance_profile,
-        everywhere=True,
+        is_global=True,
         arn="iam:instance-profile/(?:.+/)?([^/]+)",
         cloudformation="AWS::IAM::InstanceProfile",
     ),
@@ -41,16 +41,16 @@ IDENTITIES: Mapping[str, ResourceKind] = {
         identifier="RoleName",
         owned=_ROLE_TAGS,
         delete=deletion.role,
-        everywhere=True,
+        is_global=True,
         arn="iam:role/(?:.+/)?([^/]+)",
         cloudformation="AWS::IAM::Role",
     ),
     "iam policy": ResourceKind(
-        listing=lists("iam", "list_policies", "Policies", Scope="Local"),
+        listing=list_call("iam", "list_policies", "Policies", Scope="Local"),
         identifier="Arn",
-        owned=asked("iam", "list_policy_tags", "Tags", PolicyArn="Arn"),
-        delete=by("iam", "delete_policy", PolicyArn="id"),
-        everywhere=True,
+        owned=fetched_tags("iam", "list_policy_tags", "Tags", PolicyArn="Arn"),
+        delete=delete_call("iam", "delete_policy", PolicyArn="id"),
+        is_global=True,
         arn="iam:policy/.+",
         cloudformation="AWS::IAM::ManagedPolicy",
     ),

@@ -1,8 +1,7 @@
-"""What a row of the table of kinds is, and how most things are listed.
+"""The type of a row of `KINDS`, and how most resources are listed.
 
-Easy to get wrong: what still counts. A terminated instance or cluster, a deleted NAT gateway and the record of a
-deleted stack stay listed for a while, cost nothing and are left out; a key that is pending deletion counts, for it
-still lives.
+Terminated instances and clusters, deleted NAT gateways and deleted stacks stay listed for a while; they cost nothing
+and are left out. A key that is pending deletion still exists and counts.
 """
 
 import re
@@ -12,43 +11,49 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.account import Account, Record
+from bootstrap.aws.account import Account, ResourceRecord
 from bootstrap.aws.ownership import Owned
 from bootstrap.removal.deletion import Delete
 
-Listing = Callable[[Account], Iterator[Record]]
+ListCall = Callable[[Account], Iterator[ResourceRecord]]
 
-_GONE = ("deleted", "terminated", "delete_complete")
-_GOING = ("deleting", "shutting-down", "terminating", "delete in progress", "delete_in_progress", "pendingdeletion")
+_DELETED = ("deleted", "terminated", "delete_complete")
+_BEING_DELETED = (
+    "deleting",
+    "shutting-down",
+    "terminating",
+    "delete in progress",
+    "delete_in_progress",
+    "pendingdeletion",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """One row of the table.
+    """One row of `KINDS`.
 
-    `identifier` is the record's key of what tells a thing from others of its kind; `arn` a pattern of service and
-    resource as they are in its ARN, with the identifier as its group, or without a group where the ARN itself is the
-    identifier; `billed` whether it costs money, by use or by the hour; `everywhere` that it belongs to no region;
-    `cloudformation` its type there.
+    `identifier` is the record's key of the resource's identifier. `arn` is a pattern of the ARN's service and resource,
+    with the identifier as its group, or without a group where the ARN itself is the identifier. `billed` is whether it
+    costs money, by use or by the hour; `is_global` whether it belongs to no region; `cloudformation` its type there.
     """
 
-    listing: Listing
+    listing: ListCall
     identifier: str
     owned: Owned
     delete: Delete | None
-    billed: Callable[[Record], bool] = field(default=lambda _: False)
-    everywhere: bool = False
+    billed: Callable[[ResourceRecord], bool] = field(default=lambda _: False)
+    is_global: bool = False
     arn: str = ""
     cloudformation: str = ""
 
-    def things(self, account: Account) -> Iterator[tuple[str, Record]]:
-        """The identifiers and records of those that are there."""
+    def things(self, account: Account) -> Iterator[tuple[str, ResourceRecord]]:
+        """The identifiers and records of those that exist."""
         for record in self.listing(account):
-            if _state(record) not in _GONE:
+            if _state(record) not in _DELETED:
                 yield str(record[self.identifier]), record
 
-    def named_by(self, arn: str) -> str | None:
-        """The identifier that an ARN names, if it is one of this kind's."""
+    def identifier_in(self, arn: str) -> str | None:
+        """The identifier in an ARN of this kind; None for another ARN."""
         _arn, _partition, service, _region, _account, rest = arn.split(":", 5)
         found = re.fullmatch(self.arn, f"{service}:{rest}") if self.arn else None
         if not found:
@@ -56,12 +61,12 @@ class ResourceKind:
         return found[1] if found.re.groups else arn
 
 
-def is_going(record: Record) -> bool:
-    """Whether its service is about to delete it: it needs no more than time, and is not paid for any more."""
-    return _state(record) in _GOING
+def is_being_deleted(record: ResourceRecord) -> bool:
+    """Whether its service is deleting it already: it costs nothing more, and needs no call."""
+    return _state(record) in _BEING_DELETED
 
 
-def _state(record: Record) -> str:
+def _state(record: ResourceRecord) -> str:
     for key in ("State", "Status", "LifeCycleState", "StackStatus"):
         value = record.get(key)
         if isinstance(value, Mapping):
@@ -71,19 +76,19 @@ def _state(record: Record) -> str:
     return ""
 
 
-def always(_record: Record) -> bool:
-    """What costs money as long as it is there."""
+def always(_record: ResourceRecord) -> bool:
+    """For `billed`: it costs money as long as it exists."""
     return True
 
 
-def lists(service: str, operation: str, key: str, **parameters: object) -> Listing:
-    """By a list operation that answers records under a key."""
+def list_call(service: str, operation: str, key: str, **parameters: object) -> ListCall:
+    """List by an operation whose answer has the records under `key`."""
     return lambda account: account.items(service, operation, key, **parameters)
 
 
 @contextmanager
-def gone(code: str) -> Iterator[None]:
-    """Nothing more, where a thing that was listed is gone when it is asked about: the service says so by this code."""
+def suppress_error(code: str) -> Iterator[None]:
+    """Ignore this error code, by which a service reports that a listed resource is gone by now."""
     try:
         yield
     except ClientError as error:

@@ -1,29 +1,29 @@
-"""Machines, and what starts them.
+"""Instances, and what starts them.
 
-Easy to get wrong: groups and clusters start instances anew, so they come before these.
+Groups and clusters come before instances, because they start new ones.
 """
 
 from collections.abc import Iterator, Mapping
 
-from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import asked, recorded, tagged
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.ownership import fetched_tags, in_stack, listed_tags
 from bootstrap.removal import deletion
-from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import ResourceKind, always, lists
+from bootstrap.removal.deletion import delete_call
+from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
 
 _LIVING_CLUSTERS = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING", "TERMINATING"]
 
 
-def _instances(account: Account) -> Iterator[Record]:
+def _instances(account: Account) -> Iterator[ResourceRecord]:
     for reservation in account.items("ec2", "describe_instances", "Reservations"):
         yield from reservation["Instances"]
 
 
 MACHINES: Mapping[str, ResourceKind] = {
     "auto scaling group": ResourceKind(
-        listing=lists("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"),
+        listing=list_call("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"),
         identifier="AutoScalingGroupName",
-        owned=tagged,
+        owned=listed_tags,
         delete=lambda account, name, _: account.client("autoscaling").delete_auto_scaling_group(
             AutoScalingGroupName=name, ForceDelete=True
         ),
@@ -32,9 +32,9 @@ MACHINES: Mapping[str, ResourceKind] = {
         cloudformation="AWS::AutoScaling::AutoScalingGroup",
     ),
     "emr cluster": ResourceKind(
-        listing=lists("emr", "list_clusters", "Clusters", ClusterStates=_LIVING_CLUSTERS),
+        listing=list_call("emr", "list_clusters", "Clusters", ClusterStates=_LIVING_CLUSTERS),
         identifier="Id",
-        owned=asked("emr", "describe_cluster", "Cluster.Tags", ClusterId="Id"),
+        owned=fetched_tags("emr", "describe_cluster", "Cluster.Tags", ClusterId="Id"),
         delete=deletion.cluster,
         billed=always,
         arn="elasticmapreduce:cluster/(.+)",
@@ -43,50 +43,50 @@ MACHINES: Mapping[str, ResourceKind] = {
     "instance": ResourceKind(
         listing=_instances,
         identifier="InstanceId",
-        owned=tagged,
-        delete=by("ec2", "terminate_instances", InstanceIds="[id]"),
+        owned=listed_tags,
+        delete=delete_call("ec2", "terminate_instances", InstanceIds="[id]"),
         billed=always,
         arn="ec2:instance/(.+)",
         cloudformation="AWS::EC2::Instance",
     ),
     "volume": ResourceKind(
-        listing=lists("ec2", "describe_volumes", "Volumes"),
+        listing=list_call("ec2", "describe_volumes", "Volumes"),
         identifier="VolumeId",
-        owned=tagged,
-        delete=by("ec2", "delete_volume", VolumeId="id"),
+        owned=listed_tags,
+        delete=delete_call("ec2", "delete_volume", VolumeId="id"),
         billed=always,
         arn="ec2:volume/(.+)",
         cloudformation="AWS::EC2::Volume",
     ),
     "launch template": ResourceKind(
-        listing=lists("ec2", "describe_launch_templates", "LaunchTemplates"),
+        listing=list_call("ec2", "describe_launch_templates", "LaunchTemplates"),
         identifier="LaunchTemplateId",
-        owned=tagged,
-        delete=by("ec2", "delete_launch_template", LaunchTemplateId="id"),
+        owned=listed_tags,
+        delete=delete_call("ec2", "delete_launch_template", LaunchTemplateId="id"),
         arn="ec2:launch-template/(.+)",
         cloudformation="AWS::EC2::LaunchTemplate",
     ),
     "placement group": ResourceKind(
-        listing=lists("ec2", "describe_placement_groups", "PlacementGroups"),
+        listing=list_call("ec2", "describe_placement_groups", "PlacementGroups"),
         identifier="GroupName",
-        owned=tagged,
-        delete=by("ec2", "delete_placement_group", GroupName="id"),
+        owned=listed_tags,
+        delete=delete_call("ec2", "delete_placement_group", GroupName="id"),
         arn="ec2:placement-group/(.+)",
         cloudformation="AWS::EC2::PlacementGroup",
     ),
     "key pair": ResourceKind(
-        listing=lists("ec2", "describe_key_pairs", "KeyPairs"),
+        listing=list_call("ec2", "describe_key_pairs", "KeyPairs"),
         identifier="KeyName",
-        owned=tagged,
-        delete=by("ec2", "delete_key_pair", KeyName="id"),
+        owned=listed_tags,
+        delete=delete_call("ec2", "delete_key_pair", KeyName="id"),
         arn="ec2:key-pair/(.+)",
         cloudformation="AWS::EC2::KeyPair",
     ),
     "emr security configuration": ResourceKind(
-        listing=lists("emr", "list_security_configurations", "SecurityConfigurations"),
+        listing=list_call("emr", "list_security_configurations", "SecurityConfigurations"),
         identifier="Name",
-        owned=recorded("AWS::EMR::SecurityConfiguration", "Name"),
-        delete=by("emr", "delete_security_configuration", Name="id"),
+        owned=in_stack("AWS::EMR::SecurityConfiguration", "Name"),
+        delete=delete_call("emr", "delete_security_configuration", Name="id"),
         cloudformation="AWS::EMR::SecurityConfiguration",
     ),
 }

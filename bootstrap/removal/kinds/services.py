@@ -1,161 +1,162 @@
-"""Functions, their clocks and logs, and what they tell others.
+"""Functions, their schedules and logs, topics, queues, parameters and budgets.
 
-Easy to get wrong: a clock starts its function again, and that writes. Clocks come before functions, and functions
-before logs.
+Schedules come before functions, and functions before logs: a schedule starts its function again, which writes a log.
 """
 
 from collections.abc import Iterator, Mapping
 
-from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import Ownership, asked, generated_by, never_owned, recorded, tagged
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.ownership import Ownership, fetched_tags, generated_by, in_stack, listed_tags, never_owned
 from bootstrap.removal import deletion
-from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import ResourceKind, always, lists
+from bootstrap.removal.deletion import delete_call
+from bootstrap.removal.kinds.kind import ResourceKind, always, list_call
 from infra import topology
 
 
-def _queues(account: Account) -> Iterator[Record]:
+def _queues(account: Account) -> Iterator[ResourceRecord]:
     for url in account.items("sqs", "list_queues", "QueueUrls"):
         yield {"Name": url.rpartition("/")[2], "Url": url}
 
 
-def _budgets(account: Account) -> Iterator[Record]:
+def _budgets(account: Account) -> Iterator[ResourceRecord]:
     return account.items("budgets", "describe_budgets", "Budgets", AccountId=account.number())
 
 
-def _log_group_is_owned(claim: Ownership, record: Record) -> bool:
-    """Lambda's own groups are named after functions, and have no tags."""
+def _log_group_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
+    """Log groups that Lambda creates are named after functions and have no tags."""
     lambdas, _, name = record["logGroupName"].rpartition("/")
-    return (lambdas == "/aws/lambda" and generated_by(claim.stack, name)) or _LOG_TAGS(claim, record)
+    return (lambdas == "/aws/lambda" and generated_by(ownership.stack, name)) or _LOG_TAGS(ownership, record)
 
 
-def _parameter_is_owned(claim: Ownership, record: Record) -> bool:
-    return record["Name"].startswith(f"/shoal/{claim.deployment}/") or _PARAMETER_TAGS(claim, record)
+def _parameter_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
+    return record["Name"].startswith(f"/shoal/{ownership.deployment}/") or _PARAMETER_TAGS(ownership, record)
 
 
-def _budget_is_owned(claim: Ownership, record: Record) -> bool:
-    """A budget gets no tags; the guard's has the deployment's in its filter. A budget of one's own may, too."""
-    filtered = f"user:{topology.TAG_DEPLOYMENT}${claim.deployment}" in record.get("CostFilters", {}).get(
+def _budget_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
+    """Budgets have no tags. The guard's budget filters by the deployment's tag, as a budget of the user can, too."""
+    filtered = f"user:{topology.TAG_DEPLOYMENT}${ownership.deployment}" in record.get("CostFilters", {}).get(
         "TagKeyValue", ()
     )
-    return generated_by(claim.stack, record["BudgetName"]) or (filtered and "GuardBudget" in record["BudgetName"])
+    return generated_by(ownership.stack, record["BudgetName"]) or (filtered and "GuardBudget" in record["BudgetName"])
 
 
-def _subscription_is_owned(claim: Ownership, record: Record) -> bool:
-    """By its topic; other accounts' topics may be subscribed to, and their tags are not for us to read."""
+def _subscription_is_owned(ownership: Ownership, record: ResourceRecord) -> bool:
+    """By the tags of its topic, unless that is another account's, whose tags cannot be read."""
     topic, subscriber = record["TopicArn"].split(":")[4], record["Owner"]
-    return bool(topic == subscriber) and _TOPIC_TAGS(claim, record)
+    return bool(topic == subscriber) and _TOPIC_TAGS(ownership, record)
 
 
-def _log_arn(record: Record) -> str:
+def _log_arn(record: ResourceRecord) -> str:
     return str(record["arn"]).removesuffix(":*")
 
 
-_LOG_TAGS = asked("logs", "list_tags_for_resource", "tags", resourceArn=_log_arn)
-_TOPIC_TAGS = asked("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn")
-_PARAMETER_TAGS = asked("ssm", "list_tags_for_resource", "TagList", ResourceType="Parameter", ResourceId="Name")
+_LOG_TAGS = fetched_tags("logs", "list_tags_for_resource", "tags", resourceArn=_log_arn)
+_TOPIC_TAGS = fetched_tags("sns", "list_tags_for_resource", "Tags", ResourceArn="TopicArn")
+_PARAMETER_TAGS = fetched_tags("ssm", "list_tags_for_resource", "TagList", ResourceType="Parameter", ResourceId="Name")
 
 SERVICES: Mapping[str, ResourceKind] = {
     "event rule": ResourceKind(
-        listing=lists("events", "list_rules", "Rules"),
+        listing=list_call("events", "list_rules", "Rules"),
         identifier="Name",
-        owned=asked("events", "list_tags_for_resource", "Tags", ResourceARN="Arn"),
+        owned=fetched_tags("events", "list_tags_for_resource", "Tags", ResourceARN="Arn"),
         delete=deletion.rule,
         arn="events:rule/([^/]+)",
         cloudformation="AWS::Events::Rule",
     ),
     "schedule": ResourceKind(
-        listing=lists("scheduler", "list_schedules", "Schedules"),
+        listing=list_call("scheduler", "list_schedules", "Schedules"),
         identifier="Name",
-        owned=recorded("AWS::Scheduler::Schedule", "Name"),
-        delete=by("scheduler", "delete_schedule", Name="id", GroupName="GroupName"),
+        owned=in_stack("AWS::Scheduler::Schedule", "Name"),
+        delete=delete_call("scheduler", "delete_schedule", Name="id", GroupName="GroupName"),
         cloudformation="AWS::Scheduler::Schedule",
     ),
     "schedule group": ResourceKind(
-        listing=lists("scheduler", "list_schedule_groups", "ScheduleGroups"),
+        listing=list_call("scheduler", "list_schedule_groups", "ScheduleGroups"),
         identifier="Name",
-        owned=asked("scheduler", "list_tags_for_resource", "Tags", ResourceArn="Arn"),
-        delete=by("scheduler", "delete_schedule_group", Name="id"),
+        owned=fetched_tags("scheduler", "list_tags_for_resource", "Tags", ResourceArn="Arn"),
+        delete=delete_call("scheduler", "delete_schedule_group", Name="id"),
         arn="scheduler:schedule-group/(.+)",
         cloudformation="AWS::Scheduler::ScheduleGroup",
     ),
     "lambda function": ResourceKind(
-        listing=lists("lambda", "list_functions", "Functions"),
+        listing=list_call("lambda", "list_functions", "Functions"),
         identifier="FunctionName",
-        owned=asked("lambda", "list_tags", "Tags", Resource="FunctionArn"),
-        delete=by("lambda", "delete_function", FunctionName="id"),
+        owned=fetched_tags("lambda", "list_tags", "Tags", Resource="FunctionArn"),
+        delete=delete_call("lambda", "delete_function", FunctionName="id"),
         arn="lambda:function:(.+)",
         cloudformation="AWS::Lambda::Function",
     ),
     "lambda layer": ResourceKind(
-        listing=lists("lambda", "list_layers", "Layers"),
+        listing=list_call("lambda", "list_layers", "Layers"),
         identifier="LayerName",
         owned=never_owned,
         delete=deletion.layer,
         cloudformation="AWS::Lambda::LayerVersion",
     ),
     "log group": ResourceKind(
-        listing=lists("logs", "describe_log_groups", "logGroups"),
+        listing=list_call("logs", "describe_log_groups", "logGroups"),
         identifier="logGroupName",
         owned=_log_group_is_owned,
-        delete=by("logs", "delete_log_group", logGroupName="id"),
+        delete=delete_call("logs", "delete_log_group", logGroupName="id"),
         billed=always,
         arn=r"logs:log-group:(.+?)(?::\*)?",
         cloudformation="AWS::Logs::LogGroup",
     ),
     "cloudwatch alarm": ResourceKind(
-        listing=lists("cloudwatch", "describe_alarms", "MetricAlarms"),
+        listing=list_call("cloudwatch", "describe_alarms", "MetricAlarms"),
         identifier="AlarmName",
-        owned=asked("cloudwatch", "list_tags_for_resource", "Tags", ResourceARN="AlarmArn"),
-        delete=by("cloudwatch", "delete_alarms", AlarmNames="[id]"),
+        owned=fetched_tags("cloudwatch", "list_tags_for_resource", "Tags", ResourceARN="AlarmArn"),
+        delete=delete_call("cloudwatch", "delete_alarms", AlarmNames="[id]"),
         billed=always,
         arn="cloudwatch:alarm:(.+)",
         cloudformation="AWS::CloudWatch::Alarm",
     ),
     "cloudwatch dashboard": ResourceKind(
-        listing=lists("cloudwatch", "list_dashboards", "DashboardEntries"),
+        listing=list_call("cloudwatch", "list_dashboards", "DashboardEntries"),
         identifier="DashboardName",
-        owned=recorded("AWS::CloudWatch::Dashboard", "DashboardName"),
-        delete=by("cloudwatch", "delete_dashboards", DashboardNames="[id]"),
+        owned=in_stack("AWS::CloudWatch::Dashboard", "DashboardName"),
+        delete=delete_call("cloudwatch", "delete_dashboards", DashboardNames="[id]"),
         billed=always,
         cloudformation="AWS::CloudWatch::Dashboard",
     ),
     "ssm parameter": ResourceKind(
-        listing=lists("ssm", "describe_parameters", "Parameters"),
+        listing=list_call("ssm", "describe_parameters", "Parameters"),
         identifier="Name",
         owned=_parameter_is_owned,
-        delete=by("ssm", "delete_parameter", Name="id"),
+        delete=delete_call("ssm", "delete_parameter", Name="id"),
         arn=r"ssm:parameter(/.+)",
         cloudformation="AWS::SSM::Parameter",
     ),
     "ssm document": ResourceKind(
-        listing=lists("ssm", "list_documents", "DocumentIdentifiers", Filters=[{"Key": "Owner", "Values": ["Self"]}]),
+        listing=list_call(
+            "ssm", "list_documents", "DocumentIdentifiers", Filters=[{"Key": "Owner", "Values": ["Self"]}]
+        ),
         identifier="Name",
-        owned=tagged,
-        delete=by("ssm", "delete_document", Name="id"),
+        owned=listed_tags,
+        delete=delete_call("ssm", "delete_document", Name="id"),
         arn="ssm:document/(.+)",
         cloudformation="AWS::SSM::Document",
     ),
     "sns subscription": ResourceKind(
-        listing=lists("sns", "list_subscriptions", "Subscriptions"),
+        listing=list_call("sns", "list_subscriptions", "Subscriptions"),
         identifier="SubscriptionArn",
         owned=_subscription_is_owned,
-        delete=by("sns", "unsubscribe", SubscriptionArn="id"),
+        delete=delete_call("sns", "unsubscribe", SubscriptionArn="id"),
         cloudformation="AWS::SNS::Subscription",
     ),
     "sns topic": ResourceKind(
-        listing=lists("sns", "list_topics", "Topics"),
+        listing=list_call("sns", "list_topics", "Topics"),
         identifier="TopicArn",
         owned=_TOPIC_TAGS,
-        delete=by("sns", "delete_topic", TopicArn="id"),
+        delete=delete_call("sns", "delete_topic", TopicArn="id"),
         arn="sns:[^:]+",
         cloudformation="AWS::SNS::Topic",
     ),
     "sqs queue": ResourceKind(
         listing=_queues,
         identifier="Name",
-        owned=asked("sqs", "list_queue_tags", "Tags", QueueUrl="Url"),
-        delete=by("sqs", "delete_queue", QueueUrl="Url"),
+        owned=fetched_tags("sqs", "list_queue_tags", "Tags", QueueUrl="Url"),
+        delete=delete_call("sqs", "delete_queue", QueueUrl="Url"),
         arn="sqs:(.+)",
         cloudformation="AWS::SQS::Queue",
     ),
@@ -164,7 +165,7 @@ SERVICES: Mapping[str, ResourceKind] = {
         identifier="BudgetName",
         owned=_budget_is_owned,
         delete=deletion.budget,
-        everywhere=True,
+        is_global=True,
         arn="budgets:budget/(.+)",
         cloudformation="AWS::Budgets::Budget",
     ),

@@ -1,47 +1,47 @@
-"""What keeps data.
+"""File systems, buckets, tables, secrets and keys.
 
-Easy to get wrong: a bucket that its topology keeps is found here too; `sweep` lets it be.
+A bucket that its topology keeps is listed here, too; `sweep` does not delete it.
 """
 
 from collections.abc import Iterator, Mapping
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.account import Account, Record
-from bootstrap.aws.ownership import asked, never_owned, tagged
+from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws.ownership import fetched_tags, listed_tags, never_owned
 from bootstrap.removal import deletion
-from bootstrap.removal.deletion import by
-from bootstrap.removal.kinds.kind import Listing, ResourceKind, always, gone, lists
+from bootstrap.removal.deletion import delete_call
+from bootstrap.removal.kinds.kind import ListCall, ResourceKind, always, list_call, suppress_error
 
 
-def _of_file_systems(operation: str, key: str) -> Listing:
-    """What belongs to file systems, is listed for each of them, and is whose they are."""
+def _of_file_systems(operation: str, key: str) -> ListCall:
+    """Parts of file systems, listed for each file system, with its tags."""
 
-    def listing(account: Account) -> Iterator[Record]:
+    def listing(account: Account) -> Iterator[ResourceRecord]:
         for system in account.items("efs", "describe_file_systems", "FileSystems"):
-            with gone("FileSystemNotFound"):
+            with suppress_error("FileSystemNotFound"):
                 for record in account.items("efs", operation, key, FileSystemId=system["FileSystemId"]):
                     yield {**record, "Tags": system.get("Tags")}
 
     return listing
 
 
-def _buckets(account: Account) -> Iterator[Record]:
-    """Those of the region: S3 lists all regions' unless it is asked for one's, and does not say which is where."""
+def _buckets(account: Account) -> Iterator[ResourceRecord]:
+    """The region's buckets: without that filter S3 lists all regions', without their regions."""
     return account.items("s3", "list_buckets", "Buckets", BucketRegion=account.region)
 
 
-def _tables(account: Account) -> Iterator[Record]:
+def _tables(account: Account) -> Iterator[ResourceRecord]:
     return ({"Name": name} for name in account.items("dynamodb", "list_tables", "TableNames"))
 
 
-def _keys(account: Account) -> Iterator[Record]:
-    """Customers' keys; AWS's own appear when a service first needs them, stay, and cost nothing.
+def _keys(account: Account) -> Iterator[ResourceRecord]:
+    """Customer managed keys. AWS managed keys are left out: AWS creates them, they stay, and they cost nothing.
 
-    A key's policy may keep its state from everybody but its owner: such a one is there, and nothing else is known.
+    A key's policy can forbid reading its state; such a key exists, and nothing else is known of it.
     """
     for key in account.items("kms", "list_keys", "Keys"):
-        with gone("NotFoundException"):
+        with suppress_error("NotFoundException"):
             try:
                 found = account.client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]
             except ClientError as error:
@@ -56,23 +56,23 @@ STORES: Mapping[str, ResourceKind] = {
     "efs mount target": ResourceKind(
         listing=_of_file_systems("describe_mount_targets", "MountTargets"),
         identifier="MountTargetId",
-        owned=tagged,
-        delete=by("efs", "delete_mount_target", MountTargetId="id"),
+        owned=listed_tags,
+        delete=delete_call("efs", "delete_mount_target", MountTargetId="id"),
         cloudformation="AWS::EFS::MountTarget",
     ),
     "efs access point": ResourceKind(
         listing=_of_file_systems("describe_access_points", "AccessPoints"),
         identifier="AccessPointId",
-        owned=tagged,
-        delete=by("efs", "delete_access_point", AccessPointId="id"),
+        owned=listed_tags,
+        delete=delete_call("efs", "delete_access_point", AccessPointId="id"),
         arn="elasticfilesystem:access-point/(.+)",
         cloudformation="AWS::EFS::AccessPoint",
     ),
     "efs file system": ResourceKind(
-        listing=lists("efs", "describe_file_systems", "FileSystems"),
+        listing=list_call("efs", "describe_file_systems", "FileSystems"),
         identifier="FileSystemId",
-        owned=tagged,
-        delete=by("efs", "delete_file_system", FileSystemId="id"),
+        owned=listed_tags,
+        delete=delete_call("efs", "delete_file_system", FileSystemId="id"),
         billed=always,
         arn="elasticfilesystem:file-system/(.+)",
         cloudformation="AWS::EFS::FileSystem",
@@ -80,7 +80,7 @@ STORES: Mapping[str, ResourceKind] = {
     "s3 bucket": ResourceKind(
         listing=_buckets,
         identifier="Name",
-        owned=asked("s3", "get_bucket_tagging", "TagSet", Bucket="Name"),
+        owned=fetched_tags("s3", "get_bucket_tagging", "TagSet", Bucket="Name"),
         delete=deletion.bucket,
         billed=always,
         arn="s3:(.+)",
@@ -90,15 +90,15 @@ STORES: Mapping[str, ResourceKind] = {
         listing=_tables,
         identifier="Name",
         owned=never_owned,
-        delete=by("dynamodb", "delete_table", TableName="id"),
+        delete=delete_call("dynamodb", "delete_table", TableName="id"),
         billed=always,
         arn="dynamodb:table/(.+)",
         cloudformation="AWS::DynamoDB::Table",
     ),
     "secret": ResourceKind(
-        listing=lists("secretsmanager", "list_secrets", "SecretList"),
+        listing=list_call("secretsmanager", "list_secrets", "SecretList"),
         identifier="Name",
-        owned=tagged,
+        owned=listed_tags,
         delete=deletion.secret,
         billed=always,
         arn="secretsmanager:secret:(.+)-[A-Za-z0-9]{6}",

@@ -147,7 +147,7 @@ def test_one_of_many_writes_a_new_object_and_learns_it_though_it_asks_again(clie
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ShoalError, match="is no address of S3"):
+    with pytest.raises(ShoalError, match="is not an address of S3"):
         objects.parse(address)
 
 

@@ -92,4 +92,4 @@ def test_tags_are_read_in_all_of_their_forms(tags: object) -> None:
     ],
 )
 def test_an_arn_names_one_thing_of_one_kind(kind: str, arn: str, identifier: str | None) -> None:
-    assert KINDS[kind].named_by(arn) == identifier
+    assert KINDS[kind].identifier_in(arn) == identifier

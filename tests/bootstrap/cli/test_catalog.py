@@ -93,7 +93,7 @@ def shoal(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[s
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        ({}, "there are none; run `aws configure`"),
+        ({}, "prices need them; run `aws configure`"),
         (
             {
                 "AWS_ACCESS_KEY_ID": "test",

@@ -127,7 +127,7 @@ def test_a_region_without_any_of_the_types_is_said(folder: Path) -> None:
 def test_an_answer_in_another_form_is_one_sentence(folder: Path, text: str) -> None:
     with Aws("us-east-1") as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, [text])
-        with pytest.raises(ShoalError, match="AWS's price list of AmazonEC2 has a form that Shoal does not know"):
+        with pytest.raises(ShoalError, match="AWS's price list of AmazonEC2 has an unknown format"):
             catalog_refresh.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bootstrap.aws.stacks import next_move
+from bootstrap.aws.stacks import next_action
 from bootstrap.lifecycle.deploy import ResourceChange, compare
 from embedded.aws import EmbeddedAws
 from embedded.faults.kinds import CreateFails
@@ -109,7 +109,7 @@ def test_nodes_of_a_training_are_not_deployed_over(deployed: Person) -> None:
     autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
     try:
         told = deployed.types("deploy", "pair", "--owner", "ada", "--yes", status=1)[1]
-        assert f"GPU nodes of 'pair' are up ({name}), so somebody may be training" in told
+        assert f"GPU nodes of 'pair' are running ({name}), so somebody may be training" in told
     finally:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
@@ -142,7 +142,7 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
         told = deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes", status=1)[1]
     assert "the deployment 'other' failed at Training" in told
     assert "(AWS::AutoScaling::AutoScalingGroup): No more groups (the CDK's log: " in told
-    assert "What was made has been deleted again; mend the cause and deploy again" in told
+    assert "What was created has been deleted; correct the cause and deploy again" in told
 
     running = deployed.starts("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
     deadline = time.monotonic() + 120
@@ -152,7 +152,7 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
-    assert "CloudFormation goes on with Shoal-other" in told
+    assert "CloudFormation continues with Shoal-other" in told
     assert "shoal deploy pair --deployment other" in told
 
     deployed.types("deploy", "pair", "--deployment", "other", "--owner", "ada", "--yes")
@@ -172,7 +172,7 @@ def test_an_interrupt_in_the_moment_of_creation_says_what_came_of_it(deployed: P
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
     begun = _status(deployed, "moment") not in (None, "REVIEW_IN_PROGRESS")
-    assert ("CloudFormation goes on" in told, "nothing was created" in told) == (begun, not begun)
+    assert ("CloudFormation continues" in told, "nothing was created" in told) == (begun, not begun)
     deployed.types("destroy", "moment", "--yes")
 
 
@@ -222,7 +222,7 @@ def test_without_a_terminal_nothing_is_deployed_unless_it_was_agreed_to(person: 
     ],
 )
 def test_what_a_stack_needs_before_it_can_be_deployed(status: str | None, move: str) -> None:
-    assert next_move(status) == move
+    assert next_action(status) == move
 
 
 RESOURCES = st.dictionaries(

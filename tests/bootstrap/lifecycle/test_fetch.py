@@ -159,7 +159,7 @@ def test_a_name_that_came_as_a_file_is_no_folder_afterwards(s3: Any, tmp_path: P
         s3.put_object(Bucket=BUCKET, Key=key, Body=b"x")
     came, refused = objects.download(s3, Place(BUCKET, "twice/"), tmp_path, check=str)
     assert came == [tmp_path / "a"]
-    assert refused == [f"a/b: {tmp_path}/a is there, and is no folder"]
+    assert refused == [f"a/b: {tmp_path}/a exists and is not a folder"]
 
 
 def test_a_file_of_the_users_is_not_replaced_by_one_that_no_run_writes(s3: Any, tmp_path: Path) -> None:

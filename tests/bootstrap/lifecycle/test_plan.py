@@ -114,7 +114,7 @@ def test_a_retired_type_is_no_reason_to_refuse_on_this_machine_but_what_is_asked
             by_use=[],
             offline=[retired],
             online=asked,
-            asked="",
+            account="",
             emulated=emulated,
         )
 

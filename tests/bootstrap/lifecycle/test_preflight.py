@@ -99,7 +99,7 @@ def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: bo
     with aws.faults.during(*faults, NotOffered(instance_type="g6.xlarge", zone="us-east-1c")):
         found = findings(asking, wanted)
     assert [rule for _, rule, _ in found] == ["TypeNotOffered"]
-    assert "no zone of us-east-1 offers all of them; take other types, or another region." in found[0][2]
+    assert "no zone of us-east-1 offers all of them; choose other types or another region." in found[0][2]
 
 
 def test_a_user_who_may_not_start_instances_is_told(aws: EmbeddedAws, asking: boto3.Session) -> None:
@@ -140,11 +140,11 @@ def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Sessio
 
     assert said("here") == []
     assert said("nowhere") == [
-        "data, bucket: there is no bucket 'nowhere'; make it: aws s3 mb s3://nowhere --region us-east-1"
+        "data, bucket: there is no bucket 'nowhere'; create it: aws s3 mb s3://nowhere --region us-east-1"
     ]
     assert said("elsewhere") == [
-        "data, bucket: 'elsewhere' is in eu-west-1, and the deployment in us-east-1; every byte would be paid for "
-        "twice, so write `region: eu-west-1`, or a bucket of us-east-1."
+        "data, bucket: 'elsewhere' is in eu-west-1, and the deployment in us-east-1; AWS charges for traffic "
+        "between them, so write `region: eu-west-1`, or a bucket of us-east-1."
     ]
 
 

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from bootstrap.nodes.capacity import (
     SPOT_SECONDS,
     GiveUp,
-    GroupRequest,
-    Move,
+    GroupState,
+    MoveZone,
     Refusal,
     TakeOnDemand,
     Wait,
+    classify_refusal,
     next_action,
-    refusal,
 )
 
 NO_ON_DEMAND = (
@@ -34,17 +34,17 @@ NOT_OFFERED = (
     "Could not launch Spot Instances. InvalidFleetConfiguration - Your requested instance type (g5.xlarge) is not "
     "supported in your requested Availability Zone (us-east-1e). Launching EC2 instance failed."
 )
-FULL = GroupRequest(name="full", instance_type="g4dn.xlarge", size=2, there=2, spot=False)
-FAST = GroupRequest(name="fast", instance_type="g5.xlarge", size=3, there=1, spot=False)
+FULL = GroupState(name="full", instance_type="g4dn.xlarge", size=2, existing=2, spot=False)
+FAST = GroupState(name="fast", instance_type="g5.xlarge", size=3, existing=1, spot=False)
 SPOT = replace(FAST, name="cheap", spot=True)
 
 
-def act(*groups: GroupRequest, seconds: float = 1, tried: tuple[str, ...] = ("us-east-1a",), zones_left: bool = True):
+def act(*groups: GroupState, seconds: float = 1, tried: tuple[str, ...] = ("us-east-1a",), zones_left: bool = True):
     return next_action(groups, seconds=seconds, tried=tried, zones_left=zones_left)
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("message", "kind"),
     [
         (NO_ON_DEMAND, Refusal.NO_CAPACITY),
         (NO_SPOT, Refusal.NO_SPOT),
@@ -59,8 +59,8 @@ def act(*groups: GroupRequest, seconds: float = 1, tried: tuple[str, ...] = ("us
         ("", Refusal.OTHER),
     ],
 )
-def test_what_aws_says_is_understood(said: str, kind: Refusal) -> None:
-    assert refusal(said) is kind
+def test_what_aws_says_is_understood(message: str, kind: Refusal) -> None:
+    assert classify_refusal(message) is kind
 
 
 def test_nothing_is_done_while_nodes_start() -> None:
@@ -94,11 +94,11 @@ def test_a_spot_group_that_stays_short_is_taken_on_demand() -> None:
 
 
 def test_without_on_demand_capacity_all_move() -> None:
-    assert act(replace(SPOT, refusals=(NO_SPOT,)), replace(FAST, refusals=(NO_ON_DEMAND,))) == Move("fast")
+    assert act(replace(SPOT, refusals=(NO_SPOT,)), replace(FAST, refusals=(NO_ON_DEMAND,))) == MoveZone("fast")
 
 
 def test_a_type_that_the_zone_does_not_have_is_not_asked_for_on_demand_there() -> None:
-    assert act(replace(SPOT, refusals=(NOT_OFFERED,))) == Move("cheap")
+    assert act(replace(SPOT, refusals=(NOT_OFFERED,))) == MoveZone("cheap")
 
 
 def test_a_quota_is_not_run_from() -> None:
@@ -106,7 +106,7 @@ def test_a_quota_is_not_run_from() -> None:
         "AWS refuses the account more g5.xlarge for 'cheap', and says: \"You have requested more vCPU capacity than "
         "your current vCPU limit of 4 allows for the instance bucket that the specified instance type belongs to. "
         'Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."; '
-        "ask for a higher quota in Service Quotas, or take fewer or smaller nodes in the topology"
+        "ask for a higher quota in Service Quotas, or write fewer or smaller nodes into the topology"
     )
 
 
@@ -122,19 +122,19 @@ def test_a_quota_is_not_run_from() -> None:
     ],
 )
 def test_after_the_last_zone_it_is_over(tried: tuple[str, ...], where: str, advice: str) -> None:
-    said = act(replace(FAST, refusals=(NO_ON_DEMAND,)), tried=tried, zones_left=False)
-    assert isinstance(said, GiveUp)
-    assert said.sentence.startswith(f"AWS has no g5.xlarge for 'fast' {where}, and says: \"We currently do not have")
-    assert f'choosing us-east-1b."; try again later, or {advice}' in said.sentence
+    message = act(replace(FAST, refusals=(NO_ON_DEMAND,)), tried=tried, zones_left=False)
+    assert isinstance(message, GiveUp)
+    assert message.sentence.startswith(f"AWS has no g5.xlarge for 'fast' {where}, and says: \"We currently do not have")
+    assert f'choosing us-east-1b."; try again later, or {advice}' in message.sentence
 
 
 GROUPS = st.lists(
     st.builds(
-        GroupRequest,
+        GroupState,
         name=st.sampled_from(["one", "two"]),
         instance_type=st.just("g5.xlarge"),
         size=st.integers(1, 4),
-        there=st.integers(0, 4),
+        existing=st.integers(0, 4),
         spot=st.booleans(),
         refusals=st.lists(st.sampled_from([NO_ON_DEMAND, NO_SPOT, QUOTA, NOT_OFFERED, "?"])).map(tuple),
     ),
@@ -143,17 +143,17 @@ GROUPS = st.lists(
 
 
 @given(GROUPS, st.floats(0, 2 * SPOT_SECONDS), st.booleans())
-def test_every_action_has_its_reason(groups: list[GroupRequest], seconds: float, zones_left: bool) -> None:
+def test_every_action_has_its_reason(groups: list[GroupState], seconds: float, zones_left: bool) -> None:
     action = next_action(groups, seconds=seconds, tried=["us-east-1a"], zones_left=zones_left)
     short = [group for group in groups if group.short]
-    quota = any(refusal(said) is Refusal.QUOTA for group in short for said in group.refusals)
+    quota = any(classify_refusal(message) is Refusal.QUOTA for group in short for message in group.refusals)
     match action:
         case Wait():
             assert not quota
         case TakeOnDemand(names):
             assert names
             assert all(any(group.name == name and (group.spot or group.refusals) for group in short) for name in names)
-        case Move(name):
+        case MoveZone(name):
             assert zones_left
             assert not quota
             assert any(group.name == name and group.refusals for group in short)

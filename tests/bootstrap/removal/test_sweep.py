@@ -241,7 +241,7 @@ def test_of_every_kind_that_cannot_be_listed_the_tagging_service_still_names_thi
     def refused(_account: Account) -> Iterator[Any]:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "List")
 
-    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", everywhere=False)
+    kind = replace(KINDS[name], listing=refused, arn="any:(.+)", is_global=False)
     monkeypatch.setattr("bootstrap.removal.sweep.KINDS", {name: kind})
     unlisted, named = find_resources("nobody", tagging)
     assert (unlisted.kind, unlisted.outcome) == (name, UNVERIFIED)
@@ -267,7 +267,7 @@ def test_without_the_tagging_service_the_services_own_lists_do() -> None:
     said, *found = sorted(
         sweep("untold", Restricted("get_resources"), stuck_seconds=20), key=lambda it: it.kind != "other"
     )
-    assert "cannot be asked (not you)" in said.why
+    assert "did not answer (not you)" in said.why
     assert said.outcome == UNVERIFIED
     assert sorted((thing.kind, thing.outcome) for thing in found) == [
         (kind, DELETED) for kind in ("s3 bucket", "subnet", "vpc")

@@ -1,4 +1,4 @@
-"""What AWS does not tell is never taken for nothing: a refusal is named, and what can be seen is still deleted."""
+"""What AWS does not report never counts as gone: a refusal is named, and what can be listed is still deleted."""
 
 import json
 import re
@@ -241,7 +241,7 @@ def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
     bucket_of("listless", "shoal-listless")
     with aws.faults.during(denied("s3 ListBuckets")):
         assert destroy("listless") == 1
-        assert "it was deleted, and cannot be listed" in table()
+        assert "it was deleted, but cannot be listed" in table()
     assert find_resources("listless", account) == []
 
 
@@ -286,7 +286,7 @@ def test_a_role_may_be_another_regions_where_nobody_can_look(account: Account, a
         with aws.faults.during(denied(refused)):
             (role,) = sweep("roaming", account, stuck_seconds=0)
         assert (role.kind, role.outcome) == ("iam role", UNVERIFIED)
-        assert "may stand elsewhere, where nobody can look" in role.why
+        assert "another region may have a deployment of this name" in role.why
     with aws.faults.during(Throttled(service="cloudformation", operation="DescribeStacks", times=1)):
         (role,) = sweep("roaming", account, stuck_seconds=0)
     assert role.outcome == UNVERIFIED
