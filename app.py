@@ -42,14 +42,14 @@ def build(app: App) -> ShoalStack:
             f"No topology is chosen; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}, or "
             "`-c topology=FILE.yaml` with one of your own."
         )
-    wanted = topology.load(str(name), TOPOLOGIES)
-    deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or wanted.name))
+    spec = topology.load(str(name), TOPOLOGIES)
+    deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or spec.name))
     owner = app.node.try_get_context("owner")
     return ShoalStack(
         app,
-        wanted=wanted,
+        spec=spec,
         deployment=deployment,
-        owner=caller.owner_of(wanted, str(owner) if owner else None),
+        owner=caller.owner_of(spec, str(owner) if owner else None),
         generation=_generation(app.node.try_get_context("generation")),
         root=ROOT,
         emulated=caller.emulated(os.environ.get("AWS_ENDPOINT_URL")),

@@ -17,8 +17,8 @@ from typing import Self
 
 from embedded.errors import EmulatorError
 from embedded.faults.file import FaultFile
-from embedded.keeper import MARK
 from embedded.processes import kill_marked
+from embedded.watchdog import MARK
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -55,7 +55,7 @@ class EmbeddedAws:
         self.port = _available_port(port)
         self.endpoint = f"http://{_HOST}:{self.port}"
         self.faults = FaultFile(self.folder)
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -90,8 +90,8 @@ class EmbeddedAws:
             "[default]\naws_access_key_id = test\naws_secret_access_key = test\n"
         )
         with self.log.open("wb") as log:
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-P", "-m", "embedded.keeper", str(self.folder)],
+            self._watchdog = subprocess.Popen(
+                [sys.executable, "-P", "-m", "embedded.watchdog", str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -99,7 +99,7 @@ class EmbeddedAws:
                 start_new_session=True,
             )
         try:
-            self._wait_until_healthy(self._keeper)
+            self._wait_until_healthy(self._watchdog)
         except BaseException:
             self._stop()
             raise
@@ -112,10 +112,10 @@ class EmbeddedAws:
 
     def ended(self, within: float) -> bool:
         """Whether it ends by itself within so many seconds, or has ended."""
-        if self._keeper is None:
+        if self._watchdog is None:
             return True
         try:
-            self._keeper.wait(within)
+            self._watchdog.wait(within)
         except subprocess.TimeoutExpired:
             return False
         return True
@@ -138,10 +138,10 @@ class EmbeddedAws:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def _wait_until_healthy(self, keeper: "subprocess.Popen[bytes]") -> None:
+    def _wait_until_healthy(self, watchdog: "subprocess.Popen[bytes]") -> None:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until and keeper.poll() is None:
+        while time.monotonic() < until and watchdog.poll() is None:
             try:
                 with direct.open(f"{self.endpoint}/_ministack/health", timeout=2):
                     return
@@ -152,15 +152,15 @@ class EmbeddedAws:
         )
 
     def _stop(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is None or keeper.stdin is None:
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is None or watchdog.stdin is None:
             return
-        keeper.stdin.close()
+        watchdog.stdin.close()
         try:
-            keeper.wait(timeout=15)
+            watchdog.wait(timeout=15)
         except subprocess.TimeoutExpired:
-            keeper.kill()
-            keeper.wait()
+            watchdog.kill()
+            watchdog.wait()
         kill_marked(MARK, str(self.folder))
 
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from infra.topology import Topology, owner_tag
 
 
-def owner_of(wanted: Topology, given: str | None) -> str:
+def owner_of(topology: Topology, given: str | None) -> str:
     """Who answers for a deployment, as its tag says: who is given, else whom the topology names, else the user."""
-    return owner_tag(given or wanted.owner or _user())
+    return owner_tag(given or topology.owner or _user())
 
 
 def emulated(endpoint: str | None) -> bool:

@@ -156,8 +156,8 @@ def find(name: str) -> InstanceType:
 
 def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
     """The builds that run on GPUs of each of these compute capabilities, the newest first."""
-    wanted = list(capabilities)
-    return [build for build in catalog().builds if all(map(build.supports, wanted))]
+    needed = list(capabilities)
+    return [build for build in catalog().builds if all(map(build.supports, needed))]
 
 
 def image_of(name: str) -> Image:
@@ -166,8 +166,8 @@ def image_of(name: str) -> Image:
     A type without one (retired, so that only an emulator starts it) gets the first image of the catalogue.
     """
     images = catalog().images
-    wanted = find(name).image
-    return images[wanted] if wanted else next(iter(images.values()))
+    image = find(name).image
+    return images[image] if image else next(iter(images.values()))
 
 
 def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICES) -> PriceList:

@@ -65,23 +65,23 @@ def hourly(topology: Topology) -> float:
     return sum(row.hourly for row in rows(topology))
 
 
-def resting(topology: Topology) -> float:
+def hourly_without_training(topology: Topology) -> float:
     """Dollars an hour after the deployment, before a training: a waiting cluster, and node groups at zero."""
     return sum(row.hourly for row in rows(topology) if row.since != "train")
 
 
-def standing(topology: Topology) -> float:
+def hourly_fixed(topology: Topology) -> float:
     """Dollars an hour of what only the end of the stack ends."""
     return sum(row.hourly for row in rows(topology) if row.since == "always")
 
 
-def scaled(topology: Topology) -> float:
+def hourly_at_maximum(topology: Topology) -> float:
     """Dollars an hour while everything works and managed scaling has added all nodes that it may."""
-    wanted = topology.preprocessing
-    if wanted is None:
+    cluster = topology.preprocessing
+    if cluster is None:
         return hourly(topology)
     prices = catalog.prices(topology.region)
-    added = ((group, count - group.count) for group, count in wanted.scaled)
+    added = ((group, count - group.count) for group, count in cluster.scaled_workers)
     return hourly(topology) + sum(more * _emr_node(group, prices) for group, more in added)
 
 
@@ -106,11 +106,11 @@ def gpu_node(instance_type: str, prices: PriceList) -> float:
 
 
 def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
-    wanted = topology.preprocessing
-    if wanted is None:
+    cluster = topology.preprocessing
+    if cluster is None:
         return
-    groups = [("primary", wanted.primary.instance_type, 1, wanted.primary.market)]
-    groups += [(role, group.instance_type, group.count, group.market) for role, group in wanted.workers]
+    groups = [("primary", cluster.primary.instance_type, 1, cluster.primary.market)]
+    groups += [(role, group.instance_type, group.count, group.market) for role, group in cluster.workers]
     for role, name, count, market in groups:
         yield Row(
             part="preprocessing",

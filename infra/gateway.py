@@ -27,9 +27,9 @@ _OF_EMR = ("repo.{region}.emr.amazonaws.com", "{region}.elasticmapreduce", "elas
 _OF_EMRS_HISTORY = "prod.{region}.appinfo.src"
 
 
-def statements(stack: Stack, wanted: topology.Topology) -> list[iam.PolicyStatement]:
+def statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatement]:
     """The policy of the gateway, for a topology in a network of its own; none where NAT leads everywhere anyway."""
-    if wanted.network.egress == "nat":
+    if spec.network.egress == "nat":
         return []
     account = stack.account
     found = [
@@ -38,11 +38,11 @@ def statements(stack: Stack, wanted: topology.Topology) -> list[iam.PolicyStatem
         _allow(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
         _allow(["s3:GetObject"], _objects(stack, *_OF_AMAZON_LINUX, *_OF_SYSTEMS_MANAGER)),
     ]
-    if wanted.data.bucket:
+    if spec.data.bucket:
         # It may be another account's, which has let this one in.
-        bucket = stack.format_arn(service="s3", region="", account="", resource=wanted.data.bucket)
+        bucket = stack.format_arn(service="s3", region="", account="", resource=spec.data.bucket)
         found.append(_allow(["s3:*"], [bucket, f"{bucket}/*"], {"aws:PrincipalAccount": account}))
-    if wanted.preprocessing:
+    if spec.preprocessing:
         log = "aws157-logs-prod" if stack.region == "us-east-1" else "aws157-logs-prod-{region}"
         found += [
             _allow(["s3:GetObject"], _objects(stack, *_OF_EMR)),

@@ -36,7 +36,7 @@ class Network(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.NetworkSpec,
+        spec: parts.NetworkSpec,
         zone: str | None,
         through: Sequence[iam.PolicyStatement],
     ) -> None:
@@ -48,12 +48,12 @@ class Network(Construct):
         super().__init__(scope, construct_id)
         self._security_group: ec2.SecurityGroup | None = None
         self.node_dependencies, self.hourly = [], []
-        if wanted.vpc:
-            self.vpc, self.subnets = self._given(wanted, zone)
+        if spec.vpc:
+            self.vpc, self.subnets = self._given(spec, zone)
         else:
             self.vpc, self.subnets = self._own(zone, through)
             self._record_flows(self.vpc)
-            self.hourly = [self._exit()] if wanted.egress == "nat" else self._endpoints()
+            self.hourly = [self._exit()] if spec.egress == "nat" else self._endpoints()
             self.node_dependencies += [*self.subnets, *self.hourly]
 
     @property
@@ -66,12 +66,12 @@ class Network(Construct):
         if self._security_group:
             self._security_group.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
 
-    def _given(self, wanted: parts.NetworkSpec, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
-        assert wanted.vpc
-        assert wanted.subnet
+    def _given(self, spec: parts.NetworkSpec, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
+        assert spec.vpc
+        assert spec.subnet
         assert zone
         vpc = ec2.Vpc.from_vpc_attributes(
-            self, "Vpc", vpc_id=wanted.vpc, availability_zones=[zone], isolated_subnet_ids=[wanted.subnet]
+            self, "Vpc", vpc_id=spec.vpc, availability_zones=[zone], isolated_subnet_ids=[spec.subnet]
         )
         Annotations.of(vpc).acknowledge_warning(
             "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Nobody asks for its routes, which are its owner's."

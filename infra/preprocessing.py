@@ -42,7 +42,7 @@ class Preprocessing(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.PreprocessingSpec,
+        spec: parts.PreprocessingSpec,
         idle_minutes: int,
         deployment: str,
         generation: int,
@@ -59,14 +59,14 @@ class Preprocessing(Construct):
         self.payload = payload
         self.role = node_role(self, "NodeRole")
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
-        service = self._service_role(spot=_buys_spot(wanted))
+        service = self._service_role(spot=_buys_spot(spec))
         security = self._security()
         self.primary, self.workers, self._access = self.groups = self._groups(network)
         self.cluster = emr.CfnCluster(
             self,
             "Cluster" if generation == 1 else f"Cluster{generation}",
             name=topology.stack_name(deployment),
-            release_label=wanted.release,
+            release_label=spec.release,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
             job_flow_role=profile.instance_profile_name,
             service_role=service.role_arn,
@@ -84,8 +84,8 @@ class Preprocessing(Construct):
                     ),
                 )
             ],
-            instances=self._instances(wanted, network),
-            managed_scaling_policy=_scaling(wanted),
+            instances=self._instances(spec, network),
+            managed_scaling_policy=_scaling(spec),
         )
         # Roles with their policies, the rules of EMR's own group, and the way to S3, must be there before the nodes and
         # outlive them.
@@ -95,7 +95,7 @@ class Preprocessing(Construct):
         self._accept_findings()
 
     def _instances(
-        self, wanted: parts.PreprocessingSpec, network: Network
+        self, spec: parts.PreprocessingSpec, network: Network
     ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
         return emr.CfnCluster.JobFlowInstancesConfigProperty(
             ec2_subnet_id=network.subnet.subnet_id,
@@ -104,9 +104,9 @@ class Preprocessing(Construct):
             service_access_security_group=self._access.security_group_id,
             keep_job_flow_alive_when_no_steps=True,
             termination_protected=False,
-            master_instance_group=_nodes(wanted.primary, 1),
-            core_instance_group=_nodes(wanted.core, wanted.core.count) if wanted.core else None,
-            task_instance_groups=[_nodes(wanted.task, wanted.task.count)] if wanted.task else None,
+            master_instance_group=_nodes(spec.primary, 1),
+            core_instance_group=_nodes(spec.core, spec.core.count) if spec.core else None,
+            task_instance_groups=[_nodes(spec.task, spec.task.count)] if spec.task else None,
         )
 
     def _accept_findings(self) -> None:
@@ -190,12 +190,12 @@ class Preprocessing(Construct):
         return [primary, workers, access]
 
 
-def _nodes(wanted: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
     """Nodes of one kind; spot ones bid the on-demand price, which EMR takes where none is said."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
-        instance_type=wanted.instance_type,
+        instance_type=spec.instance_type,
         instance_count=count,
-        market="SPOT" if wanted.market == "spot" else "ON_DEMAND",
+        market="SPOT" if spec.market == "spot" else "ON_DEMAND",
         ebs_configuration=emr.CfnCluster.EbsConfigurationProperty(
             ebs_block_device_configs=[
                 emr.CfnCluster.EbsBlockDeviceConfigProperty(
@@ -208,20 +208,20 @@ def _nodes(wanted: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnClus
     )
 
 
-def _buys_spot(wanted: parts.PreprocessingSpec) -> bool:
-    return "spot" in {wanted.primary.market, *(group.market for _, group in wanted.workers)}
+def _buys_spot(spec: parts.PreprocessingSpec) -> bool:
+    return "spot" in {spec.primary.market, *(group.market for _, group in spec.workers)}
 
 
-def _scaling(wanted: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
+def _scaling(spec: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
     """From the core nodes alone up to the maximum; where there are task nodes only they come and go, as HDFS is not on
     them."""
-    if not wanted.scaling or not wanted.core:
+    if not spec.scaling or not spec.core:
         return None
     return emr.CfnCluster.ManagedScalingPolicyProperty(
         compute_limits=emr.CfnCluster.ComputeLimitsProperty(
             unit_type="Instances",
-            minimum_capacity_units=wanted.core.count,
-            maximum_capacity_units=wanted.scaling.maximum,
-            maximum_core_capacity_units=wanted.core.count if wanted.task else wanted.scaling.maximum,
+            minimum_capacity_units=spec.core.count,
+            maximum_capacity_units=spec.scaling.maximum,
+            maximum_core_capacity_units=spec.core.count if spec.task else spec.scaling.maximum,
         )
     )

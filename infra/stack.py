@@ -35,7 +35,7 @@ class ShoalStack(Stack):
         self,
         scope: Construct,
         *,
-        wanted: topology.Topology,
+        spec: topology.Topology,
         deployment: str,
         owner: str,
         generation: int,
@@ -51,27 +51,27 @@ class ShoalStack(Stack):
             scope,
             name,
             stack_name=name,
-            description=f"Shoal: {wanted.description}",
-            env=Environment(region=wanted.region),
+            description=f"Shoal: {spec.description}",
+            env=Environment(region=spec.region),
         )
-        self._wanted, self._deployment, self._generation, self._root = wanted, deployment, generation, root
-        self._claim = {"deployment": deployment, "owner": owner, "topology": wanted.name}
+        self._spec, self._deployment, self._generation, self._root = spec, deployment, generation, root
+        self._claim = {"deployment": deployment, "owner": owner, "topology": spec.name}
         for tag, value in {
-            **wanted.tags,
+            **spec.tags,
             topology.TAG_DEPLOYMENT: deployment,
-            topology.TAG_TOPOLOGY: wanted.name,
+            topology.TAG_TOPOLOGY: spec.name,
             topology.TAG_OWNER: owner,
         }.items():
             Tags.of(self).add(tag, value)
         self.network = Network(
-            self, "Network", wanted=wanted.network, zone=wanted.zone, through=gateway.statements(self, wanted)
+            self, "Network", spec=spec.network, zone=spec.zone, through=gateway.statements(self, spec)
         )
-        self.buckets = Buckets(self, "Buckets", wanted=wanted.data)
-        self.share = Share(self, "Share", network=self.network) if wanted.share == "efs" else None
+        self.buckets = Buckets(self, "Buckets", spec=spec.data)
+        self.share = Share(self, "Share", network=self.network) if spec.share == "efs" else None
         self.cleanup = Cleanup(self, "Cleanup")
-        self.guard = Guard(self, "Guard", wanted=wanted, deployment=deployment, data=self.buckets.data)
-        self.preprocessing = self._preprocessing(wanted.preprocessing) if wanted.preprocessing else None
-        self.training = self._training(wanted.training) if wanted.training else None
+        self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.buckets.data)
+        self.preprocessing = self._preprocessing(spec.preprocessing) if spec.preprocessing else None
+        self.training = self._training(spec.training) if spec.training else None
         self._grant()
         self._clean()
         self._watch()
@@ -79,33 +79,33 @@ class ShoalStack(Stack):
         if not emulated:
             self._refuse()
 
-    def _preprocessing(self, wanted: parts.PreprocessingSpec) -> Preprocessing:
+    def _preprocessing(self, spec: parts.PreprocessingSpec) -> Preprocessing:
         return Preprocessing(
             self,
             "Preprocessing",
-            wanted=wanted,
-            idle_minutes=self._wanted.guard.idle_minutes,
+            spec=spec,
+            idle_minutes=self._spec.guard.idle_minutes,
             deployment=self._deployment,
             generation=self._generation,
             network=self.network,
             log=self.buckets.log,
             payload=self._payload(
                 "emr",
-                wheels=f"emr-{wanted.architecture}",
+                wheels=f"emr-{spec.architecture}",
                 packages=("corpus", "jobs"),
                 script="preprocessing/emr/install.sh",
             ),
         )
 
-    def _training(self, wanted: Sequence[parts.NodeGroup]) -> Training:
+    def _training(self, node_groups: Sequence[parts.NodeGroup]) -> Training:
         return Training(
             self,
             "Training",
-            wanted=wanted,
+            node_groups=node_groups,
             environment={
                 "DEPLOYMENT": self._deployment,
                 "DATA_BUCKET": self.buckets.data.bucket_name,
-                "SHARE_KIND": self._wanted.share or "none",
+                "SHARE_KIND": self._spec.share or "none",
                 "SHARE_ID": self.share.files.file_system_id if self.share else "",
             },
             network=self.network,
@@ -181,14 +181,14 @@ class ShoalStack(Stack):
         if self.preprocessing:
             values[topology.OUTPUT_CLUSTER_ID] = self.preprocessing.cluster.ref
             values[topology.OUTPUT_GENERATION] = str(self._generation)
-        if self._wanted.share:
-            values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._wanted.share
+        if self._spec.share:
+            values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._spec.share
         for name, value in values.items():
             CfnOutput(self, name, value=value)
 
     def _refuse(self) -> None:
         """Say what is known to fail on AWS; what only may is `shoal plan`'s to say."""
-        for finding in preflight.offline(self._wanted):
+        for finding in preflight.offline(self._spec):
             if finding.level == "error":
                 Annotations.of(self).add_error(finding.sentence)
 

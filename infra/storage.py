@@ -32,19 +32,19 @@ class Buckets(Construct):
     own: list[s3.Bucket]
     kept: list[s3.Bucket]
 
-    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.DataSpec) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec) -> None:
         """Build what is not given."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")
         self.log = self._bucket("Log", s3.LifecycleRule(expiration=Duration.days(30)))
         self.own, self.kept = [self.raw, self.log], []
-        if wanted.bucket:
-            self.data = s3.Bucket.from_bucket_name(self, "Data", wanted.bucket)
+        if spec.bucket:
+            self.data = s3.Bucket.from_bucket_name(self, "Data", spec.bucket)
         else:
             expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=_ABANDONED)
-            self.data = own = self._bucket("Data", expiring, keep=wanted.keep)
+            self.data = own = self._bucket("Data", expiring, keep=spec.keep)
             self.own.append(own)
-            self.kept = [own] if wanted.keep else []
+            self.kept = [own] if spec.keep else []
 
     def _bucket(self, name: str, *expiring: s3.LifecycleRule, keep: bool = False) -> s3.Bucket:
         bucket = s3.Bucket(

@@ -32,7 +32,7 @@ class Training(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: Sequence[parts.NodeGroup],
+        node_groups: Sequence[parts.NodeGroup],
         environment: Mapping[str, str],
         network: Network,
         share: Share | None,
@@ -54,7 +54,9 @@ class Training(Construct):
         # S3's gateway has no security group to name; no route leads anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
         # Of nodes of several types EC2 seldom finds all close together, and a group that lacks one trains nothing.
-        together = sum(each.count for each in wanted) > 1 and len({each.instance_type for each in wanted}) == 1
+        together = (
+            sum(each.count for each in node_groups) > 1 and len({each.instance_type for each in node_groups}) == 1
+        )
         self._place = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )
@@ -65,35 +67,33 @@ class Training(Construct):
             "AWS_DEFAULT_REGION": Stack.of(self).region,
         }
         self.groups = [
-            self._group(each, network, _user_data(_of_group(common, each), payload.script)) for each in wanted
+            self._group(each, network, _user_data(_of_group(common, each), payload.script)) for each in node_groups
         ]
         for group in self.groups:
             # The way to S3 and the folder must be there before nodes and outlive them.
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
 
-    def _group(
-        self, wanted: parts.NodeGroup, network: Network, user_data: ec2.UserData
-    ) -> autoscaling.AutoScalingGroup:
-        template = self._template(wanted, user_data)
-        spot = wanted.market == "spot"
+    def _group(self, spec: parts.NodeGroup, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
+        template = self._template(spec, user_data)
+        spot = spec.market == "spot"
         group = autoscaling.AutoScalingGroup(
             self,
-            wanted.name,
+            spec.name,
             vpc=network.vpc,
             # `bootstrap/nodes/scale_up.py` takes the others where this zone has no capacity.
             vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
             launch_template=None if spot else template,
             mixed_instances_policy=_spot(template) if spot else None,
             min_capacity=0,
-            desired_capacity=wanted.count if wanted.start == "deploy" else None,
-            max_capacity=wanted.count,
+            desired_capacity=spec.count if spec.start == "deploy" else None,
+            max_capacity=spec.count,
         )
         for part in (template, group):
-            Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{wanted.name}")
-            Tags.of(part).add(topology.TAG_GROUP, wanted.name)
-            Tags.of(part).add(topology.TAG_GPUS, str(wanted.gpus))
-            Tags.of(part).add(topology.TAG_MARKET, wanted.market)
-            Tags.of(part).add(topology.TAG_START, wanted.start)
+            Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")
+            Tags.of(part).add(topology.TAG_GROUP, spec.name)
+            Tags.of(part).add(topology.TAG_GPUS, str(spec.gpus))
+            Tags.of(part).add(topology.TAG_MARKET, spec.market)
+            Tags.of(part).add(topology.TAG_START, spec.start)
         Annotations.of(group).acknowledge_warning(
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
         )
@@ -104,12 +104,12 @@ class Training(Construct):
         accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
         return group
 
-    def _template(self, wanted: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
+    def _template(self, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
         return ec2.LaunchTemplate(
             self,
-            f"{wanted.name}-Template",
-            instance_type=ec2.InstanceType(wanted.instance_type),
-            machine_image=_image(catalog.image_of(wanted.instance_type).parameter, Stack.of(self).region),
+            f"{spec.name}-Template",
+            instance_type=ec2.InstanceType(spec.instance_type),
+            machine_image=_image(catalog.image_of(spec.instance_type).parameter, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
             placement_group=self._place,
@@ -151,10 +151,10 @@ def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
     )
 
 
-def _of_group(common: Mapping[str, str], wanted: parts.NodeGroup) -> dict[str, str]:
+def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str]:
     """What the boot script of one group's nodes needs to know."""
-    gpu = catalog.find(wanted.instance_type).gpu
-    return {**common, "GROUP": wanted.name, "GPUS": str(gpu.count if gpu else 0)}
+    gpu = catalog.find(spec.instance_type).gpu
+    return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0)}
 
 
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:

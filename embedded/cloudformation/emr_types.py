@@ -95,12 +95,12 @@ def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
 def _resize(identifier: str, new: Record) -> None:
     """Give the core and task groups as many nodes as the template says."""
     groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
-    for role, wanted in (
+    for role, requested in (
         ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
         ("TASK", new["Instances"].get("TaskInstanceGroups") or []),
     ):
         held = [group for group in groups if group["InstanceGroupType"] == role]
-        for group, change in zip(held, wanted, strict=False):
+        for group, change in zip(held, requested, strict=False):
             if group["RequestedInstanceCount"] != int(change["InstanceCount"]):
                 resized = {"InstanceGroupId": group["Id"], "InstanceCount": change["InstanceCount"]}
                 call_service("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})

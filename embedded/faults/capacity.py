@@ -33,8 +33,8 @@ def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, 
     distribution = policy.get("InstancesDistribution") or {}
     base = int(distribution.get("OnDemandBaseCapacity") or 0)
     share = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
-    wanted = min(desired, base + math.ceil(max(0, desired - base) * share / 100))
-    return ON_DEMAND if on_demand < wanted else SPOT
+    on_demand_count = min(desired, base + math.ceil(max(0, desired - base) * share / 100))
+    return ON_DEMAND if on_demand < on_demand_count else SPOT
 
 
 def instance_types(policy: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:

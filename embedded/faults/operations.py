@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import botocore.session
 
-from embedded.seams import front
+from embedded.seams import routing
 from embedded.service import Record
 
 _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler": "scheduler"}
@@ -22,7 +22,7 @@ _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler"
 
 def requested_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
     """The service, as IAM calls it, and the operation, as its API calls it."""
-    service, operation = front.service_and_operation(method, path, headers, body, query)
+    service, operation = routing.service_and_operation(method, path, headers, body, query)
     if service in _REST:
         fitting = [form for form in _forms(_REST[service]) if form.fits(method, path, headers, query)]
         if fitting:

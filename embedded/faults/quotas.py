@@ -8,7 +8,7 @@ from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.faults.kinds import QuotaLimit
-from embedded.seams import front, requests
+from embedded.seams import requests, routing
 from embedded.service import Record, RefusedError, json_operation, json_service
 
 _TARGET = "ServiceQuotasV20190624"
@@ -49,7 +49,7 @@ def install(faults: Faults) -> None:
         "GetAWSDefaultServiceQuota": json_operation(get_default),
         "ListServiceQuotas": json_operation(list_all),
     }
-    front.add_service("servicequotas", _TARGET, json_service("Service Quotas", operations))
+    routing.add_service("servicequotas", _TARGET, json_service("Service Quotas", operations))
 
 
 def _described(code: str, value: float) -> dict[str, Any]:

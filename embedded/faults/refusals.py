@@ -11,7 +11,7 @@ from typing import Any
 from embedded.faults.file import Faults
 from embedded.faults.kinds import CutConnection, Denied, S3Error, Throttled
 from embedded.faults.operations import requested_operation
-from embedded.seams import front, requests
+from embedded.seams import requests, routing
 from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
@@ -25,7 +25,7 @@ _UNSUPPORTED = {  # service: what its requests' target begins with
 
 def install(faults: Faults) -> None:
     """Look for a fault before any request is answered."""
-    dispatch = front.dispatch.now
+    dispatch = routing.dispatch.now
 
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
@@ -42,13 +42,13 @@ def install(faults: Faults) -> None:
                 return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
         return await dispatch(method, path, headers, body, query, request_id)
 
-    front.dispatch.put(unless_refused)
+    routing.dispatch.put(unless_refused)
     for service, prefix in _UNSUPPORTED.items():
-        front.add_service(service, prefix, _unsupported)
+        routing.add_service(service, prefix, _unsupported)
 
 
 def _by_client(headers: Record, query: Record) -> bool:
-    return front.access_key(headers, query) != requests.account()
+    return routing.access_key(headers, query) != requests.account()
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from embedded.keeper import MARK
 from embedded.nodes.commands import write_commands, write_program
 from embedded.processes import kill_marked
 from embedded.seams import requests
+from embedded.watchdog import MARK
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
 _ROOT = "NODE_ROOT"

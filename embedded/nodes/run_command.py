@@ -90,14 +90,14 @@ def _send_command(send: Any) -> Any:
 def _targets(request: Record) -> list[str]:
     """The instances that a command addresses: by id, or by tags (`tag:KEY`), of which all must match."""
     chosen = list(request.get("InstanceIds") or [])
-    wanted = {target["Key"]: target["Values"] for target in request.get("Targets") or []}
-    chosen += wanted.pop("InstanceIds", [])
-    if wanted:
+    requested = {target["Key"]: target["Values"] for target in request.get("Targets") or []}
+    chosen += requested.pop("InstanceIds", [])
+    if requested:
         chosen += [
             identifier
             for identifier in ec2.instances
             if instances.machine_of(identifier) is not None
-            and all(_tag(identifier, key.removeprefix("tag:")) in values for key, values in wanted.items())
+            and all(_tag(identifier, key.removeprefix("tag:")) in values for key, values in requested.items())
         ]
     return chosen
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from embedded.seams.front import Handler
+from embedded.seams.routing import Handler
 from embedded.seams.taken import Inside, Operation, Record, Seam, Table
 
 _ssm = Inside("services.ssm")

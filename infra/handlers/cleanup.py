@@ -50,14 +50,14 @@ def handler(event: dict[str, Any], context: Any) -> None:
     answer(event, name, reason)
 
 
-def claim(wanted: dict[str, str], held: str | None) -> str:
+def claim(requested: dict[str, str], current: str | None) -> str:
     """The claim as the resource's id, which CloudFormation keeps: what was claimed first, also when it rolls back."""
-    claimed = f"{wanted['Owner']}/{wanted['Topology']}"
-    if held in (None, claimed):
+    claimed = f"{requested['Owner']}/{requested['Topology']}"
+    if current in (None, claimed):
         return claimed
-    owner, _, topology = str(held).partition("/")
+    owner, _, topology = str(current).partition("/")
     raise ClaimedError(
-        f"the deployment '{wanted['Deployment']}' belongs to {owner} (topology {topology}); choose another name by "
+        f"the deployment '{requested['Deployment']}' belongs to {owner} (topology {topology}); choose another name by "
         "-c deployment=NAME, or destroy that one first."
     )
 

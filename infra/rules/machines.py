@@ -111,10 +111,10 @@ class ReleaseEnding(Rule):
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
     """Every field that names an instance type, as a reader counts."""
-    wanted = topology.preprocessing
-    if wanted:
-        yield "preprocessing, primary", catalog.find(wanted.primary.instance_type)
-        for role, workers in wanted.workers:
+    preprocessing = topology.preprocessing
+    if preprocessing:
+        yield "preprocessing, primary", catalog.find(preprocessing.primary.instance_type)
+        for role, workers in preprocessing.workers:
             yield f"preprocessing, {role}", catalog.find(workers.instance_type)
     for number, group in enumerate(topology.training, 1):
         yield group_label(number, group), catalog.find(group.instance_type)

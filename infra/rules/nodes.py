@@ -26,13 +26,13 @@ class SpotCluster(Rule):
 
     def check(self, topology: Topology) -> Iterator[str]:
         """The primary and the core nodes."""
-        wanted = topology.preprocessing
-        if wanted and wanted.primary.market == "spot":
+        preprocessing = topology.preprocessing
+        if preprocessing and preprocessing.primary.market == "spot":
             yield (
                 "preprocessing, primary, market: when AWS takes a spot primary node back the whole cluster ends, and "
                 "with it the step that runs; write on-demand, and spot for task nodes."
             )
-        if wanted and wanted.core and wanted.core.market == "spot":
+        if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
             yield (
                 "preprocessing, core, market: core nodes hold HDFS, and when AWS takes spot ones back its blocks may "
                 "go with them, and the step fails; write on-demand, and spot for task nodes."

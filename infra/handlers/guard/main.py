@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .kept import read_account, read_extension, write_account
+from .parameters import read_account, read_extension, write_account
 from .rules import (
     Action,
     GuardSettings,

@@ -8,7 +8,7 @@ domain name resolves to the loopback interface is recognised by the Host header.
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from embedded.seams import front
+from embedded.seams import routing
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -21,7 +21,7 @@ _REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.
 
 def install() -> None:
     """Look at each request before it is served."""
-    serve = front.serve.now
+    serve = routing.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or is_allowed(scope["headers"]):
@@ -32,7 +32,7 @@ def install() -> None:
             await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
             await send({"type": "http.response.body", "body": _REFUSAL})
 
-    front.serve.put(guarded)
+    routing.serve.put(guarded)
 
 
 def is_allowed(headers: Iterable[tuple[bytes, bytes]]) -> bool:

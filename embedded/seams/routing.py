@@ -32,9 +32,9 @@ _handlers: dict[str, Handler] = _app.take("SERVICE_HANDLERS")
 
 def service_and_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
     """The service that a request is for, and the operation, by the name that CloudTrail would have for it."""
-    routing = _routing(method, path, headers, body, query)
-    service = _service(method, path, headers, routing)
-    return service, _event(service, method, path, headers, routing)
+    parameters = _routing(method, path, headers, body, query)
+    service = _service(method, path, headers, parameters)
+    return service, _event(service, method, path, headers, parameters)
 
 
 def add_service(name: str, target: str, handler: Handler) -> None:
