@@ -28,7 +28,7 @@ _LOG_LINES = 12
 _REPOSITORY = Path(__file__).resolve().parent.parent
 # Emulated nodes run this interpreter. The deployed wheels are for AWS's machines, these are for this interpreter.
 _WHEELS = _REPOSITORY / "build" / "wheels" / "here"
-_HARMLESS = {
+_OVERRIDES = {
     "AWS_PROFILE": "default",
     "AWS_DEFAULT_PROFILE": "default",
     "AWS_SESSION_TOKEN": "",
@@ -78,7 +78,7 @@ class EmbeddedAws:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
         # A variable cannot be taken away here, only pointed at something harmless.
-        added |= {name: value for name, value in _HARMLESS.items() if name in os.environ}
+        added |= {name: value for name, value in _OVERRIDES.items() if name in os.environ}
         added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
         return added
 
@@ -120,7 +120,7 @@ class EmbeddedAws:
             return False
         return True
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """The end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
@@ -148,7 +148,7 @@ class EmbeddedAws:
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
         raise EmulatorError(
-            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{self.last_words()}"
+            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{self.log_tail()}"
         )
 
     def _stop(self) -> None:

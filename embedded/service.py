@@ -14,7 +14,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from embedded.seams import requests
-from embedded.seams.taken import Answer, Record
+from embedded.seams.lookup import Answer, Record
 
 Operation = Callable[[Record], Answer]
 __all__ = [

@@ -11,7 +11,7 @@ import sys
 from embedded.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
-_GLANCE = 0.5  # seconds between looks at the parent, for the case that a fork of it holds the pipe
+_POLL_SECONDS = 0.5  # seconds between looks at the parent, for the case that a fork of it holds the pipe
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
     ended = os.pidfd_open(server.pid)
     try:
         while os.getppid() == parent:
-            if select.select([sys.stdin, ended], [], [], _GLANCE)[0]:
+            if select.select([sys.stdin, ended], [], [], _POLL_SECONDS)[0]:
                 break
     finally:
         kill_marked(MARK, folder)

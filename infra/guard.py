@@ -1,9 +1,9 @@
 """Creates the guard of a deployment, a function that AWS runs every five minutes.
 
-The guard ends what is idle, and deletes the whole stack at the end of its life.
+The guard ends idle nodes and clusters, and deletes the whole stack at the end of its life.
 
-Whatever costs by the hour depends on the guard, so that the guard is created before it and deleted after it. So it also
-ends a stack that was created in part, or whose deletion failed.
+Every resource that costs money by the hour must depend on the guard, so that the guard is created first and deleted
+last. So the guard also ends a stack that was created only in part, or whose deletion failed.
 """
 
 from collections.abc import Mapping
@@ -27,16 +27,16 @@ from infra.roles import accept
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
-"""Less than the time between two rounds, so that they do not overlap."""
+"""Shorter than the interval, so that two runs do not overlap."""
 _MAIL_AT = (80, 100)
 """Per cent of the budget at which AWS's own budget sends a mail."""
 
 
 class Guard(Construct):
-    """The function, its clock, and whom it tells; `topic` is None when the topology names no mail address.
+    """The function, its schedule, and its SNS topic; `topic` is None when the topology has no mail address.
 
-    With a mail address and a budget there is a budget of AWS's as well, which sends mails and stops nothing: it counts
-    what AWS bills, hours late, and only if `shoal:deployment` was activated as a cost allocation tag in the account.
+    With a mail address and a budget there is also an AWS budget. It sends mails and stops nothing. It counts what AWS
+    bills, hours late, and only if `shoal:deployment` is activated as a cost allocation tag in the account.
     """
 
     function: lambda_.Function
@@ -45,7 +45,7 @@ class Guard(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, spec: topology.Topology, deployment: str, data: s3.IBucket
     ) -> None:
-        """Build it; `data` is where the nodes leave their signs of work."""
+        """Build the guard; `data` is the bucket to which the nodes write when they last worked."""
         super().__init__(scope, construct_id)
         self._deployment, self._data = deployment, data
         self.topic = self._topic(spec.guard.mail) if spec.guard.mail else None
@@ -69,7 +69,7 @@ class Guard(Construct):
             self._budget(spec.guard.budget, spec.guard.mail)
 
     def _settings(self, spec: topology.Topology) -> dict[str, object]:
-        """What `handlers.guard.rules.GuardSettings` holds."""
+        """The fields of `handlers.guard.rules.GuardSettings`."""
         return {
             "deployment": self._deployment,
             "stack": Stack.of(self).stack_id,
@@ -86,7 +86,7 @@ class Guard(Construct):
         }
 
     def _prices(self, spec: topology.Topology) -> dict[str, object]:
-        """Dollars an hour; without a price list nothing is counted, and a budget cannot be kept."""
+        """Dollars an hour. Without a price list the guard counts no costs, and a budget is an error."""
         try:
             return prices(spec)
         except TopologyError as error:
@@ -130,7 +130,7 @@ class Guard(Construct):
         )
 
     def _allow(self) -> None:
-        """What it may do, to its own deployment alone wherever AWS can tell."""
+        """The permissions of the guard, limited to its own deployment wherever AWS supports that."""
         stack, own = Stack.of(self), topology.TAG_DEPLOYMENT
         account, extension = (
             stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
@@ -188,9 +188,9 @@ class Guard(Construct):
 
 
 def prices(spec: topology.Topology) -> dict[str, object]:
-    """Dollars an hour of a node by type, with its volumes, and of what stands as long as the stack, by the price list.
+    """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack.
 
-    Of a spot node too it is the on-demand price, the most that it can cost. Raises TopologyError when one is missing.
+    A spot node has the on-demand price, which is its upper limit. Raises TopologyError when a price is missing.
     """
     known = catalog.prices(spec.region)
     gib_hour = known.other.gp3_gib_month / cost.HOURS_A_MONTH

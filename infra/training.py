@@ -57,7 +57,7 @@ class Training(Construct):
         together = (
             sum(each.count for each in node_groups) > 1 and len({each.instance_type for each in node_groups}) == 1
         )
-        self._place = (
+        self._placement_group = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )
         common = {
@@ -112,7 +112,7 @@ class Training(Construct):
             machine_image=_image(catalog.image_of(spec.instance_type).parameter, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
-            placement_group=self._place,
+            placement_group=self._placement_group,
             require_imdsv2=True,
             http_put_response_hop_limit=1,
             user_data=user_data,

@@ -68,9 +68,9 @@ def install(machines: Machines, faults: Faults) -> None:
             _clusters[identifier] = EmulatedCluster(
                 record=record,
                 steps=emr.steps[identifier],
-                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
-                obstacle=_obstacle(record, faults),
-                unruly=lambda: faults.find(AttemptFaults),
+                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_region_variables()}),
+                start_error=_start_error(record, faults),
+                attempt_faults=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
             scaling_policies.start_with(identifier, request)
@@ -82,7 +82,7 @@ def install(machines: Machines, faults: Faults) -> None:
     emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
 
 
-def _obstacle(record: Record, faults: Faults) -> str:
+def _start_error(record: Record, faults: Faults) -> str:
     """Why a cluster does not start, empty when it does; a task group that gets no nodes does without, as on EMR."""
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
@@ -101,7 +101,7 @@ def _obstacle(record: Record, faults: Faults) -> str:
     return ""
 
 
-def _place() -> dict[str, str]:
+def _region_variables() -> dict[str, str]:
     return {"AWS_REGION": requests.region(), "AWS_DEFAULT_REGION": requests.region()}
 
 

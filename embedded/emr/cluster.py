@@ -43,10 +43,10 @@ class EmulatedCluster:
         record: what DescribeCluster shows.
         steps: what ListSteps shows, in the order of their submission.
         machine: where it runs.
-        unruly: asked before each job what Hadoop does to its tasks.
+        attempt_faults: asked before each job what Hadoop does to its tasks.
         idle_seconds: it terminates itself after so long without work; None never. A step that is no application of
             YARN counts as work only while somebody touches EMR's file for that, on the primary node.
-        obstacle: why EMR does not start it; empty when it does.
+        start_error: why EMR does not start it; empty when it does.
 
     `history` tells since when (seconds) it has been in which state.
     """
@@ -57,17 +57,17 @@ class EmulatedCluster:
         record: Record,
         steps: list[Record],
         machine: Machine,
-        unruly: Callable[[], AttemptFaults | None],
+        attempt_faults: Callable[[], AttemptFaults | None],
         idle_seconds: int | None,
-        obstacle: str = "",
+        start_error: str = "",
     ) -> None:
         self.record = record
         self.idle_seconds = idle_seconds
         self._steps = steps
         self.machine = machine
-        self._unruly = unruly
+        self._attempt_faults = attempt_faults
         self._logs = ClusterLogs(record, machine.root)
-        self._obstacle = obstacle
+        self._start_error = start_error
         self._changed = threading.Condition()
         self.history: list[tuple[float, str]] = []
         self._ending: tuple[str, str] | None = None
@@ -82,7 +82,7 @@ class EmulatedCluster:
 
     def start(self) -> None:
         """Begin its life, in the background."""
-        requests.spawn_background(self._live, thread_name=self.record["Id"])
+        requests.spawn_background(self._run_lifecycle, thread_name=self.record["Id"])
 
     def add(self, steps: Sequence[Record]) -> list[str]:
         """Submit steps; returns their ids."""
@@ -123,18 +123,18 @@ class EmulatedCluster:
         """Wait until nothing of it runs any more."""
         self._finished.wait()
 
-    # its life
+    # Its life
 
-    def _live(self) -> None:
+    def _run_lifecycle(self) -> None:
         try:
-            if self._obstacle:
-                self.terminate("VALIDATION_ERROR", self._obstacle)
+            if self._start_error:
+                self.terminate("VALIDATION_ERROR", self._start_error)
                 return
             allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
             self._set_state("BOOTSTRAPPING")
             if self._bootstrap():
                 (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)
-                self._work()
+                self._run_steps()
         finally:
             self._end()
 
@@ -161,7 +161,7 @@ class EmulatedCluster:
                 return False
         return True
 
-    def _work(self) -> None:
+    def _run_steps(self) -> None:
         idle_since = time.monotonic()
         while self._ending is None:
             with self._changed:
@@ -189,23 +189,23 @@ class EmulatedCluster:
         extra: dict[str, str] = {}
         if command[:1] == ["hadoop-streaming"]:
             command = [*_STREAMING, *command[1:]]
-            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._unruly() or AttemptFaults())}
+            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._attempt_faults() or AttemptFaults())}
         if configuration["Jar"] != "command-runner.jar" or not command:
             message = f"The embedded EMR supports command-runner.jar with arguments, not {configuration['Jar']}."
-            self._settle(step, "FAILED", message)
+            self._finish_step(step, "FAILED", message)
             return
         code = self._run(command, place, mark=step["Id"], step=step, extra=extra)
         self._logs.keep_tasks()
         with self._changed:
             cancelled = step["Status"]["State"] == "CANCEL_PENDING" or self._ending is not None
         if cancelled:
-            self._settle(step, "CANCELLED", "Step was cancelled by user request")
+            self._finish_step(step, "CANCELLED", "Step was cancelled by user request")
         elif code == 0:
-            self._settle(step, "COMPLETED", "")
+            self._finish_step(step, "COMPLETED", "")
         else:
-            self._settle(step, "FAILED", f"The step's command ended with exit code {code}.")
+            self._finish_step(step, "FAILED", f"The step's command ended with exit code {code}.")
 
-    def _settle(self, step: Record, state: str, message: str) -> None:
+    def _finish_step(self, step: Record, state: str, message: str) -> None:
         """Set a step's last state, and do what it says is to be done when it failed."""
         with self._changed:
             log = f"{self.record['LogUri'].rstrip('/')}/{self.record['Id']}/steps/{step['Id']}/stderr.gz"
@@ -250,7 +250,7 @@ class EmulatedCluster:
                 status["Timeline"].setdefault("ReadyDateTime", time.time())
             self._changed.notify_all()
 
-    # processes and logs
+    # Processes and logs
 
     def _run(
         self,

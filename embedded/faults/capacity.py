@@ -74,17 +74,17 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
     )
 
 
-def require_together(group: Mapping[str, Any], *, zone: str, held: AbstractSet[str]) -> None:
+def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractSet[str]) -> None:
     """Refuse an instance that would tear a cluster placement group apart.
 
     Args:
         group: the placement group.
-        held: the zones in which instances of it run.
+        occupied: the zones in which instances of it run.
 
     Raises:
         NoCapacityError: it is a cluster, and a part of it runs in another zone.
     """
-    others = held - {zone}
+    others = occupied - {zone}
     if group["Strategy"] == "cluster" and others:
         name, other = group["GroupName"], min(others)
         raise NoCapacityError(

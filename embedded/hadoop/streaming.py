@@ -29,7 +29,7 @@ from embedded.hadoop.options import DELIMITER, StreamingJob, parse_options
 from embedded.hadoop.paths import Files
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
 
-_UNRULY = "HADOOP_UNRULY"
+_FAULTS_VARIABLE = "HADOOP_UNRULY"
 
 
 class Run:
@@ -38,12 +38,12 @@ class Run:
     Args:
         scratch: an empty folder for what lies between input and output.
         logs: what tasks say on their standard error goes to `<logs>/<job>/<attempt>/stderr`.
-        unruly: what the cluster does to its tasks.
+        faults: what the cluster does to its tasks.
     """
 
-    def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, unruly: AttemptFaults) -> None:
+    def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
         self._job = job
-        self._attempts = Attempts(job.properties, unruly, _log)
+        self._attempts = Attempts(job.properties, faults, _log)
         self._scratch = scratch
         self._files = Files()
         self._number = f"{int(time.time() * 1000)}_0001"
@@ -196,22 +196,22 @@ def _log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def attempt_faults_environment(unruly: AttemptFaults) -> dict[str, str]:
-    """What to add to this program's environment so that its cluster is unruly."""
-    return {_UNRULY: json.dumps(asdict(unruly))}
+def attempt_faults_environment(faults: AttemptFaults) -> dict[str, str]:
+    """What to add to this program's environment so that its cluster is faults."""
+    return {_FAULTS_VARIABLE: json.dumps(asdict(faults))}
 
 
 def main() -> int:
     """Run the job of this process's arguments; returns the exit code."""
     root = Path(os.environ["NODE_ROOT"])
     os.environ.pop("PYTHONPATH", None)  # it led here; a task's own code is none of this package's business
-    unruly = AttemptFaults(**json.loads(os.environ.pop(_UNRULY, "{}")))
+    faults = AttemptFaults(**json.loads(os.environ.pop(_FAULTS_VARIABLE, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
             job = parse_options(sys.argv[1:])
             logs = root / "var" / "log" / "hadoop-yarn" / "containers"
-            Run(job, scratch=Path(scratch), logs=logs, unruly=unruly).execute()
+            Run(job, scratch=Path(scratch), logs=logs, faults=faults).execute()
     except EmulatorError as error:
         _log(f"{error}\nStreaming Command Failed!")
         return 1

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from embedded.seams import ec2
-from embedded.seams.taken import Table
+from embedded.seams.lookup import Table
 from embedded.service import Record, RefusedError
 
 # operation: the records it describes, their identifier, the element of its answer, the filters ministack applies

@@ -23,7 +23,7 @@ from embedded.service import Record, RefusedError
 
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
-_GLANCE = 0.3  # seconds between looks for capacity
+_POLL_SECONDS = 0.3  # seconds between looks for capacity
 
 
 class AutoScalingGroups:
@@ -137,7 +137,7 @@ class AutoScalingGroups:
 
     def _try_again(self, group: Record) -> None:
         while True:
-            time.sleep(_GLANCE)
+            time.sleep(_POLL_SECONDS)
             with self._lock:
                 exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
                 if exists and _wants(group) and not self._available(group):
@@ -221,7 +221,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     place = launch_templates.placement_group(data)
     if place:
         capacity.require_together(
-            ec2.placement_groups[place], zone=zone, held=instances.zones_of_placement_group(place)
+            ec2.placement_groups[place], zone=zone, occupied=instances.zones_of_placement_group(place)
         )
     failure = None
     for instance_type in capacity.instance_types(policy, data):

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Operations, Record, Seam, Table
+from embedded.seams.lookup import Answer, MinistackModule, Operations, Record, Seam, Table
 
-_autoscaling = Inside("services.autoscaling")
+_autoscaling = MinistackModule("services.autoscaling")
 
 operations = Operations(_autoscaling, "_ACTION_MAP")
 

@@ -3,11 +3,17 @@
 from collections.abc import Callable, Container, Coroutine, Iterable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Operations, Record, Seam, Table, missing
+from embedded.seams.lookup import Answer, MinistackModule, Operations, Record, Seam, Table, missing
 
-_engine, _handlers = Inside("services.cloudformation.engine"), Inside("services.cloudformation.handlers")
-_provisioners, _stacks = Inside("services.cloudformation.provisioners"), Inside("services.cloudformation.stacks")
-_changesets = Inside("services.cloudformation.changesets")
+_engine, _handlers = (
+    MinistackModule("services.cloudformation.engine"),
+    MinistackModule("services.cloudformation.handlers"),
+)
+_provisioners, _stacks = (
+    MinistackModule("services.cloudformation.provisioners"),
+    MinistackModule("services.cloudformation.stacks"),
+)
+_changesets = MinistackModule("services.cloudformation.changesets")
 
 StackTask = Callable[..., Coroutine[Any, Any, None]]
 
@@ -15,7 +21,7 @@ StackTask = Callable[..., Coroutine[Any, Any, None]]
 
 operations = Operations(_handlers, "_ACTION_HANDLERS")
 
-stacks: Table = Inside("services.cloudformation").take("_stacks")
+stacks: Table = MinistackModule("services.cloudformation").take("_stacks")
 """The stacks, by their names; each has its `_resources`, by their logical ids, and its `_template`."""
 
 find_stack: Callable[[str], Record | None] = _handlers.take("_resolve_stack")

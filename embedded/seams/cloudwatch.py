@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Inside, Record, Seam
+from embedded.seams.lookup import MinistackModule, Record, Seam
 
-_cloudwatch = Inside("services.cloudwatch")
+_cloudwatch = MinistackModule("services.cloudwatch")
 
 statistics: Seam[Callable[..., Any]] = Seam("_get_metric_statistics", _cloudwatch)
 """GetMetricStatistics: the request's parameters, its decoded body, and whether that was CBOR or JSON."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Operation, Operations, Record, Seam, Table
+from embedded.seams.lookup import Answer, MinistackModule, Operation, Operations, Record, Seam, Table
 
-_ec2 = Inside("services.ec2")
+_ec2 = MinistackModule("services.ec2")
 
 operations = Operations(_ec2, "_ACTION_MAP")
 

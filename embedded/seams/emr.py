@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from embedded.seams.taken import Inside, Operations, Record, Seam, Table
+from embedded.seams.lookup import MinistackModule, Operations, Record, Seam, Table
 
-_emr = Inside("services.emr")
+_emr = MinistackModule("services.emr")
 
 operations = Operations(_emr, "_HANDLERS")
 

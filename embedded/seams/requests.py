@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from embedded.seams.taken import Answer, Inside, Record, Table
+from embedded.seams.lookup import Answer, MinistackModule, Record, Table
 
-_responses = Inside("core.responses")
+_responses = MinistackModule("core.responses")
 
 
 class _Spawn(Protocol):
@@ -30,7 +30,7 @@ json_error: Callable[[str, str], Answer] = _responses.take("error_response_json"
 streamed: Callable[[Callable[[Any, Any], Any]], Any] = _responses.take("StreamingResponse")
 """The body of an answer that a coroutine sends, from its functions to send and to receive."""
 
-spawn_background: _Spawn = Inside("core.concurrency").take("spawn_background")
+spawn_background: _Spawn = MinistackModule("core.concurrency").take("spawn_background")
 """Run a function on a thread of its own, for the request's account and region."""
 
 _regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict")

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from embedded.seams.taken import Inside, Record, Seam
+from embedded.seams.lookup import MinistackModule, Record, Seam
 
-_app, _router = Inside("app"), Inside("core.router")
+_app, _router = MinistackModule("app"), MinistackModule("core.router")
 
 Serve = Callable[[Any, Any, Any], Awaitable[None]]
 Dispatch = Callable[[str, str, Record, bytes, Record, str], Awaitable[Any]]

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.taken import Answer, Inside, Record, Seam, Table
+from embedded.seams.lookup import Answer, MinistackModule, Record, Seam, Table
 
-_efs, _s3 = Inside("services.efs"), Inside("services.s3")
+_efs, _s3 = MinistackModule("services.efs"), MinistackModule("services.s3")
 
 mount_targets: Table = _efs.take("_mount_targets")
 """The mount targets of file systems, by their ids."""

@@ -32,7 +32,7 @@ _OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
 # A service that does not answer must leave time for the others; the next round asks it again.
-_PATIENCE = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
+_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
 Found = TypeVar("Found")
@@ -70,9 +70,9 @@ def handler(event: dict[str, Any], context: object) -> None:
     if created is None:
         return
     this = Round()
-    account, extension = _remembered(settings, now, created, this)
-    seen = _look(settings, now, this, created, extension)
-    after, actions = decide(settings, now, account, seen)
+    account, extension = _read_stored(settings, now, created, this)
+    observed = _observe(settings, now, this, created, extension)
+    after, actions = decide(settings, now, account, observed)
     # Told before it is remembered as told, and remembered before anything is deleted: a round that breaks off between
     # tells twice, but never deletes without having told, and what it writes does not outlive the stack.
     for action in actions:
@@ -80,7 +80,7 @@ def handler(event: dict[str, Any], context: object) -> None:
             this.attempt(partial(_tell, settings, action), None)
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
-        this.attempt(partial(_remember, settings, after), None)
+        this.attempt(partial(_store_account, settings, after), None)
     for action in actions:
         _logger.info("%s %s %s", action.kind, action.subject, action.text)
         if action.kind != "tell":
@@ -104,7 +104,7 @@ def _created(settings: GuardSettings) -> datetime | None:
     return None if stack["StackStatus"] in _OVER else created
 
 
-def _remembered(
+def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, this: Round
 ) -> tuple[GuardState | None, float]:
     """The account, None when it could not be asked for, and the hours added.
@@ -128,23 +128,23 @@ def _remembered(
     return account, kept(settings.extension, read_extension, 0.0)
 
 
-def _remember(settings: GuardSettings, account: GuardState) -> None:
+def _store_account(settings: GuardSettings, account: GuardState) -> None:
     text = write_account(account)
     _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
 
 
-def _look(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
+def _observe(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
     nothing: list[tuple[str, str]] = []
     resources = this.attempt(partial(_resources, settings), nothing)
     names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
-    looks = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
+    observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
         extension=extension,
-        groups=this.attempt(partial(_asking, names), []),
+        groups=this.attempt(partial(_groups_with_nodes, names), []),
         nodes=this.attempt(partial(_nodes, settings, now, this, names), []),
-        clusters=[cluster for cluster in looks if cluster],
+        clusters=[cluster for cluster in observations if cluster],
         complete=not this.failures,
     )
 
@@ -160,7 +160,7 @@ def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
     ]
 
 
-def _asking(groups: Sequence[str]) -> list[str]:
+def _groups_with_nodes(groups: Sequence[str]) -> list[str]:
     """Those of the groups that ask for nodes."""
     if not groups:  # asked about none, AWS tells of all
         return []
@@ -224,7 +224,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
         identifier=identifier,
         state=status["State"],
         quiet_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
-        marks=_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
+        marks=_idle_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
         machines=[
             ObservedMachine(
                 price=settings.emr.get(node["InstanceType"], 0.0),
@@ -236,7 +236,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
     )
 
 
-def _marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
+def _idle_marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
     answer = _client("cloudwatch").get_metric_statistics(
         Namespace="AWS/ElasticMapReduce",
         MetricName="IsIdle",
@@ -257,7 +257,7 @@ def _tell(settings: GuardSettings, action: Action) -> None:
         _client("sns").publish(TopicArn=settings.topic, Subject=action.subject, Message=action.text)
 
 
-def _lower(group: str) -> None:
+def _scale_to_zero(group: str) -> None:
     """To no nodes; first without an update, for which AWS may ask the rights to start the group's nodes."""
     scaling = _client("autoscaling")
     try:
@@ -278,9 +278,9 @@ def _delete(stack: str) -> None:
     _client("cloudformation").delete_stack(StackName=stack)
 
 
-_ACTS: dict[str, Callable[[str], None]] = {"lower": _lower, "terminate": _terminate, "delete": _delete}
+_ACTS: dict[str, Callable[[str], None]] = {"lower": _scale_to_zero, "terminate": _terminate, "delete": _delete}
 
 
 @cache
 def _client(service: str) -> Any:
-    return boto3.client(service, config=_PATIENCE)  # type: ignore[call-overload]
+    return boto3.client(service, config=_CLIENT_CONFIG)  # type: ignore[call-overload]

@@ -148,52 +148,54 @@ class Limit:
 
 
 def decide(
-    settings: GuardSettings, now: datetime, account: GuardState | None, seen: Observation
+    settings: GuardSettings, now: datetime, account: GuardState | None, observed: Observation
 ) -> tuple[GuardState | None, list[Action]]:
     """The account after this round, and what to do, in this order.
 
     Without an account nothing is deleted, as nobody knows whether the owner was warned; idle things end all the same.
     """
     if account is None:
-        return None, _rest(settings, now, seen)
-    account = charged(settings, now, account, seen)
+        return None, _end_idle(settings, now, observed)
+    account = charged(settings, now, account, observed)
     actions: list[Action] = []
     over = None
-    for limit in _limits(settings, now, account, seen):
+    for limit in _limits(settings, now, account, observed):
         if not limit.near:  # it was moved away: what was told of it is no warning of its coming back
             account = replace(account, told={name: told for name, told in account.told.items() if name != limit.name})
             continue
-        account, news = _once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
+        account, news = _tell_once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
         actions += news
         if limit.reached and now - account.told[limit.name].at >= SHORTEST_NOTICE:
             over = limit
     if over is None:
-        return account, [*actions, *_rest(settings, now, seen)]
-    text = f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_fate(settings, account)}"
+        return account, [*actions, *_end_idle(settings, now, observed)]
+    text = (
+        f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_closing_lines(settings, account)}"
+    )
     news_of_it = _tell(f"{settings.deployment} is being deleted", text)
-    account, news = _once(now, account, "deletion", over.value, news_of_it)
+    account, news = _tell_once(now, account, "deletion", over.value, news_of_it)
     # Nodes and clusters end here too: a stack in the middle of an update refuses to be deleted, and they cost most.
-    ending = [Action(kind="lower", subject=group) for group in seen.groups]
-    ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in seen.clusters]
+    ending = [Action(kind="lower", subject=group) for group in observed.groups]
+    ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
     return account, [*actions, *news, *ending, Action(kind="delete", subject=settings.stack)]
 
 
-def charged(settings: GuardSettings, now: datetime, account: GuardState, seen: Observation) -> GuardState:
+def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
     """The account with what was spent since it was written, at most.
 
     What ran then and is gone counts until now; what is new counts from its start. A round that is not later than the
     account, such as one that AWS tries again, changes nothing.
     """
-    last = max(account.as_of or seen.created, seen.created)
+    last = max(account.as_of or observed.created, observed.created)
     if now <= last:
         return account
-    stayed = settings.standing + sum(machine.price for machine in seen.machines if machine.since <= last)
-    new = [machine for machine in seen.machines if machine.since > last]
+    stayed = settings.standing + sum(machine.price for machine in observed.machines if machine.since <= last)
+    new = [machine for machine in observed.machines if machine.since > last]
     spent = max(account.rate, stayed) * _hours(now - last)
     spent += sum(machine.price * max(0.0, _hours(now - machine.since)) for machine in new)
     rate = stayed + sum(machine.price for machine in new)
     return replace(
-        account, spent=account.spent + spent, as_of=now, rate=rate if seen.complete else max(rate, account.rate)
+        account, spent=account.spent + spent, as_of=now, rate=rate if observed.complete else max(rate, account.rate)
     )
 
 
@@ -210,9 +212,9 @@ def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedClu
     return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
 
 
-def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: Observation) -> Iterator[Limit]:
+def _limits(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> Iterator[Limit]:
     name = settings.deployment
-    end = seen.created + timedelta(hours=settings.max_hours + seen.extension)
+    end = observed.created + timedelta(hours=settings.max_hours + observed.extension)
     yield Limit(
         name="end",
         value=end.isoformat(),
@@ -220,8 +222,8 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: O
         reached=now >= end,
         subject=f"{name} ends soon",
         warning=f"The deployment '{name}' ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
-        f"{settings.max_hours + seen.extension:g} hours after it was made: all that runs is ended, and its stack is "
-        f"deleted. To keep it longer: shoal extend {name} --hours 4\n{_fate(settings, account)}",
+        f"{settings.max_hours + observed.extension:g} hours after it was made: all that runs is ended, and its stack "
+        f"is deleted. To keep it longer: shoal extend {name} --hours 4\n{_closing_lines(settings, account)}",
         reason=f"its end, {_clock(end)}, has come",
     )
     if settings.budget is not None:
@@ -234,25 +236,25 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: O
             warning=f"The deployment '{name}' has spent about ${account.spent:,.2f} of its budget of "
             f"${settings.budget:,.2f}, and spends ${account.rate:,.2f} an hour now. When the budget is spent, but not "
             f"before {_clock(now + SHORTEST_NOTICE)}, all that runs is ended, and its stack is deleted. To go on, "
-            f"raise `budget` in the topology's `guard` and deploy it again.\n{_fate(settings, account)}",
+            f"raise `budget` in the topology's `guard` and deploy it again.\n{_closing_lines(settings, account)}",
             reason=f"its budget of ${settings.budget:,.2f} is spent",
         )
 
 
-def _rest(settings: GuardSettings, now: datetime, seen: Observation) -> list[Action]:
+def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
     """End what is idle. The groups end together: a training needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     actions = []
-    if seen.groups and seen.nodes and all(node_is_idle(settings, now, node) for node in seen.nodes):
+    if observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
             f"The GPU nodes of the deployment '{name}' have done nothing for {minutes}, and are being ended. "
             "`shoal train` starts them again; what lay on their disks alone is lost."
         )
         actions += [
             _tell(f"idle GPU nodes of {name} end", text),
-            *(Action(kind="lower", subject=group) for group in seen.groups),
+            *(Action(kind="lower", subject=group) for group in observed.groups),
         ]
-    for cluster in seen.clusters:
+    for cluster in observed.clusters:
         if cluster_is_idle(settings, now, cluster):
             text = (
                 f"The EMR cluster {cluster.identifier} of the deployment '{name}' has done nothing for {minutes}, and "
@@ -265,7 +267,9 @@ def _rest(settings: GuardSettings, now: datetime, seen: Observation) -> list[Act
     return actions
 
 
-def _once(now: datetime, account: GuardState, name: str, value: str, news: Action) -> tuple[GuardState, list[Action]]:
+def _tell_once(
+    now: datetime, account: GuardState, name: str, value: str, news: Action
+) -> tuple[GuardState, list[Action]]:
     """Tell the news, unless they were told for this value already."""
     given = account.told.get(name)
     if given and given.value == value:
@@ -277,7 +281,7 @@ def _tell(subject: str, text: str) -> Action:
     return Action(kind="tell", subject=f"Shoal: {subject}", text=text)
 
 
-def _fate(settings: GuardSettings, account: GuardState) -> str:
+def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     lost = f"Models and datasets go with it; to keep a model: shoal fetch {settings.deployment} --output FOLDER"
     kept = f"The bucket {settings.bucket} stays, with datasets and models."
     return f"{kept if settings.keep else lost}\nSpent so far, at most: ${account.spent:,.2f}."

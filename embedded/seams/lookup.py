@@ -1,8 +1,8 @@
 """Looks up names inside ministack; a missing name is reported when the emulator starts.
 
-`Inside.take` reads what does not change: tables, which are changed in place, and functions that are not replaced. A
-`Seam` is a name that ministack looks up at each use, and that can be replaced. A module that imported a function by its
-name has its own reference to it, so a seam must list every module whose reference is replaced.
+`MinistackModule.take` reads what does not change: tables, which are changed in place, and functions that are not
+replaced. A `Seam` is a name that ministack looks up at each use, and that can be replaced. A module that imported a
+function by its name has its own reference to it, so a seam must list every module whose reference is replaced.
 """
 
 import importlib
@@ -30,7 +30,7 @@ def missing(name: str) -> EmulatorError:
     )
 
 
-class Inside:
+class MinistackModule:
     """A module of ministack, of which names are taken.
 
     Raises (as its methods do):
@@ -67,7 +67,7 @@ class Seam(Generic[_T]):
         modules: whose place for it is meant, the one that defines it or uses it most first.
     """
 
-    def __init__(self, name: str, *modules: Inside) -> None:
+    def __init__(self, name: str, *modules: MinistackModule) -> None:
         self._name = name
         self._modules = modules
         for module in modules:
@@ -92,7 +92,7 @@ class Seam(Generic[_T]):
 class Operations:
     """The operations of a service, by their names in its API: a table of ministack's."""
 
-    def __init__(self, module: Inside, name: str) -> None:
+    def __init__(self, module: MinistackModule, name: str) -> None:
         self._name = f"{module.name}.{name}"
         self._table: dict[str, Operation] = module.take(name)
 
