@@ -148,7 +148,7 @@ def find(name: str) -> InstanceType:
     if name not in types:
         nearest = " or ".join(difflib.get_close_matches(name.lower(), types, n=3, cutoff=0))
         raise TopologyError(
-            f"'{name}' is not an instance type in the catalogue; did you mean {nearest}? "
+            f"'{name}' is not an instance type of the catalogue; did you mean {nearest}? "
             "`shoal catalog` lists them all."
         )
     return types[name]

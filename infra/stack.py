@@ -21,7 +21,7 @@ from infra.training import Training
 
 
 class ShoalStack(Stack):
-    """Everything of one deployment; what the topology leaves out is not created."""
+    """All resources of one deployment; a part that the topology omits is not created."""
 
     network: Network
     buckets: Buckets
@@ -42,9 +42,9 @@ class ShoalStack(Stack):
         root: Path,
         emulated: bool,
     ) -> None:
-        """Build it; `root` is the repository, `emulated` says that no real AWS starts its machines.
+        """Build the stack; `root` is the repository, `emulated` is whether the deployment goes to the emulator.
 
-        Another `generation` (from 1) brings another cluster, though nothing else has changed.
+        Another `generation` (from 1) replaces the EMR cluster, even if nothing else has changed.
         """
         name = topology.stack_name(deployment)
         super().__init__(
@@ -124,9 +124,9 @@ class ShoalStack(Stack):
         )
 
     def _grant(self) -> None:
-        """Every grant of the stack, but what a construct's own service needs of its own parts."""
+        """All permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
-        # In a bucket that was given, other things than ours may lie, which are not the nodes' business.
+        # An existing bucket may hold other objects, which the nodes must not read.
         given = data not in self.buckets.own
         readable = (topology.DATASETS_PREFIX,) if given else ("",)
         if self.preprocessing:
@@ -152,7 +152,7 @@ class ShoalStack(Stack):
                 self.cleanup.allow_empty(bucket)
 
     def _clean(self) -> None:
-        """What is cleaned on deletion, and after whom: CloudFormation deletes in reverse of these dependencies."""
+        """What is cleaned up on deletion, and when: CloudFormation deletes in reverse order of these dependencies."""
         if self.preprocessing:
             _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
         for bucket in self.buckets.own:
@@ -161,13 +161,13 @@ class ShoalStack(Stack):
         _before(self.cleanup.delete_parameters(written), [self.guard])
 
     def _watch(self) -> None:
-        """Whatever costs by the hour comes after the guard and goes before it; and nothing comes for another owner."""
+        """Create what costs by the hour after the guard, and delete it before; create nothing before the claim."""
         _before(self.cleanup.claim(**self._claim), [self.guard, *self._machines()])
         shared = [self.share] if self.share else []
         _before(self.guard, [*self._machines(), *self.network.hourly, *shared])
 
     def _machines(self) -> list[IConstruct]:
-        """The groups and the cluster; who writes into buckets."""
+        """The node groups and the cluster, which write to buckets."""
         groups: list[IConstruct] = [*self.training.groups] if self.training else []
         return [*groups, *([self.preprocessing.cluster] if self.preprocessing else [])]
 
@@ -187,13 +187,13 @@ class ShoalStack(Stack):
             CfnOutput(self, name, value=value)
 
     def _refuse(self) -> None:
-        """Say what is known to fail on AWS; what only may is `shoal plan`'s to say."""
+        """Report what will fail on AWS as errors. `shoal plan` also reports warnings."""
         for finding in preflight.offline(self._spec):
             if finding.level == "error":
                 Annotations.of(self).add_error(finding.sentence)
 
 
 def _before(first: IConstruct, others: Sequence[IConstruct]) -> None:
-    """Let the others be created after the first, and deleted before it."""
+    """Create the others after the first, and delete them before it."""
     for other in others:
         other.node.add_dependency(first)

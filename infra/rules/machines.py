@@ -27,7 +27,7 @@ class RetiredType(Rule):
             if kind.retired:
                 yield (
                     f"{field}: AWS retired {kind.name} ({kind.retired.since}) and starts none; in "
-                    f"topologies/{topology.name}.yaml write {kind.retired.successor}, today's equivalent."
+                    f"topologies/{topology.name}.yaml take {kind.retired.successor}, today's equivalent."
                 )
 
 

@@ -1,7 +1,7 @@
-"""Reads the state of a deployment, and does what the rules decide. AWS runs it every five minutes.
+"""Reads the state of a deployment and carries out what `rules` decides. AWS runs it every five minutes.
 
-A service that fails must not stop the guard from using the others. So every read and every action fails alone, and what
-could not be read counts as working.
+A service that fails must not stop the guard from using the others. So each read and each action may fail alone, and
+what cannot be read counts as busy.
 """
 
 import json
@@ -31,7 +31,7 @@ from .rules import (
 _OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
-# A service that does not answer must leave time for the others; the next round asks it again.
+# A service that does not answer must leave time for the others; the next run asks it again.
 _CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
@@ -39,17 +39,17 @@ Found = TypeVar("Found")
 
 
 class GuardRoundError(Exception):
-    """Some of a round failed; the rest of it was done."""
+    """Some reads or actions of a run failed; all others were done."""
 
 
 class Round:
-    """Does things that may fail, one without the others, and remembers the failures."""
+    """Runs reads and actions that may fail separately, and keeps the failures."""
 
     def __init__(self) -> None:
         self.failures: list[str] = []
 
     def attempt(self, what: Callable[[], Found], otherwise: Found) -> Found:
-        """What it returns, or `otherwise` when it fails."""
+        """Return the result of the call, or `otherwise` when it fails."""
         try:
             return what()
         except Exception as error:
@@ -58,12 +58,12 @@ class Round:
 
 
 def handler(event: dict[str, Any], context: object) -> None:
-    """One round. Its clock is the event's `time`, which EventBridge sends.
+    """Run the guard once, at the event's `time`, which EventBridge sends.
 
-    Raises UnfinishedError at the end when anything failed, so that AWS counts an error and tries the round again.
+    Raises GuardRoundError at the end when anything failed, so that AWS counts an error and runs it again.
     """
     del context
-    logging.basicConfig(format="%(message)s")  # Lambda has its own way, which this leaves alone
+    logging.basicConfig(format="%(message)s")  # on Lambda, which has a handler already, this has no effect
     settings = GuardSettings(**json.loads(os.environ["SETTINGS"]))
     now = datetime.fromisoformat(event["time"]) if "time" in event else datetime.now(UTC)
     created = _created(settings)
@@ -73,8 +73,8 @@ def handler(event: dict[str, Any], context: object) -> None:
     account, extension = _read_stored(settings, now, created, this)
     observed = _observe(settings, now, this, created, extension)
     after, actions = decide(settings, now, account, observed)
-    # Told before it is remembered as told, and remembered before anything is deleted: a round that breaks off between
-    # tells twice, but never deletes without having told, and what it writes does not outlive the stack.
+    # Keep this order: send warnings, store the account, then delete. An interrupted run may send a warning twice,
+    # but it never deletes without a warning, and it writes nothing after the stack's deletion has begun.
     for action in actions:
         if action.kind == "tell":
             this.attempt(partial(_tell, settings, action), None)
@@ -89,11 +89,11 @@ def handler(event: dict[str, Any], context: object) -> None:
         raise GuardRoundError("; ".join(this.failures))
 
 
-# Looking
+# Reads
 
 
 def _created(settings: GuardSettings) -> datetime | None:
-    """When the stack was; None when it has gone, is going, or never came."""
+    """The time of the stack's creation; None when it does not exist or is being deleted."""
     try:
         (stack,) = _client("cloudformation").describe_stacks(StackName=settings.stack)["Stacks"]
     except ClientError as error:
@@ -107,9 +107,9 @@ def _created(settings: GuardSettings) -> datetime | None:
 def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, this: Round
 ) -> tuple[GuardState | None, float]:
-    """The account, None when it could not be asked for, and the hours added.
+    """The account and the added hours; the account is None when Systems Manager did not answer.
 
-    What cannot be read, or is older than the stack and so another one's, counts as not there.
+    A parameter that is invalid, or older than the stack, counts as missing.
     """
     names = [settings.account, settings.extension]
     found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
@@ -150,7 +150,7 @@ def _observe(settings: GuardSettings, now: datetime, this: Round, created: datet
 
 
 def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
-    """Type and name of what the stack has; not by DescribeStackResources, which stops at a hundred."""
+    """Type and name of the stack's resources. DescribeStackResources would return only a hundred."""
     pages = _client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=settings.stack)
     return [
         (resource["ResourceType"], resource["PhysicalResourceId"])
@@ -161,8 +161,8 @@ def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
 
 
 def _groups_with_nodes(groups: Sequence[str]) -> list[str]:
-    """Those of the groups that ask for nodes."""
-    if not groups:  # asked about none, AWS tells of all
+    """The groups that have or start nodes."""
+    if not groups:  # without names AWS would return all groups
         return []
     pages = _client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=groups)
     return [
@@ -200,7 +200,7 @@ def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence
 
 
 def _signs(settings: GuardSettings) -> dict[str, datetime]:
-    """When each node last reported or worked: both leave objects that are named by its instance's id."""
+    """When each node last reported or worked, from the objects that it writes under its instance id."""
     found: dict[str, datetime] = {}
     pages = _client("s3").get_paginator("list_objects_v2")
     for page in pages.paginate(Bucket=settings.bucket, Prefix=settings.nodes_prefix):
@@ -211,7 +211,7 @@ def _signs(settings: GuardSettings) -> dict[str, datetime]:
 
 
 def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> ObservedCluster | None:
-    """The cluster; None when it has ended or is ending."""
+    """The cluster; None when it has terminated or is terminating."""
     emr = _client("emr")
     status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
     if status["State"] in _ENDING:
@@ -249,7 +249,7 @@ def _idle_marks(settings: GuardSettings, now: datetime, cluster: str) -> list[fl
     return [point["Minimum"] for point in answer["Datapoints"]]
 
 
-# Acting
+# Actions
 
 
 def _tell(settings: GuardSettings, action: Action) -> None:
@@ -258,14 +258,14 @@ def _tell(settings: GuardSettings, action: Action) -> None:
 
 
 def _scale_to_zero(group: str) -> None:
-    """To no nodes; first without an update, for which AWS may ask the rights to start the group's nodes."""
+    """Set the group to zero nodes. An update comes second, because it may need the permission to start nodes."""
     scaling = _client("autoscaling")
     try:
         scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=0)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
-        # Somebody has set a minimum, which ours never have.
+        # Somebody has set a minimum size, which Shoal never does.
         scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
 
 
@@ -274,7 +274,7 @@ def _terminate(cluster: str) -> None:
 
 
 def _delete(stack: str) -> None:
-    """CloudFormation works with the role that the stack was deployed with: the guard's own need not reach its parts."""
+    """Delete the stack. CloudFormation uses the role of the deployment, so the guard needs no permissions for it."""
     _client("cloudformation").delete_stack(StackName=stack)
 
 

@@ -1,7 +1,7 @@
-"""Decides what the guard does, from what it has read: nothing here calls AWS.
+"""Decides what the guard does, from what it has read. Nothing here calls AWS.
 
-Nothing is deleted without a warning that is at least ten minutes old and about the very limit that is reached. A limit
-that was moved since needs another warning.
+Nothing is deleted without a warning about the same limit that is at least ten minutes old. A limit that has changed
+since then needs a new warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,25 +10,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 NOTICE = timedelta(minutes=30)
-"""So long before the end of a deployment its owner is warned."""
+"""How long before the end of a deployment its owner is warned."""
 SHORTEST_NOTICE = timedelta(minutes=10)
-"""Nothing is deleted sooner after its warning, also when that came late."""
+"""The shortest time from a warning to the deletion, also after a late warning."""
 NEAR = 0.9
 """The part of the budget at which the owner is warned."""
 BOOT = timedelta(minutes=20)
-"""A GPU node without a report may be booting for so long: a little more than `shoal train` waits."""
+"""How long a GPU node without a report may still be booting: a little longer than `shoal train` waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings:
-    """What the stack tells its guard, as JSON in the environment; prices are dollars an hour, by instance type.
+    """The guard's settings, as JSON in its environment. `gpu` and `emr` are dollars an hour by instance type.
 
-    They are on-demand prices, which no spot price exceeds, with the node's volumes.
+    These are on-demand prices, the upper limit of spot prices, and include the node's volumes.
     """
 
     deployment: str
     stack: str
-    """The stack's id, not its name: a later stack of that name has a guard of its own."""
+    """The stack's id, not its name, because a later stack with the same name has its own guard."""
     bucket: str
     keep: bool
     """Whether the data bucket outlives the stack."""
@@ -42,25 +42,25 @@ class GuardSettings:
     gpu: Mapping[str, float]
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of what only the end of the stack ends."""
+    """Dollars an hour of what runs until the stack is deleted."""
     budget: float | None = None
     topic: str = ""
-    """Whom to tell; nobody when empty."""
+    """The SNS topic for warnings; empty: none."""
 
     @property
     def idle(self) -> timedelta:
-        """How long something may do nothing."""
+        """How long nodes and clusters may be idle."""
         return timedelta(minutes=self.idle_minutes)
 
     @property
     def period(self) -> timedelta:
-        """The time of one mark of idleness: EMR's five minutes, or so much more that one question brings them all."""
+        """The period of an `IsIdle` value: EMR's five minutes, or longer, so that one request returns all values."""
         return timedelta(minutes=5 * (1 + self.idle_minutes // 7200))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedMachine:
-    """Something that runs since a time, for so many dollars an hour."""
+    """A machine that has run since a time, at a price in dollars an hour."""
 
     price: float
     since: datetime
@@ -68,46 +68,46 @@ class ObservedMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNode(ObservedMachine):
-    """A GPU node, with its newest sign of life: a report of its first boot, or of work."""
+    """A GPU node; `sign` is when it last reported its boot or its work."""
 
     sign: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCluster:
-    """An EMR cluster that has not ended."""
+    """An EMR cluster that has not terminated."""
 
     identifier: str
     state: str
     quiet_since: datetime
-    """When it was ready, or its newest step ended."""
+    """When it became ready, or when its newest step ended."""
     marks: Sequence[float] = ()
-    """EMR's own marks: 1 where it was idle. A short step may pass between two of them."""
+    """EMR's metric `IsIdle`: 1 where the cluster was idle. A short step may run between two values."""
     machines: Sequence[ObservedMachine] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What there is of the deployment."""
+    """The state of the deployment."""
 
     created: datetime
     extension: float = 0.0
     groups: Sequence[str] = ()
-    """The auto scaling groups that ask for nodes."""
+    """The auto scaling groups that have or start nodes."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     complete: bool = True
-    """Whether every look succeeded."""
+    """Whether every read succeeded."""
 
     @property
     def machines(self) -> list[ObservedMachine]:
-        """All that is paid for by the hour, but what stands as long as the stack."""
+        """All machines that are paid for by the hour."""
         return [*self.nodes, *(machine for cluster in self.clusters for machine in cluster.machines)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentNotice:
-    """What was told, about which value of a limit, and when."""
+    """When a warning was sent, and about which value of a limit."""
 
     value: str
     at: datetime
@@ -115,19 +115,19 @@ class SentNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardState:
-    """What the guard remembers from one round to the next."""
+    """What the guard keeps from one run to the next."""
 
     spent: float = 0.0
     as_of: datetime | None = None
     rate: float = 0.0
-    """Dollars an hour when it last looked."""
+    """Dollars an hour at the last run."""
     told: Mapping[str, SentNotice] = field(default_factory=dict)
-    """By subject: `end`, `budget`, `deletion`."""
+    """The sent warnings, by subject: `end`, `budget`, `deletion`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Tell the owner a text under a subject, or do something to what the subject names."""
+    """Send a text to the owner (`tell`), or act on the resource that `subject` names."""
 
     kind: Literal["tell", "lower", "terminate", "delete"]
     subject: str
@@ -136,7 +136,7 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """What may end the deployment; `value` changes when the limit is moved, and a new warning is due."""
+    """A limit that may end the deployment. When `value` changes, a new warning is due."""
 
     name: str
     value: str
@@ -150,9 +150,10 @@ class Limit:
 def decide(
     settings: GuardSettings, now: datetime, account: GuardState | None, observed: Observation
 ) -> tuple[GuardState | None, list[Action]]:
-    """The account after this round, and what to do, in this order.
+    """The account after this run, and the actions in their order.
 
-    Without an account nothing is deleted, as nobody knows whether the owner was warned; idle things end all the same.
+    Without an account the stack is not deleted, because it is unknown whether the owner was warned. Idle nodes and
+    clusters are ended nevertheless.
     """
     if account is None:
         return None, _end_idle(settings, now, observed)
@@ -160,7 +161,7 @@ def decide(
     actions: list[Action] = []
     over = None
     for limit in _limits(settings, now, account, observed):
-        if not limit.near:  # it was moved away: what was told of it is no warning of its coming back
+        if not limit.near:  # the limit has moved away; when it comes near again, a new warning is due
             account = replace(account, told={name: told for name, told in account.told.items() if name != limit.name})
             continue
         account, news = _tell_once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
@@ -174,17 +175,17 @@ def decide(
     )
     news_of_it = _tell(f"{settings.deployment} is being deleted", text)
     account, news = _tell_once(now, account, "deletion", over.value, news_of_it)
-    # Nodes and clusters end here too: a stack in the middle of an update refuses to be deleted, and they cost most.
+    # Also end nodes and clusters, because they cost most and CloudFormation refuses to delete a stack during an update.
     ending = [Action(kind="lower", subject=group) for group in observed.groups]
     ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
     return account, [*actions, *news, *ending, Action(kind="delete", subject=settings.stack)]
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
-    """The account with what was spent since it was written, at most.
+    """The account with the most that was spent since it was written.
 
-    What ran then and is gone counts until now; what is new counts from its start. A round that is not later than the
-    account, such as one that AWS tries again, changes nothing.
+    A machine that has gone since then counts until now; a new one counts from its start. A run that is not later than
+    the account, such as one that AWS repeats, changes nothing.
     """
     last = max(account.as_of or observed.created, observed.created)
     if now <= last:
@@ -200,13 +201,13 @@ def charged(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
-    """Whether it started, reported and worked too long ago."""
+    """Whether its start, its last report and its last work are all too long ago."""
     patience = settings.idle if node.sign else max(settings.idle, BOOT)
     return now - max(node.since, node.sign or node.since) >= patience
 
 
 def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
-    """Whether it waits, no step ended lately, and EMR marked it idle all the time; the newest marks come late."""
+    """Whether it waits, no step ended lately, and all `IsIdle` values are 1; the newest values arrive late."""
     expected = max(1, settings.idle // settings.period - 2)
     marked = len(cluster.marks) >= expected and min(cluster.marks) >= 1
     return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
@@ -242,7 +243,7 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
 
 
 def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
-    """End what is idle. The groups end together: a training needs the nodes of all of them."""
+    """End what is idle. All node groups end together, because a training needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     actions = []
     if observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
@@ -270,7 +271,7 @@ def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> 
 def _tell_once(
     now: datetime, account: GuardState, name: str, value: str, news: Action
 ) -> tuple[GuardState, list[Action]]:
-    """Tell the news, unless they were told for this value already."""
+    """Send the message, unless it was already sent for this value."""
     given = account.told.get(name)
     if given and given.value == value:
         return account, []
