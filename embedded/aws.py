@@ -1,7 +1,7 @@
 """Starts and stops the embedded AWS.
 
-Several may run at once, each with its own folder and port. The environment given here overrides a user's own profile,
-token and proxy, so that no request of a demo reaches the real AWS.
+Several may run at once, each with its own folder and port. Their environment overrides the user's profile, token and
+proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
@@ -26,7 +26,7 @@ _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _LOG_LINES = 12
 _REPOSITORY = Path(__file__).resolve().parent.parent
-# Emulated nodes run this interpreter. The deployed wheels are for AWS's machines, these are for this interpreter.
+# Emulated nodes use this interpreter and these wheels; the deployed wheels are for AWS's machines.
 _WHEELS = _REPOSITORY / "build" / "wheels" / "here"
 _OVERRIDES = {
     "AWS_PROFILE": "default",
@@ -42,11 +42,11 @@ class EmbeddedAws:
     """The emulator as a child process, for the length of a `with` block.
 
     Args:
-        folder: where its log, its nodes and its file systems live; created when missing, kept afterwards.
-        port: where it listens on the loopback interface; None takes a free one.
+        folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
+        port: where it listens on the loopback interface; None: a free port.
 
     Raises (on entering):
-        EmulatorError: the port is taken, or the emulator does not come up.
+        EmulatorError: the port is in use, or the emulator does not start.
     """
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
@@ -59,7 +59,7 @@ class EmbeddedAws:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What to add to a process's environment so that its AWS clients, CDK's included, come here."""
+        """The variables that direct a process's AWS clients, including the CDK's, to the emulator."""
         added = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "test",
@@ -77,7 +77,7 @@ class EmbeddedAws:
             "no_proxy": f"{_HOST},localhost",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
-        # A variable cannot be taken away here, only pointed at something harmless.
+        # A variable cannot be removed here, only set to a harmless value.
         added |= {name: value for name, value in _OVERRIDES.items() if name in os.environ}
         added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
         return added
@@ -111,7 +111,7 @@ class EmbeddedAws:
         self._stop()
 
     def ended(self, within: float) -> bool:
-        """Whether it ends by itself within so many seconds, or has ended."""
+        """Whether the emulator has ended, or ends by itself within these seconds."""
         if self._watchdog is None:
             return True
         try:
@@ -121,7 +121,7 @@ class EmbeddedAws:
         return True
 
     def log_tail(self) -> str:
-        """The end of its log."""
+        """The last lines of the emulator's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
     def _server_settings(self) -> dict[str, str]:
@@ -129,7 +129,7 @@ class EmbeddedAws:
             "BIND_HOST": _HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_HOST": _HOST,
-            "IOT_MTLS_ENABLED": "0",  # it would take a fixed port, and a second emulator would not start
+            "IOT_MTLS_ENABLED": "0",  # IoT uses a fixed port, so a second emulator would not start
             "SFTP_ENABLED": "0",
             "DOCKER_HOST": f"unix://{self.folder}/no-docker.sock",
             "TMPDIR": str(self.folder / "tmp"),

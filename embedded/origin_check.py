@@ -20,7 +20,7 @@ _REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.
 
 
 def install() -> None:
-    """Look at each request before it is served."""
+    """Check each request before it is served."""
     serve = routing.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,13 +36,13 @@ def install() -> None:
 
 
 def is_allowed(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request with these headers, their names in small letters, is a client's on this machine."""
+    """Whether a request comes from a client on this machine, by its headers (names in lower case)."""
     found = list(headers)
     hosts = [value for name, value in found if name == b"host"]
     return len(hosts) == 1 and _is_here(hosts[0]) and not any(name in _OF_BROWSERS for name, _ in found)
 
 
 def _is_here(host: bytes) -> bool:
-    """Whether a host, with its port or without, is this machine; S3 takes a bucket's name before it."""
+    """Whether a host, with or without its port, is this machine; with S3 a bucket's name may precede it."""
     name = host.decode("latin-1").lower().partition(":")[0]
     return any(name == here or name.endswith(f".{here}") for here in _HOSTS)

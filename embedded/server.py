@@ -1,6 +1,6 @@
 """The emulator's own process: ministack with this package's adapter in it.
 
-The adapter is installed before the first request is served, and only replaces entries of ministack's tables and
+The adapter is installed before the first request is served. It only replaces entries of ministack's tables, and
 functions that ministack looks up at each call.
 """
 

@@ -175,7 +175,7 @@ class Preprocessing(Construct):
         )
 
     def _groups(self, network: Network) -> list[ec2.SecurityGroup]:
-        """The groups of the primary node, of the other nodes, and of EMR's service. EMR adds rules to the nodes' groups."""
+        """The groups of the primary node, the other nodes, and EMR's service. EMR adds rules to the nodes' groups."""
         primary, workers = (
             ec2.SecurityGroup(self, name, vpc=network.vpc, description=f"EMR {name.lower()} nodes")
             for name in ("Primary", "Core")

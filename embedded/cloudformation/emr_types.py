@@ -1,7 +1,7 @@
 """The CloudFormation types of EMR.
 
-A cluster changes in place in the number of its core and task nodes, its policies and its tags; everything else brings
-another cluster.
+A cluster changes in place in the number of its core and task nodes, its policies and its tags; any other
+change replaces it.
 """
 
 import json
@@ -55,7 +55,7 @@ def _job_flow(properties: Record) -> Record:
 
 
 def _renamed(value: Any) -> Any:
-    """CloudFormation calls two things differently than EMR does."""
+    """Rename the two fields whose names differ between CloudFormation and EMR."""
     if isinstance(value, list):
         return [_renamed(inner) for inner in value]
     if not isinstance(value, dict):
@@ -93,7 +93,7 @@ def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
 
 
 def _resize(identifier: str, new: Record) -> None:
-    """Give the core and task groups as many nodes as the template says."""
+    """Resize the core and task groups as the template requires."""
     groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
     for role, requested in (
         ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
@@ -107,7 +107,7 @@ def _resize(identifier: str, new: Record) -> None:
 
 
 def _replaces(old: Record, new: Record) -> bool:
-    """Whether the nodes change in more than the number of core and task nodes."""
+    """Whether the nodes change in anything but the number of core and task nodes."""
     return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
 
 

@@ -1,7 +1,7 @@
 """Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family.
 
-The account is one that is used to such work; a fault of kind `Quota` gives it less. A request for more is refused
-rather than kept: nobody here would ever decide on it.
+By default the account's quotas are high; a fault of kind `QuotaLimit` lowers one. Requests for higher quotas are not
+supported.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _EC2 = {  # code: name, the account's vCPUs, AWS's default
 
 
 def install(faults: Faults) -> None:
-    """Add the service to those that ministack has."""
+    """Add the service to ministack."""
 
     def value(code: str) -> float:
         fault = faults.find(QuotaLimit, code=code)

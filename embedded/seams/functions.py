@@ -1,4 +1,4 @@
-"""Lambda: where a function's logs go, and what its role allows; and the rules of EventBridge that call functions."""
+"""Lambda: a function's logs, and what its role allows; and the EventBridge rules that call functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from embedded.seams.lookup import MinistackModule, Operation, Record, Seam, Tabl
 _eventbridge = MinistackModule("services.eventbridge")
 
 write_logs: Seam[Callable[..., None]] = Seam("_emit_lambda_logs", MinistackModule("services.lambda_svc"))
-"""Writes what a function said, from its record, into its log group, which it makes when there is none."""
+"""Writes a function's output to its log group, which it creates when there is none."""
 
 log_groups: Table = MinistackModule("services.cloudwatch_logs").take("_log_groups")
 """The log groups, by their names."""

@@ -1,4 +1,4 @@
-"""The request that is being served: whose it is, how it is answered, and work that goes on after it."""
+"""The current request: its account and region, forms of answers, and background work that it starts."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,19 +13,19 @@ class _Spawn(Protocol):
 
 
 account: Callable[[], str] = _responses.take("get_account_id")
-"""The account that the request is of."""
+"""The account of the request."""
 
 region: Callable[[], str] = _responses.take("get_region")
-"""The region that the request is for."""
+"""The region of the request."""
 
 now: Callable[[], str] = _responses.take("now_iso")
-"""The time, as AWS writes it."""
+"""The current time, as AWS writes it."""
 
 json_answer: Callable[[Record], Answer] = _responses.take("json_response")
-"""A result, by a protocol of JSON."""
+"""A result in the JSON protocol."""
 
 json_error: Callable[[str, str], Answer] = _responses.take("error_response_json")
-"""An error, by a protocol of JSON: its code, its message. The status is 400."""
+"""An error in the JSON protocol: its code and message. The status is 400."""
 
 streamed: Callable[[Callable[[Any, Any], Any]], Any] = _responses.take("StreamingResponse")
 """The body of an answer that a coroutine sends, from its functions to send and to receive."""
@@ -37,5 +37,5 @@ _regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict"
 
 
 def regional_table() -> Table:
-    """A new table, of which each account and region sees its own records."""
+    """A new table with separate records for each account and region."""
     return _regional_table()

@@ -1,4 +1,4 @@
-"""S3 and EFS: what they keep, and how S3 lists it."""
+"""S3 and EFS: their records, and the lists of S3."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ delete_file_system: Seam[Callable[[str], Any]] = Seam("_delete_file_system", _ef
 """DeleteFileSystem, by the file system's id."""
 
 bucket_tags: dict[str, dict[str, str]] = _s3.take("_bucket_tags")
-"""What GetBucketTagging tells, by the buckets' names."""
+"""The tags that GetBucketTagging returns, by the buckets' names."""
 
 delete_bucket: Callable[[str], Answer] = _s3.take("_delete_bucket")
 """DeleteBucket, by the bucket's name."""
