@@ -21,8 +21,8 @@ class Attempts:
 
     Args:
         properties: the job's configuration.
-        faults: what happens to attempts beside their own failures.
-        report: told what became of attempts that did not succeed.
+        faults: what happens to attempts besides their own failures.
+        report: called with a message for each attempt that did not succeed.
     """
 
     def __init__(self, properties: Mapping[str, str], faults: AttemptFaults, report: Callable[[str], None]) -> None:
@@ -33,11 +33,11 @@ class Attempts:
         self._abandoned = False
 
     def chance(self, name: str) -> random.Random:
-        """Chance for a task or an attempt: the same in every run of a job."""
+        """A random generator for a task or an attempt, the same in every run of a job."""
         return random.Random(f"{self._faults.seed} {'_'.join(name.split('_')[3:])}")  # noqa: S311
 
     def abandon(self) -> None:
-        """Kill what runs; nothing more is started."""
+        """Kill all running attempts, and start no more."""
         self._abandoned = True
         for control in tuple(self._controls):
             control.kill()
@@ -45,10 +45,10 @@ class Attempts:
     def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
         """Run a task of a kind (`map`, `reduce`); returns the name of the attempt that counts.
 
-        `once` runs the attempt of a name, on a leash.
+        `once` runs the attempt with a name; its control ends it early.
 
         Raises:
-            TaskError: so many attempts failed as the job allows.
+            TaskError: as many attempts failed as the job allows.
         """
         limit = int(self._properties.get(f"mapreduce.{kind}.maxattempts", "4"))
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
@@ -72,10 +72,10 @@ class Attempts:
     def _race(
         self, racing: list[str], to_kill: list[str], once: Callable[[str, AttemptControl], None], chance: random.Random
     ) -> Iterator[tuple[str, TaskError | None]]:
-        """What became of attempts that run at once: of those that succeed only the first is told, with None."""
+        """The results of attempts that run at once; of the successful ones (None) only the first is returned."""
         controls = {name: AttemptControl() for name in racing}
         self._controls.update(controls.values())
-        if self._abandoned:  # since it was last looked at
+        if self._abandoned:  # abandoned since the last check
             self.abandon()
         timers = [Timer(chance.uniform(0, self._faults.within), controls[name].kill) for name in to_kill]
         starts = [0.0, *(chance.uniform(0, self._faults.within) for _ in racing[1:])]

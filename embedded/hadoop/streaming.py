@@ -1,10 +1,10 @@
 """Emulates Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
 
-What a task of a real cluster meets, it meets here: the lines of its split, keys sorted and partitioned as Hadoop
-does it, attempts that are retried, an output that appears only when the whole job succeeded. After `PipeMapRed`,
-`HashPartitioner` and `TextOutputFormat` of Hadoop. Four things of theirs surprise: a line without a tab leaves with
-one at its end; a carriage return ends a line of a task's output; the output of a reducer that had no input is
-dropped; and a mapper that leaves input unread fails.
+A task has the same conditions as on a real cluster: the lines of its split, Hadoop's sorting and partitioning of keys,
+retried attempts, and an output that appears only when the whole job succeeded. After `PipeMapRed`, `HashPartitioner`
+and `TextOutputFormat` of Hadoop. Four of their rules are unexpected: a line without a tab gets one at its end; a
+carriage return ends a line of a task's output; the output of a reducer without input is dropped; and a mapper that
+does not read all of its input fails.
 """
 
 import json
@@ -36,9 +36,9 @@ class Run:
     """One run of a job.
 
     Args:
-        scratch: an empty folder for what lies between input and output.
-        logs: what tasks say on their standard error goes to `<logs>/<job>/<attempt>/stderr`.
-        faults: what the cluster does to its tasks.
+        scratch: an empty folder for intermediate files.
+        logs: the standard error of tasks goes to `<logs>/<job>/<attempt>/stderr`.
+        faults: what the cluster does to its attempts.
     """
 
     def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
@@ -123,7 +123,7 @@ class Run:
         parts = [outputs[number] for outputs in self._map_outputs]
         (target,) = self._run(task, "reduce", lambda chance: merge_sorted(parts, self._scratch, chance), 1)
         if not any(part.stat().st_size for part in parts):
-            target.write_bytes(b"")  # Hadoop drops what a reducer without input says
+            target.write_bytes(b"")  # Hadoop drops the output of a reducer without input
         for part in parts:
             part.unlink()
         return target
@@ -166,7 +166,7 @@ class Run:
         return outputs(self._attempts.run_until_success(task, kind, once))
 
     def _commit(self, results: list[Path]) -> None:
-        """Put the output in its place, `_SUCCESS` last; of a commit that fails nothing stays."""
+        """Move the output to its place, `_SUCCESS` last; a failed commit leaves nothing."""
         success = self._scratch / "_SUCCESS"
         success.touch()
         placed = []
@@ -197,14 +197,14 @@ def _log(message: str) -> None:
 
 
 def attempt_faults_environment(faults: AttemptFaults) -> dict[str, str]:
-    """What to add to this program's environment so that its cluster is faults."""
+    """The variables that give these faults to this program."""
     return {_FAULTS_VARIABLE: json.dumps(asdict(faults))}
 
 
 def main() -> int:
     """Run the job of this process's arguments; returns the exit code."""
     root = Path(os.environ["NODE_ROOT"])
-    os.environ.pop("PYTHONPATH", None)  # it led here; a task's own code is none of this package's business
+    os.environ.pop("PYTHONPATH", None)  # it is for this package, and not for the tasks
     faults = AttemptFaults(**json.loads(os.environ.pop(_FAULTS_VARIABLE, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:
