@@ -30,7 +30,7 @@ def importing(seam: str, before: str) -> str:
         ("emr", "services.emr", "_make_step"),
         ("ec2", "services.ec2", "_subnets"),
         ("cloudformation", "services.cloudformation.handlers", "_delete_stack_async"),
-        ("front", "core.router", "SERVICE_PATTERNS"),
+        ("routing", "core.router", "SERVICE_PATTERNS"),
     ],
 )
 def test_a_name_that_is_gone_is_said_at_the_import(seam, module, name):
