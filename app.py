@@ -1,11 +1,11 @@
 """The CDK app: `cdk deploy -c topology=NAME_OR_FILE [-c deployment=NAME] [-c owner=NAME] [-c generation=N]`.
 
-The EMR cluster ends itself when it has been idle for long enough, and CloudFormation does not see that: with another
-generation than before (1 unless told) the next `cdk deploy` starts a new one. Keep giving it: going back is another
-one, too. `shoal deploy` does so by itself.
+An idle EMR cluster terminates itself, and CloudFormation does not notice. To start a new cluster, deploy with a new
+generation (default: 1), and pass the same generation in later deployments: a change back replaces the cluster, too.
+`shoal deploy` passes it automatically.
 
-The only place that reads context and environment. Easy to get wrong: `cdk destroy` runs it too. What only a deployment
-must be refused for is an annotation of the stack; errors here are for what nobody could build or destroy.
+This is the only module that reads context and environment. `cdk destroy` runs it, too: raise errors here only for what
+can be neither built nor destroyed. Report what only prevents a deployment as an annotation of the stack.
 """
 
 import os
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # A terminal's Ctrl-C reaches this process beside the CDK, which says what there is to say: here it only ends.
+    # Ctrl-C reaches this process and the CDK command. The CDK command prints a message; this process only ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from aws_cdk import App
@@ -31,25 +31,25 @@ FLAGS = {
     "@aws-cdk/core:checkSecretUsage": True,
     "@aws-cdk/core:target-partitions": ["aws"],
 }
-"""Of the CDK's features. They are here and not in cdk.json, which an installed Shoal does not have."""
+"""Feature flags of the CDK. They are not in cdk.json, because an installed Shoal has no such file."""
 
 
 def build(app: App) -> ShoalStack:
-    """Add the stack that the context asks for; a TopologyError when it asks for none that exists."""
+    """Add the stack of the topology in the context. Raises TopologyError when there is no such topology."""
     name = app.node.try_get_context("topology")
     if not name:
         raise TopologyError(
-            f"No topology is chosen; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}, or "
-            "`-c topology=FILE.yaml` with one of your own."
+            f"No topology is given; add `-c topology=NAME` with one of {', '.join(topology.names(TOPOLOGIES))}, or "
+            "`-c topology=FILE.yaml` with a file of your own."
         )
-    wanted = topology.load(str(name), TOPOLOGIES)
-    deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or wanted.name))
+    spec = topology.load(str(name), TOPOLOGIES)
+    deployment = topology.check_deployment(str(app.node.try_get_context("deployment") or spec.name))
     owner = app.node.try_get_context("owner")
     return ShoalStack(
         app,
-        wanted=wanted,
+        spec=spec,
         deployment=deployment,
-        owner=caller.owner_of(wanted, str(owner) if owner else None),
+        owner=caller.owner_of(spec, str(owner) if owner else None),
         generation=_generation(app.node.try_get_context("generation")),
         root=ROOT,
         emulated=caller.emulated(os.environ.get("AWS_ENDPOINT_URL")),
@@ -59,14 +59,14 @@ def build(app: App) -> ShoalStack:
 def _generation(given: object) -> int:
     text = "1" if given is None else str(given)
     if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
-        raise TopologyError(f"'{text}' is not a generation; count up from 1, such as `-c generation=2`.")
+        raise TopologyError(f"'{text}' is not a generation; write a whole number from 1, such as `-c generation=2`.")
     return int(text)
 
 
 def main() -> None:
-    """Synthesise, or say in one sentence why not."""
-    # The CDK's own look at the template takes longer than making it. Lint takes it, of every topology there is; what a
-    # topology of one's own may say is checked where it is read.
+    """Synthesise the template, or exit with one sentence that gives the reason."""
+    # The CDK's validation takes longer than the synthesis. Lint validates the templates of all shipped topologies, and
+    # a user's topology is checked when it is read.
     app = App(analytics_reporting=False, builtin_cloud_formation_validation=False, context=FLAGS)
     try:
         build(app)

@@ -1,7 +1,7 @@
 """Starts and stops the embedded AWS.
 
-Several may run at once, each with its own folder and port. The environment given here overrides a user's own profile,
-token and proxy, so that no request of a demo reaches the real AWS.
+Several may run at once, each with its own folder and port. Their environment overrides the user's profile, token and
+proxy, so that no request of a demo reaches the real AWS.
 """
 
 import os
@@ -17,8 +17,8 @@ from typing import Self
 
 from embedded.errors import EmulatorError
 from embedded.faults.file import FaultFile
-from embedded.keeper import MARK
 from embedded.processes import kill_marked
+from embedded.watchdog import MARK
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -26,9 +26,9 @@ _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _LOG_LINES = 12
 _REPOSITORY = Path(__file__).resolve().parent.parent
-# Emulated nodes run this interpreter. The deployed wheels are for AWS's machines, these are for this interpreter.
+# Emulated nodes use this interpreter and these wheels; the deployed wheels are for AWS's machines.
 _WHEELS = _REPOSITORY / "build" / "wheels" / "here"
-_HARMLESS = {
+_OVERRIDES = {
     "AWS_PROFILE": "default",
     "AWS_DEFAULT_PROFILE": "default",
     "AWS_SESSION_TOKEN": "",
@@ -42,11 +42,11 @@ class EmbeddedAws:
     """The emulator as a child process, for the length of a `with` block.
 
     Args:
-        folder: where its log, its nodes and its file systems live; created when missing, kept afterwards.
-        port: where it listens on the loopback interface; None takes a free one.
+        folder: for its log, its nodes and its file systems; created when missing, and kept afterwards.
+        port: where it listens on the loopback interface; None: a free port.
 
     Raises (on entering):
-        EmulatorError: the port is taken, or the emulator does not come up.
+        EmulatorError: the port is in use, or the emulator does not start.
     """
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
@@ -55,11 +55,11 @@ class EmbeddedAws:
         self.port = _available_port(port)
         self.endpoint = f"http://{_HOST}:{self.port}"
         self.faults = FaultFile(self.folder)
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
-        """What to add to a process's environment so that its AWS clients, CDK's included, come here."""
+        """The variables that direct a process's AWS clients, including the CDK's, to the emulator."""
         added = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "test",
@@ -77,8 +77,8 @@ class EmbeddedAws:
             "no_proxy": f"{_HOST},localhost",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         }
-        # A variable cannot be taken away here, only pointed at something harmless.
-        added |= {name: value for name, value in _HARMLESS.items() if name in os.environ}
+        # A variable cannot be removed here, only set to a harmless value.
+        added |= {name: value for name, value in _OVERRIDES.items() if name in os.environ}
         added |= {name: self.endpoint for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")}
         return added
 
@@ -90,8 +90,8 @@ class EmbeddedAws:
             "[default]\naws_access_key_id = test\naws_secret_access_key = test\n"
         )
         with self.log.open("wb") as log:
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-P", "-m", "embedded.keeper", str(self.folder)],
+            self._watchdog = subprocess.Popen(
+                [sys.executable, "-P", "-m", "embedded.watchdog", str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -99,7 +99,7 @@ class EmbeddedAws:
                 start_new_session=True,
             )
         try:
-            self._wait_until_healthy(self._keeper)
+            self._wait_until_healthy(self._watchdog)
         except BaseException:
             self._stop()
             raise
@@ -111,17 +111,17 @@ class EmbeddedAws:
         self._stop()
 
     def ended(self, within: float) -> bool:
-        """Whether it ends by itself within so many seconds, or has ended."""
-        if self._keeper is None:
+        """Whether the emulator has ended, or ends by itself within these seconds."""
+        if self._watchdog is None:
             return True
         try:
-            self._keeper.wait(within)
+            self._watchdog.wait(within)
         except subprocess.TimeoutExpired:
             return False
         return True
 
-    def last_words(self) -> str:
-        """The end of its log."""
+    def log_tail(self) -> str:
+        """The last lines of the emulator's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
 
     def _server_settings(self) -> dict[str, str]:
@@ -129,7 +129,7 @@ class EmbeddedAws:
             "BIND_HOST": _HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_HOST": _HOST,
-            "IOT_MTLS_ENABLED": "0",  # it would take a fixed port, and a second emulator would not start
+            "IOT_MTLS_ENABLED": "0",  # IoT uses a fixed port, so a second emulator would not start
             "SFTP_ENABLED": "0",
             "DOCKER_HOST": f"unix://{self.folder}/no-docker.sock",
             "TMPDIR": str(self.folder / "tmp"),
@@ -138,29 +138,29 @@ class EmbeddedAws:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def _wait_until_healthy(self, keeper: "subprocess.Popen[bytes]") -> None:
+    def _wait_until_healthy(self, watchdog: "subprocess.Popen[bytes]") -> None:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until and keeper.poll() is None:
+        while time.monotonic() < until and watchdog.poll() is None:
             try:
                 with direct.open(f"{self.endpoint}/_ministack/health", timeout=2):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
         raise EmulatorError(
-            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{self.last_words()}"
+            f"The embedded AWS did not start on port {self.port}; its log {self.log} ends with:\n{self.log_tail()}"
         )
 
     def _stop(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is None or keeper.stdin is None:
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is None or watchdog.stdin is None:
             return
-        keeper.stdin.close()
+        watchdog.stdin.close()
         try:
-            keeper.wait(timeout=15)
+            watchdog.wait(timeout=15)
         except subprocess.TimeoutExpired:
-            keeper.kill()
-            keeper.wait()
+            watchdog.kill()
+            watchdog.wait()
         kill_marked(MARK, str(self.folder))
 
 

@@ -1,5 +1,5 @@
-"""The one exception of this package: a sentence for the user, raised where the cause is known."""
+"""The exception of this package. Its text is a sentence for the user."""
 
 
 class EmulatorError(Exception):
-    """What keeps the embedded AWS from starting or going on; its text names the resource and says what to do."""
+    """The embedded AWS cannot start or continue. The text names the resource and what to do."""

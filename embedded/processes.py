@@ -1,9 +1,9 @@
-"""Ends emulated processes, wherever they went.
+"""Ends emulated processes with all their descendants.
 
-A process group is not enough to find them: torchrun gives every worker a session of its own, and a worker whose
-agent died belongs to nobody. What all descendants keep is their environment, so a emulated process is marked by a
-variable (its node's folder, its command's id, its emulator's folder), and ending it means ending whatever bears the
-mark. Linux only, by way of `/proc`.
+A process group does not contain them all: torchrun gives every worker a session of its own, and a worker whose agent
+died has no parent. But all descendants keep their environment. So an emulated process is marked by a variable (its
+node's folder, its command's id, its emulator's folder), and all processes with the mark are ended. Linux only, because
+it reads `/proc`.
 """
 
 import os
@@ -15,7 +15,7 @@ _PROCESSES = Path("/proc")
 
 
 def marked_processes(name: str, value: str) -> list[int]:
-    """Ids of the living processes that were started with `name=value` in their environment, this one excepted."""
+    """Ids of the processes that were started with `name=value` in their environment, except this process."""
     mark = b"\0" + f"{name}={value}".encode() + b"\0"
     found = []
     for entry in _PROCESSES.iterdir():
@@ -31,9 +31,9 @@ def marked_processes(name: str, value: str) -> list[int]:
 
 
 def kill_marked(name: str, value: str, *, deadline: float = 10.0) -> None:
-    """Kill every bearer of `name=value`; again until none is left, for they may be starting others.
+    """Kill all processes with `name=value`, repeatedly until none is left, because they may start others.
 
-    Raises TimeoutError when some survive for `deadline` seconds.
+    Raises TimeoutError when some are left after `deadline` seconds.
     """
     until = time.monotonic() + deadline
     while ids := marked_processes(name, value):

@@ -1,6 +1,6 @@
 """The emulator's own process: ministack with this package's adapter in it.
 
-The adapter is installed before the first request is served, and only replaces entries of ministack's tables and
+The adapter is installed before the first request is served. It only replaces entries of ministack's tables, and
 functions that ministack looks up at each call.
 """
 
@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from embedded import visitors
+from embedded import origin_check
 from embedded.cloudformation import deletion, dependencies, group_type, lifecycle, registry
 from embedded.emr import api, metrics
 from embedded.errors import EmulatorError
@@ -16,7 +16,7 @@ from embedded.faults import quotas, refusals
 from embedded.faults.file import Faults
 from embedded.nodes import filters, instance_types, run_command, scaling, security_groups
 from embedded.nodes.machine import Machines
-from embedded.seams import front
+from embedded.seams import routing
 from embedded.services import functions, storage
 
 
@@ -43,8 +43,8 @@ def main() -> None:
     registry.install(faults)
     lifecycle.install()
     deletion.install()
-    visitors.install()
-    front.main()
+    origin_check.install()
+    routing.main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Calls the emulated services over HTTP, and forms their answers.
+"""Calls the emulated services over HTTP, and builds their answers.
 
 Do not call a service from the event loop, because the call would wait for itself. Use clients only in background
 threads and in CloudFormation's handlers, which run on threads of their own.
@@ -14,7 +14,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from embedded.seams import requests
-from embedded.seams.required_names import Answer, Record
+from embedded.seams.lookup import Answer, Record
 
 Operation = Callable[[Record], Answer]
 __all__ = [
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """An answer of a service that is an error: its code and its message."""
+    """A service refuses a request, with an error code and a message."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 def client(service: str) -> Any:
-    """The boto3 client of a service, for the account and region of the present request."""
+    """The boto3 client of a service, for the account and region of the current request."""
     return _client(service, requests.account(), requests.region())
 
 
@@ -52,13 +52,13 @@ def _client(service: str, account: str, region: str) -> Any:
 
 
 def parameter(parameters: Record, name: str) -> str:
-    """The value of a parameter of a request, of which there may be several; empty where there is none."""
+    """The (first) value of a request's parameter; empty where there is none."""
     value = parameters.get(name) or ""
     return str(value[0] if isinstance(value, list) else value)
 
 
 def upload_log(bucket: str, key: str, body: bytes) -> None:
-    """Put a log into a bucket; a bucket that cannot take it stops nobody's work, as on AWS."""
+    """Upload a log to a bucket. A failure is only a warning, as on AWS."""
     try:
         client("s3").put_object(Bucket=bucket, Key=key, Body=body)
     except ClientError as error:
@@ -66,7 +66,7 @@ def upload_log(bucket: str, key: str, body: bytes) -> None:
 
 
 def json_operation(function: Callable[[Record], Record]) -> Operation:
-    """A function of a request to a result, as an operation of a service that speaks JSON."""
+    """Make an operation of a JSON service from a function of a request that returns a result."""
 
     def operation(request: Record) -> Answer:
         try:
@@ -78,7 +78,7 @@ def json_operation(function: Callable[[Record], Record]) -> Operation:
 
 
 def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
-    """The handler of a service that speaks JSON and has these operations alone."""
+    """The handler of a JSON service that has only these operations."""
 
     async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
         del method, path, query

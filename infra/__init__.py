@@ -1,1 +1,1 @@
-"""What is provisioned: the topologies that a user picks from, their prices, and the one stack that each becomes."""
+"""Defines what is provisioned: the model of a topology, its price, and the CDK stack that it becomes."""

@@ -1,6 +1,6 @@
 """Finds the owner of a deployment and whether AWS is emulated, for the CDK app and the command line alike.
 
-Both must use the same owner, because it is part of the deployment's claim: with another one an update is refused.
+Both must use the same owner, because an update with another owner is refused.
 """
 
 import getpass
@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from infra.topology import Topology, owner_tag
 
 
-def owner_of(wanted: Topology, given: str | None) -> str:
-    """Who answers for a deployment, as its tag says: who is given, else whom the topology names, else the user."""
-    return owner_tag(given or wanted.owner or _user())
+def owner_of(topology: Topology, given: str | None) -> str:
+    """The owner of a deployment, as its tag has it: the given owner, else the topology's, else the current user."""
+    return owner_tag(given or topology.owner or _user())
 
 
 def emulated(endpoint: str | None) -> bool:
-    """Whether AWS's interfaces are asked for on this machine, where no real AWS starts machines."""
+    """Whether the endpoint is on this machine, and so is not the real AWS."""
     host = urlsplit(endpoint or "").hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -27,5 +27,5 @@ def emulated(endpoint: str | None) -> bool:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # the user of a container may have no name
         return ""

@@ -1,7 +1,7 @@
-"""The instance types that a topology may name: hardware, what runs on them, and their prices by region and date.
+"""Reads the catalogue of instance types: their hardware, what runs on them, and their prices by region and date.
 
-CDK's enums and AWS's price lists still hold types that can no longer be started; only `retired` here tells. A retired
-type keeps its last price, because the reference's tables use it.
+CDK's enums and AWS's price lists still contain retired types; only `retired` here shows that a type cannot be started.
+A retired type keeps its last price, because the reference's tables use it.
 """
 
 import datetime
@@ -18,7 +18,7 @@ from infra.errors import TopologyError
 
 _FILE = Path(__file__).with_name("catalog.yaml")
 PRICES = Path(__file__).with_name("prices")
-"""The price lists, a file a region."""
+"""The price lists, one file for each region."""
 
 
 class _Entry(BaseModel):
@@ -29,7 +29,7 @@ _CAPABILITY = Field(pattern=r"^\d+\.\d+$", description="CUDA compute capability"
 
 
 class Gpu(_Entry):
-    """The GPUs of one machine; they are all of a kind."""
+    """The GPUs of one machine, which are all of the same kind."""
 
     name: str
     count: int = Field(ge=1)
@@ -39,7 +39,7 @@ class Gpu(_Entry):
 
 
 class Retired(_Entry):
-    """Why a type cannot be started any more, and what to take instead."""
+    """Since when a type cannot be started, and which type replaces it."""
 
     since: str = Field(description="the day, or the year where only that is known")
     successor: str
@@ -62,7 +62,7 @@ class InstanceType(_Entry):
 
 
 class TorchBuild(_Entry):
-    """One PyTorch as published: binaries for the GPUs of these compute capabilities, both ends included."""
+    """A published PyTorch build for GPUs with compute capabilities from `lowest` to `highest`, both included."""
 
     torch: str
     cuda: str
@@ -75,7 +75,7 @@ class TorchBuild(_Entry):
 
 
 class Image(_Entry):
-    """A machine image of AWS for GPU nodes; what `parameter` of Systems Manager names is its newest build."""
+    """An AWS machine image for GPU nodes; `parameter` of Systems Manager holds the id of its newest build."""
 
     name: str
     parameter: str
@@ -84,7 +84,7 @@ class Image(_Entry):
 
 
 class Catalog(_Entry):
-    """The whole catalogue: types and images by name, builds from the newest to the oldest."""
+    """The whole catalogue: types and images by name, and builds, the newest first."""
 
     types: Mapping[str, InstanceType]
     builds: tuple[TorchBuild, ...] = Field(strict=False)
@@ -106,7 +106,7 @@ class Prices(_Entry):
 
 
 class PriceList(_Entry):
-    """What one region's machines cost from one day on: dollars an hour, on demand, Linux."""
+    """The prices of a region from a date on: dollars an hour, on demand, Linux."""
 
     region: str
     date: datetime.date
@@ -135,7 +135,7 @@ class PriceList(_Entry):
 
 @functools.cache
 def catalog() -> Catalog:
-    """Read the shipped catalogue, once a process."""
+    """Read the shipped catalogue, once in a process."""
     raw = _yaml(_FILE.read_text(encoding="utf-8"))[0]
     types = [each for name, family in raw.pop("families").items() for each in _members(name, family)]
     images = {name: {"name": name, **row} for name, row in raw["images"].items()}
@@ -143,7 +143,7 @@ def catalog() -> Catalog:
 
 
 def find(name: str) -> InstanceType:
-    """Return the type of this name; a TopologyError with the nearest names when there is none."""
+    """Return the type of this name. Raises TopologyError with the nearest names when there is none."""
     types = catalog().types
     if name not in types:
         nearest = " or ".join(difflib.get_close_matches(name.lower(), types, n=3, cutoff=0))
@@ -156,8 +156,8 @@ def find(name: str) -> InstanceType:
 
 def builds_for(capabilities: Iterable[str]) -> list[TorchBuild]:
     """The builds that run on GPUs of each of these compute capabilities, the newest first."""
-    wanted = list(capabilities)
-    return [build for build in catalog().builds if all(map(build.supports, wanted))]
+    needed = list(capabilities)
+    return [build for build in catalog().builds if all(map(build.supports, needed))]
 
 
 def image_of(name: str) -> Image:
@@ -166,14 +166,14 @@ def image_of(name: str) -> Image:
     A type without one (retired, so that only an emulator starts it) gets the first image of the catalogue.
     """
     images = catalog().images
-    wanted = find(name).image
-    return images[wanted] if wanted else next(iter(images.values()))
+    image = find(name).image
+    return images[image] if image else next(iter(images.values()))
 
 
 def prices(region: str, *, on: datetime.date | None = None, folder: Path = PRICES) -> PriceList:
-    """The region's price list that is valid on a day; without one, its newest.
+    """The region's price list that is valid on a day; without a day, its newest.
 
-    Raises TopologyError when the region has none, or none that old.
+    Raises TopologyError when the region has no list, or none for that day.
     """
     lists = price_lists(region, folder)
     if not lists:
@@ -203,7 +203,7 @@ def price_lists(region: str, folder: Path = PRICES) -> list[PriceList]:
 
 
 def _members(family: str, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The types of a family: what its sizes share stands once in the file."""
+    """The types of a family; the file holds once what all its sizes share."""
     for size, (vcpu, memory, network, *gpus) in row["sizes"].items():
         own: dict[str, Any] = {key: row[key] for key in ("architecture", "image") if key in row}
         if gpus:

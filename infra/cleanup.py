@@ -1,8 +1,8 @@
 """Makes a stack deletable: empties its buckets, removes the rules between EMR's security groups, and deletes the
-guard's parameters. The same function holds whose the deployment is.
+guard's parameters. The same function also keeps the owner of the deployment.
 
 CloudFormation deletes in reverse order of creation. So nodes and clusters must depend on the resources made here, and
-these on the buckets and groups: the function then runs when nothing writes to a bucket or changes a group any more.
+these on the buckets and groups: then the function runs after everything that writes to a bucket or changes a group.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ _LONGEST = Duration.minutes(15)
 
 
 class Cleanup(Construct):
-    """One function; one custom resource for each thing that it cleans when that is deleted."""
+    """One function, and one custom resource for each thing that it cleans up when the stack is deleted."""
 
     role: iam.Role
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
-        """Build the function; it may do nothing yet."""
+        """Build the function; its role has no permissions yet."""
         super().__init__(scope, construct_id)
         self._function, self.role = function(
             self,
@@ -39,18 +39,18 @@ class Cleanup(Construct):
     def empty(self, bucket: s3.Bucket, *, keep: bool) -> CustomResource:
         """Empty the bucket before it is deleted.
 
-        For one to keep the resource is there too, and does nothing: if it went when a user decides to keep the data of
-        a running deployment, its going would empty the bucket.
+        A bucket to keep has this resource, too, but it does nothing. Do not leave it out: when a user decides to keep
+        the data of a running deployment, the deletion of the resource would empty the bucket.
         """
         return self._resource(f"{bucket.node.id}Bucket", {} if keep else {"Bucket": bucket.bucket_name})
 
     def claim(self, *, deployment: str, owner: str, topology: str) -> CustomResource:
-        """Keep whose the deployment is from its creation on; an update by another owner or topology fails here."""
+        """Record the owner and the topology at creation; an update with another owner or topology fails here."""
         claim = {"Deployment": deployment, "Owner": owner, "Topology": topology}
         return self._resource("Claim", {"Claim": claim})
 
     def delete_parameters(self, parameters: Sequence[str]) -> CustomResource:
-        """Delete these parameters of Systems Manager, which others than CloudFormation made."""
+        """Delete these parameters of Systems Manager, which CloudFormation did not create."""
         self.role.add_to_policy(
             iam.PolicyStatement(
                 actions=["ssm:DeleteParameters"],
@@ -63,7 +63,7 @@ class Cleanup(Construct):
         return self._resource("Parameters", {"Parameters": list(parameters)})
 
     def revoke_group_rules(self, groups: Sequence[ec2.ISecurityGroup]) -> CustomResource:
-        """Remove the rules by which these groups refer to others, before they are deleted."""
+        """Remove the rules of these groups that refer to other groups, before the groups are deleted."""
         return self._resource("Groups", {"SecurityGroups": [group.security_group_id for group in groups]})
 
     def allow_empty(self, bucket: s3.Bucket) -> None:
@@ -74,8 +74,8 @@ class Cleanup(Construct):
     def allow_revoke_group_rules(self, deployment: str) -> None:
         """Let the function remove rules of the deployment's security groups.
 
-        By their tag, not one by one: when a topology loses its cluster, CloudFormation takes away what was allowed for
-        the cluster's groups before it asks for them to be untied.
+        The permission is by tag, not by group. When a topology loses its cluster, CloudFormation removes permissions
+        for single groups before it asks the function to remove the groups' rules.
         """
         self.role.add_to_policy(iam.PolicyStatement(actions=["ec2:DescribeSecurityGroups"], resources=["*"]))
         self.role.add_to_policy(

@@ -1,7 +1,7 @@
 """Computes what a topology costs an hour, from the price list of its region.
 
-The sum of all rows is the cost while everything works, which is not all the time: node groups are at zero until a
-training starts them, and the guard ends an idle cluster. A row's `since` says when it is paid for.
+The sum of all rows is the cost while everything runs. Not everything runs all the time: node groups have no nodes until
+a training starts them, and the guard ends an idle cluster. A row's `since` is when its cost begins.
 """
 
 import datetime
@@ -15,7 +15,7 @@ from infra.parts import WorkersSpec, default_name
 from infra.topology import Topology
 
 HOURS_A_MONTH = 730
-"""By which AWS turns prices by the month into prices by the hour."""
+"""AWS divides monthly prices by this number to get hourly prices."""
 
 Since = Literal["always", "deploy", "train"]
 _EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
@@ -30,11 +30,11 @@ class Row:
     quantity: int
     unit_price: float
     since: Since
-    """Paid for as long as the stack is there; from its deployment until it is idle; or while a training runs."""
+    """always: as long as the stack exists; deploy: until it has been idle; train: while a training runs."""
     at_most: bool = False
-    """A spot price moves; this is the on-demand price, which it does not exceed."""
+    """For spot instances: the price is the on-demand price, which is the upper limit of the spot price."""
     instance: bool = False
-    """Whether it is machines as EC2 bills them, and not a surcharge, a volume or a service."""
+    """Whether the item is EC2 instances, and not a surcharge, a volume or a service."""
 
     @property
     def hourly(self) -> float:
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class ByUse:
-    """What is paid for by how much of it is used."""
+    """An item that is paid for by use, not by the hour."""
 
     item: str
     price: float
@@ -52,41 +52,41 @@ class ByUse:
 
 
 def rows(topology: Topology, *, on: datetime.date | None = None) -> list[Row]:
-    """Everything that is paid for by the hour, all nodes running, managed scaling as at its start.
+    """All items that are paid for by the hour: all nodes run, and managed scaling has added none.
 
-    `on` chooses the price list of that day, instead of the newest one. Raises TopologyError when a price is missing.
+    `on` selects the price list of a day; the default is the newest list. Raises TopologyError when a price is missing.
     """
     prices = catalog.prices(topology.region, on=on)
     return [*_preprocessing(topology, prices), *_training(topology, prices), *_network(topology, prices)]
 
 
 def hourly(topology: Topology) -> float:
-    """Dollars an hour while everything works."""
+    """Dollars an hour while everything runs."""
     return sum(row.hourly for row in rows(topology))
 
 
-def resting(topology: Topology) -> float:
-    """Dollars an hour after the deployment, before a training: a waiting cluster, and node groups at zero."""
+def hourly_without_training(topology: Topology) -> float:
+    """Dollars an hour after the deployment and before a training: the cluster waits, and there are no GPU nodes."""
     return sum(row.hourly for row in rows(topology) if row.since != "train")
 
 
-def standing(topology: Topology) -> float:
-    """Dollars an hour of what only the end of the stack ends."""
+def hourly_fixed(topology: Topology) -> float:
+    """Dollars an hour of what runs until the stack is deleted."""
     return sum(row.hourly for row in rows(topology) if row.since == "always")
 
 
-def scaled(topology: Topology) -> float:
-    """Dollars an hour while everything works and managed scaling has added all nodes that it may."""
-    wanted = topology.preprocessing
-    if wanted is None:
+def hourly_at_maximum(topology: Topology) -> float:
+    """Dollars an hour while everything runs and managed scaling is at its maximum."""
+    cluster = topology.preprocessing
+    if cluster is None:
         return hourly(topology)
     prices = catalog.prices(topology.region)
-    added = ((group, count - group.count) for group, count in wanted.scaled)
+    added = ((group, count - group.count) for group, count in cluster.scaled_workers)
     return hourly(topology) + sum(more * _emr_node(group, prices) for group, more in added)
 
 
 def by_use(topology: Topology) -> list[ByUse]:
-    """What is not paid for by the hour, with its unit's price."""
+    """The items that are paid for by use, with their prices."""
     prices = catalog.prices(topology.region).other
     found = [ByUse(item="S3, what is kept", price=prices.s3_gib_month, unit="GiB a month")]
     if topology.share == "efs":
@@ -106,11 +106,11 @@ def gpu_node(instance_type: str, prices: PriceList) -> float:
 
 
 def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
-    wanted = topology.preprocessing
-    if wanted is None:
+    cluster = topology.preprocessing
+    if cluster is None:
         return
-    groups = [("primary", wanted.primary.instance_type, 1, wanted.primary.market)]
-    groups += [(role, group.instance_type, group.count, group.market) for role, group in wanted.workers]
+    groups = [("primary", cluster.primary.instance_type, 1, cluster.primary.market)]
+    groups += [(role, group.instance_type, group.count, group.market) for role, group in cluster.workers]
     for role, name, count, market in groups:
         yield Row(
             part="preprocessing",

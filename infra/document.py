@@ -25,7 +25,7 @@ _NAMES = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
 
 
 class FieldError(ValueError):
-    """What is wrong with one field only because of another; a validator of both raises it and names the one to mend."""
+    """A field does not fit another field. A validator of both raises it, with the location of the field to change."""
 
     def __init__(self, sentence: str, *field: str | int) -> None:
         super().__init__(sentence)
@@ -34,20 +34,20 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A mapping read from YAML; `data` is plain Python, `root` knows the lines."""
+    """A mapping that was read from YAML; `data` is plain Python, and `root` has the line numbers."""
 
     label: str
     data: dict[str, Any]
     root: yaml.MappingNode
 
     def fault(self, location: Location, sentence: str, *, at_key: bool = False) -> TopologyError:
-        """The sentence, led by file and line of what the location names, or of the nearest part around it."""
+        """The error with the file and the line of a location, or of the nearest part around it."""
         return _error(self.label, _line(self.root, location, at_key=at_key), sentence)
 
     def invalid(self, model: type[BaseModel], error: ValidationError) -> TopologyError:
-        """The first thing that is wrong, with the nearest valid field or value.
+        """The first error, with the nearest valid field or value.
 
-        A field that does not exist comes before one that is missing: the first is often the second, mistyped.
+        An unknown field is reported before a missing one, because it is often the missing one, mistyped.
         """
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         location, value = first["loc"], first["input"]
@@ -75,7 +75,7 @@ class Document:
 
 
 def read(path: Path, label: str) -> Document:
-    """Read a YAML file that holds one mapping; a TopologyError with its label and line when it is none."""
+    """Read a YAML file that holds one mapping. Raises TopologyError with its label and line."""
     try:
         text = path.read_text(encoding="utf-8")
         loader = yaml.SafeLoader(text)
@@ -100,13 +100,13 @@ def read(path: Path, label: str) -> Document:
 
 
 def _error(label: str, line: int, sentence: str) -> TopologyError:
-    """One line, whatever the file holds: what cannot be printed is escaped."""
+    """An error of one line; characters that cannot be printed are escaped."""
     text = f"{label}, line {line}: {sentence}"
     return TopologyError("".join(each if each.isprintable() else ascii(each)[1:-1] for each in text))
 
 
 def _check_text(node: yaml.Node, label: str) -> None:
-    """Refuse a name that stands twice in one part, or that is no text; and text that is no Unicode."""
+    """Refuse a key that appears twice in one part or is not text, and text that is not Unicode."""
     if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
         raise _error(label, node.start_mark.line + 1, "an escape names half a character; write the character itself.")
     seen: set[str] = set()
@@ -131,7 +131,7 @@ def _children(node: yaml.Node) -> list[tuple[yaml.Node | None, yaml.Node]]:
 
 
 def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
-    """One-based line of the deepest node that exists on the way to the location."""
+    """The line, counted from 1, of the deepest existing node on the path to the location."""
     node, line = root, root.start_mark.line
     for step in location:
         children = _children(node)
@@ -148,24 +148,24 @@ def _line(root: yaml.Node, location: Location, *, at_key: bool) -> int:
 
 
 def _spell(location: Location) -> str:
-    """A location as a reader counts: `training 2, count`."""
+    """A location for messages, counted from 1: `training 2, count`."""
     text = ""
     for step in location:
-        if step == "[key]":  # pydantic's word for the name in a mapping, which stands before it already
+        if step == "[key]":  # pydantic marks a mapping's key so; the key itself is the step before
             continue
         text += f" {step + 1}" if isinstance(step, int) else f"{', ' if text else ''}{step}"
     return text or "a topology"
 
 
 def _plain(annotation: Any) -> Any:
-    """The type under `Optional` and under what is annotated to it."""
+    """The type inside `Optional` and `Annotated`."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
-    """The model of the part that a location names; where that is a list or a mapping, of what is around it."""
+    """The model of the part at a location; for a list or a mapping, the model that contains it."""
     for step in location:
         inner = _plain(model.model_fields[step].annotation) if isinstance(step, str) else model
         inner = get_args(inner)[0] if get_origin(inner) is tuple else inner
@@ -176,7 +176,7 @@ def _model(model: type[BaseModel], location: Location) -> type[BaseModel]:
 
 
 def _field(model: type[BaseModel], location: Location) -> tuple[str, FieldInfo]:
-    """The field that a location names, and its name; for an item of a list or mapping, those of the whole."""
+    """The field at a location, and its name; for an item of a list or mapping, the list or mapping."""
     for end in range(len(location), 0, -1):
         fields = _model(model, location[: end - 1]).model_fields
         if (name := str(location[end - 1])) in fields:
@@ -196,7 +196,7 @@ def _show(value: Any) -> str:
 
 
 def _instead(value: Any, field: FieldInfo) -> str:
-    """For a number the nearest within its bounds, for one of several words the most similar; else an example."""
+    """A valid value: the nearest number within the bounds, the most similar of several words, or else an example."""
     kind = _plain(field.annotation)
     if get_origin(kind) is Literal:
         similar = difflib.get_close_matches(str(value).lower(), get_args(kind), n=1, cutoff=0.4)
@@ -211,7 +211,7 @@ def _instead(value: Any, field: FieldInfo) -> str:
 
 
 def _within(number: float, field: FieldInfo) -> float:
-    """The number, or the bound that it passes. Raises ValueError where a bound is itself outside."""
+    """The number, or the nearest bound. Raises ValueError where the bound itself is excluded."""
     for bound in field.metadata:
         number = max(number, getattr(bound, "ge", number))
         number = min(number, getattr(bound, "le", number))

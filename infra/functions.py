@@ -1,7 +1,7 @@
 """Creates the functions that run inside AWS, and the log groups of the stack.
 
-Do not use AWS's managed role for functions, because it may create log groups: a function's last lines would bring back
-the group that the stack has just deleted.
+Do not use AWS's managed policy for functions, because it allows creating log groups: the last log lines of a function
+would create the log group again that the stack has just deleted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def function(
     timeout: Duration,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[lambda_.Function, iam.Role]:
-    """A function of these files of `handlers/`, and its role, which may do nothing yet but write the log."""
+    """Create a function from these files of `handlers/`, and its role, which can only write the log."""
     log = log_group(scope, "Log")
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     role.add_to_policy(
@@ -66,7 +66,7 @@ def function(
 
 
 def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
-    """Lines that are kept for a week, and not beyond the stack."""
+    """Create a log group that keeps lines for a week and is deleted with the stack."""
     group = logs.LogGroup(
         scope, construct_id, retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
     )

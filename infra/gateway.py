@@ -1,8 +1,8 @@
-"""The policy of S3's gateway endpoint in a network without a way to the internet.
+"""Builds the policy of the S3 gateway endpoint for a network without internet access.
 
-Without a policy the gateway leads to the buckets of all AWS accounts. With it nodes write only into buckets of their
-own account, and read what their role allows. In addition, AWS's own buckets that a machine needs are allowed by
-name. These rules must not ask who calls, because packages and agents are fetched without credentials.
+Without a policy the gateway gives access to the buckets of all AWS accounts. With it nodes write only to buckets of
+their own account, and read what their role allows. AWS's own buckets that a node needs are allowed by name. Do not
+limit these rules to a principal, because packages and agents are downloaded without credentials.
 """
 
 from aws_cdk import Stack
@@ -21,28 +21,28 @@ _OF_SYSTEMS_MANAGER = (
     "{region}-birdwatcher-prod",
 )
 _OF_AMAZON_LINUX = ("al2023-repos-{region}-de612dc2",)
-# https://docs.aws.amazon.com/emr/latest/ManagementGuide/private-subnet-iampolicy.html; the last two hold what EMR's own
-# steps and scripts are made of.
+# https://docs.aws.amazon.com/emr/latest/ManagementGuide/private-subnet-iampolicy.html; the last two hold
+# EMR's own steps and scripts.
 _OF_EMR = ("repo.{region}.emr.amazonaws.com", "{region}.elasticmapreduce", "elasticmapreduce")
 _OF_EMRS_HISTORY = "prod.{region}.appinfo.src"
 
 
-def statements(stack: Stack, wanted: topology.Topology) -> list[iam.PolicyStatement]:
-    """The policy of the gateway, for a topology in a network of its own; none where NAT leads everywhere anyway."""
-    if wanted.network.egress == "nat":
+def statements(stack: Stack, spec: topology.Topology) -> list[iam.PolicyStatement]:
+    """The policy's statements for a network of the deployment's own; none with NAT, which allows everything."""
+    if spec.network.egress == "nat":
         return []
     account = stack.account
     found = [
         _allow(["s3:*"], ["*"], {"aws:ResourceAccount": account}),
-        # The nodes' role says which.
+        # The role of the nodes limits which objects.
         _allow(["s3:Get*", "s3:List*"], ["*"], {"aws:PrincipalAccount": account}),
         _allow(["s3:GetObject"], _objects(stack, *_OF_AMAZON_LINUX, *_OF_SYSTEMS_MANAGER)),
     ]
-    if wanted.data.bucket:
-        # It may be another account's, which has let this one in.
-        bucket = stack.format_arn(service="s3", region="", account="", resource=wanted.data.bucket)
+    if spec.data.bucket:
+        # The bucket may belong to another account that has given this one access.
+        bucket = stack.format_arn(service="s3", region="", account="", resource=spec.data.bucket)
         found.append(_allow(["s3:*"], [bucket, f"{bucket}/*"], {"aws:PrincipalAccount": account}))
-    if wanted.preprocessing:
+    if spec.preprocessing:
         log = "aws157-logs-prod" if stack.region == "us-east-1" else "aws157-logs-prod-{region}"
         found += [
             _allow(["s3:GetObject"], _objects(stack, *_OF_EMR)),
@@ -58,7 +58,7 @@ def _objects(stack: Stack, *buckets: str) -> list[str]:
 
 
 def _allow(actions: list[str], resources: list[str], where: dict[str, str] | None = None) -> iam.PolicyStatement:
-    """For whoever asks, as a gateway's policy limits and does not permit."""
+    """Allow it for everyone: the policy of a gateway limits requests, and roles permit them."""
     return iam.PolicyStatement(
         principals=[iam.AnyPrincipal()],
         actions=actions,

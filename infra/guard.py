@@ -1,9 +1,9 @@
 """Creates the guard of a deployment, a function that AWS runs every five minutes.
 
-The guard ends what is idle, and deletes the whole stack at the end of its life.
+The guard ends idle nodes and clusters, and deletes the whole stack at the end of its life.
 
-Whatever costs by the hour depends on the guard, so that the guard is created before it and deleted after it. So it also
-ends a stack that was created in part, or whose deletion failed.
+Every resource that costs money by the hour must depend on the guard, so that the guard is created first and deleted
+last. So the guard also ends a stack that was created only in part, or whose deletion failed.
 """
 
 from collections.abc import Mapping
@@ -27,35 +27,35 @@ from infra.roles import accept
 
 _EVERY = Duration.minutes(5)
 _LONGEST = Duration.minutes(4)
-"""Less than the time between two rounds, so that they do not overlap."""
+"""Shorter than the interval, so that two runs do not overlap."""
 _MAIL_AT = (80, 100)
 """Per cent of the budget at which AWS's own budget sends a mail."""
 
 
 class Guard(Construct):
-    """The function, its clock, and whom it tells; `topic` is None when the topology names no mail address.
+    """The function, its schedule, and its SNS topic; `topic` is None when the topology has no mail address.
 
-    With a mail address and a budget there is a budget of AWS's as well, which sends mails and stops nothing: it counts
-    what AWS bills, hours late, and only if `shoal:deployment` was activated as a cost allocation tag in the account.
+    With a mail address and a budget there is also an AWS budget. It sends mails and stops nothing. It counts what AWS
+    bills, hours late, and only if `shoal:deployment` is activated as a cost allocation tag in the account.
     """
 
     function: lambda_.Function
     topic: sns.Topic | None
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, wanted: topology.Topology, deployment: str, data: s3.IBucket
+        self, scope: Construct, construct_id: str, *, spec: topology.Topology, deployment: str, data: s3.IBucket
     ) -> None:
-        """Build it; `data` is where the nodes leave their signs of work."""
+        """Build the guard; `data` is the bucket to which the nodes write when they last worked."""
         super().__init__(scope, construct_id)
         self._deployment, self._data = deployment, data
-        self.topic = self._topic(wanted.guard.mail) if wanted.guard.mail else None
+        self.topic = self._topic(spec.guard.mail) if spec.guard.mail else None
         self.function, self._role = function(
             self,
             description="Ends what is idle, and the whole stack at its end",
             files=["guard/", "guard/*.py"],
             handler="guard.main.handler",
             timeout=_LONGEST,
-            environment={"SETTINGS": Stack.of(self).to_json_string(self._settings(wanted))},
+            environment={"SETTINGS": Stack.of(self).to_json_string(self._settings(spec))},
         )
         self._allow()
         events.Rule(
@@ -65,32 +65,32 @@ class Guard(Construct):
             schedule=events.Schedule.rate(_EVERY),
             targets=[targets.LambdaFunction(self.function)],
         )
-        if wanted.guard.budget and wanted.guard.mail:
-            self._budget(wanted.guard.budget, wanted.guard.mail)
+        if spec.guard.budget and spec.guard.mail:
+            self._budget(spec.guard.budget, spec.guard.mail)
 
-    def _settings(self, wanted: topology.Topology) -> dict[str, object]:
-        """What `handlers.guard.rules.GuardSettings` holds."""
+    def _settings(self, spec: topology.Topology) -> dict[str, object]:
+        """The fields of `handlers.guard.rules.GuardSettings`."""
         return {
             "deployment": self._deployment,
             "stack": Stack.of(self).stack_id,
             "bucket": self._data.bucket_name,
-            "keep": wanted.data.keep or wanted.data.bucket is not None,
+            "keep": spec.data.keep or spec.data.bucket is not None,
             "nodes_prefix": topology.NODES_PREFIX,
             "account": topology.guard_parameter(self._deployment),
             "extension": topology.extension_parameter(self._deployment),
-            "max_hours": wanted.guard.max_hours,
-            "idle_minutes": wanted.guard.idle_minutes,
-            **({"budget": wanted.guard.budget} if wanted.guard.budget else {}),
+            "max_hours": spec.guard.max_hours,
+            "idle_minutes": spec.guard.idle_minutes,
+            **({"budget": spec.guard.budget} if spec.guard.budget else {}),
             **({"topic": self.topic.topic_arn} if self.topic else {}),
-            **self._prices(wanted),
+            **self._prices(spec),
         }
 
-    def _prices(self, wanted: topology.Topology) -> dict[str, object]:
-        """Dollars an hour; without a price list nothing is counted, and a budget cannot be kept."""
+    def _prices(self, spec: topology.Topology) -> dict[str, object]:
+        """Dollars an hour. Without a price list the guard counts no costs, and a budget is an error."""
         try:
-            return prices(wanted)
+            return prices(spec)
         except TopologyError as error:
-            if wanted.guard.budget:
+            if spec.guard.budget:
                 Annotations.of(self).add_error(f"the budget cannot be kept without prices: {error}")
             return {"gpu": {}, "emr": {}, "standing": 0.0}
 
@@ -130,7 +130,7 @@ class Guard(Construct):
         )
 
     def _allow(self) -> None:
-        """What it may do, to its own deployment alone wherever AWS can tell."""
+        """The permissions of the guard, limited to its own deployment wherever AWS supports that."""
         stack, own = Stack.of(self), topology.TAG_DEPLOYMENT
         account, extension = (
             stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
@@ -187,17 +187,17 @@ class Guard(Construct):
             accept(policy, f"IAM5[Resource::{place}]", by_tag)
 
 
-def prices(wanted: topology.Topology) -> dict[str, object]:
-    """Dollars an hour of a node by type, with its volumes, and of what stands as long as the stack, by the price list.
+def prices(spec: topology.Topology) -> dict[str, object]:
+    """Dollars an hour: of a node with its volumes, by instance type, and of what runs as long as the stack.
 
-    Of a spot node too it is the on-demand price, the most that it can cost. Raises TopologyError when one is missing.
+    A spot node has the on-demand price, which is its upper limit. Raises TopologyError when a price is missing.
     """
-    known = catalog.prices(wanted.region)
+    known = catalog.prices(spec.region)
     gib_hour = known.other.gp3_gib_month / cost.HOURS_A_MONTH
-    emr_types = wanted.preprocessing.instance_types if wanted.preprocessing else ()
+    emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
     emr_gib = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
     return {
-        "gpu": {group.instance_type: cost.gpu_node(group.instance_type, known) for group in wanted.training},
+        "gpu": {group.instance_type: cost.gpu_node(group.instance_type, known) for group in spec.training},
         "emr": {name: known.hourly(name) + known.emr_hourly(name) + emr_gib * gib_hour for name in emr_types},
-        "standing": cost.standing(wanted),
+        "standing": cost.hourly_fixed(spec),
     }

@@ -1,7 +1,7 @@
-"""Creates the network: private subnets, and the ways by which their nodes reach AWS and, on request, the internet.
+"""Creates the network: private subnets, and endpoints to AWS or, on request, a NAT gateway to the internet.
 
-Without NAT nothing outside AWS is reachable. S3's gateway leads to S3 and to the package repositories of Amazon Linux;
-those of Ubuntu and PyPI are not reachable.
+Without NAT nothing outside AWS is reachable. The S3 gateway endpoint gives access to S3 and to the package repositories
+of Amazon Linux; those of Ubuntu and PyPI are not reachable.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ _EXIT = "10.0.255.0/28"
 
 
 class Network(Construct):
-    """Where every node runs: subnets of a VPC of the deployment's own, one a zone, or the one subnet that was given.
+    """The subnets of all nodes: one in each zone of the deployment's own VPC, or one existing subnet.
 
-    The cluster is in the first of `subnets`, and so are the GPU nodes until capacity is found in another. `paths` must
-    be there before nodes, and outlive them; `hourly` is what of them costs by the hour. Of a given network both are
-    empty: its ways out and its flow logs are its owner's affair, and nothing of it is changed.
+    The cluster is in the first of `subnets`. The GPU nodes are there, too, unless only another has capacity. Nodes must
+    depend on `node_dependencies`; `hourly` are those of them that cost money by the hour. Both are empty for an
+    existing network, which is not changed.
     """
 
     vpc: ec2.IVpc
@@ -36,42 +36,42 @@ class Network(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.NetworkSpec,
+        spec: parts.NetworkSpec,
         zone: str | None,
         through: Sequence[iam.PolicyStatement],
     ) -> None:
-        """Build it in this zone (such as us-east-1b), or in the first ones of the region.
+        """Build the network in this zone (such as us-east-1b), or in the first zones of the region.
 
-        `through` is what S3's gateway lets through; without any it lets through everything.
-        In another zone a subnet is another one, and two cannot have the same addresses: the zone of a deployment stays.
+        `through` is the policy of the S3 gateway endpoint; without statements it allows everything. The zone of a
+        deployment cannot change, because the new subnet would have the same addresses as the old one.
         """
         super().__init__(scope, construct_id)
         self._security_group: ec2.SecurityGroup | None = None
         self.node_dependencies, self.hourly = [], []
-        if wanted.vpc:
-            self.vpc, self.subnets = self._given(wanted, zone)
+        if spec.vpc:
+            self.vpc, self.subnets = self._given(spec, zone)
         else:
             self.vpc, self.subnets = self._own(zone, through)
             self._record_flows(self.vpc)
-            self.hourly = [self._exit()] if wanted.egress == "nat" else self._endpoints()
+            self.hourly = [self._exit()] if spec.egress == "nat" else self._endpoints()
             self.node_dependencies += [*self.subnets, *self.hourly]
 
     @property
     def subnet(self) -> ec2.ISubnet:
-        """The first zone's."""
+        """The subnet of the first zone."""
         return self.subnets[0]
 
     def allow_from(self, nodes: ec2.ISecurityGroup) -> None:
-        """Let these nodes use the interface endpoints, where there are some."""
+        """Let these nodes use the interface endpoints, if there are any."""
         if self._security_group:
             self._security_group.add_ingress_rule(nodes, ec2.Port.HTTPS, "Nodes call AWS services")
 
-    def _given(self, wanted: parts.NetworkSpec, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
-        assert wanted.vpc
-        assert wanted.subnet
+    def _given(self, spec: parts.NetworkSpec, zone: str | None) -> tuple[ec2.IVpc, list[ec2.ISubnet]]:
+        assert spec.vpc
+        assert spec.subnet
         assert zone
         vpc = ec2.Vpc.from_vpc_attributes(
-            self, "Vpc", vpc_id=wanted.vpc, availability_zones=[zone], isolated_subnet_ids=[wanted.subnet]
+            self, "Vpc", vpc_id=spec.vpc, availability_zones=[zone], isolated_subnet_ids=[spec.subnet]
         )
         Annotations.of(vpc).acknowledge_warning(
             "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Nobody asks for its routes, which are its owner's."
@@ -85,7 +85,7 @@ class Network(Construct):
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
             availability_zones=[zone] if zone else _zones(Stack.of(self).region),
             nat_gateways=0,
-            # CDK's way to close the default group is a Lambda of its own; nothing uses that group.
+            # To close the default group the CDK would add a function; nothing uses that group.
             restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)
@@ -100,7 +100,7 @@ class Network(Construct):
         return vpc, vpc.isolated_subnets
 
     def _endpoints(self) -> list[IConstruct]:
-        """Systems Manager's endpoints, in the first zone alone, for each costs by the hour and zone."""
+        """Systems Manager's endpoints, only in the first zone, because each costs money by the hour and zone."""
         self._security_group = ec2.SecurityGroup(
             self, "EndpointAccess", vpc=self.vpc, allow_all_outbound=False, description="Interface endpoints"
         )
@@ -118,7 +118,7 @@ class Network(Construct):
         ]
 
     def _exit(self) -> IConstruct:
-        """One NAT gateway for all zones, alone in a public subnet: it lets nodes out and nobody in."""
+        """One NAT gateway for all zones, in a public subnet of its own. It allows no connections from outside."""
         gateway = ec2.CfnInternetGateway(self, "Gateway")
         attachment = ec2.CfnVPCGatewayAttachment(
             self, "GatewayAttachment", vpc_id=self.vpc.vpc_id, internet_gateway_id=gateway.ref
@@ -141,8 +141,8 @@ class Network(Construct):
     def _record_flows(self, vpc: ec2.IVpc) -> None:
         """Keep flow logs.
 
-        In CloudWatch and not in a bucket, and with a role that cannot create log groups: records are delivered late,
-        and would fill the bucket, or bring the group back, after the stack has emptied and deleted it.
+        Do not keep them in a bucket, and do not let the role create log groups: records arrive late, and would fill
+        the emptied bucket or create the deleted log group again.
         """
         group = log_group(self, "Flows")
         taken_by = same_account_principal(
@@ -153,5 +153,5 @@ class Network(Construct):
 
 
 def _zones(region: str) -> Sequence[str]:
-    """The region's first zones, by CloudFormation's own account of them; `bootstrap/lifecycle/rules` foretells it."""
+    """The region's first zones in CloudFormation's order; `bootstrap/lifecycle/rules` predicts them."""
     return [Fn.select(number, Fn.get_azs()) for number in range(sizing.zones(region))]

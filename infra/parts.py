@@ -122,7 +122,7 @@ class PreprocessingSpec(TopologyPart):
         return tuple((role, group) for role, group in (("core", self.core), ("task", self.task)) if group)
 
     @property
-    def scaled(self) -> tuple[tuple[WorkersSpec, int], ...]:
+    def scaled_workers(self) -> tuple[tuple[WorkersSpec, int], ...]:
         """The groups with as many nodes as managed scaling may give them: task nodes come, or else core nodes."""
         more = self.scaling.maximum - sum(group.count for _, group in self.workers) if self.scaling else 0
         growing = self.task or self.core

@@ -1,7 +1,7 @@
 """Uploads what nodes download when they boot: Shoal's code, the libraries it needs, and the boot script.
 
-Keep every file that is not needed (a cache, a test) out of the assets, because an asset's hash is part of the nodes'
-definition: each change of such a file would replace the EMR cluster.
+Keep files that nodes do not need (caches, tests) out of the assets, because an asset's hash is part of the nodes'
+definition: a change of such a file would replace the EMR cluster.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _JUNK = ("__pycache__", "*.pyc", ".*")
 
 
 class Payload(Construct):
-    """`code` and `wheels` are s3:// addresses of zip files, `script` of a text file."""
+    """The uploaded files: `code` and `wheels` are s3:// addresses of zip files, `script` is that of a text file."""
 
     code: str
     wheels: str
@@ -34,7 +34,7 @@ class Payload(Construct):
         wheels: Path,
         script: Path,
     ) -> None:
-        """Take the packages from the repository's root; `wheels` and `script` are below it too."""
+        """Upload packages from the repository's root; `wheels` and `script` are paths below it."""
         super().__init__(scope, construct_id)
         self._root = root
         self._assets = [
@@ -47,8 +47,8 @@ class Payload(Construct):
     def allow_download(self, role: iam.Role) -> None:
         """Let the role read these objects and no other asset of the account.
 
-        The account may have been prepared with a key of its own for them (`cdk bootstrap --bootstrap-kms-key-id`), and
-        no template can know which: S3 may use whichever it is, for the bucket of the assets alone.
+        The account may have a KMS key of its own for assets (`cdk bootstrap --bootstrap-kms-key-id`), which a template
+        cannot know. So S3 may use any key for the role, but only for the bucket of the assets.
         """
         role.add_to_policy(
             iam.PolicyStatement(
@@ -75,7 +75,7 @@ class Payload(Construct):
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():
-            # An exception would block `cdk destroy` too, which synthesises first.
+            # An exception would also block `cdk destroy`, which synthesises first.
             missing = path.relative_to(self._root)
             Annotations.of(self).add_error(
                 f"{missing} is missing; run `make setup` in a checkout of Shoal, and deploy from there."

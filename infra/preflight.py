@@ -1,6 +1,6 @@
 """Finds, before AWS is asked, what will fail or cost more than intended.
 
-The findings are about AWS. The emulator runs retired types too, and nothing here stops it.
+The findings are about AWS. They do not stop a deployment to the emulator, which also runs retired types.
 """
 
 import datetime
@@ -21,12 +21,12 @@ from infra.topology import Topology
 
 
 def offline(topology: Topology, *, hours: float | None = None, today: datetime.date | None = None) -> list[Finding]:
-    """Everything that the topology alone tells, errors first.
+    """All findings that need only the topology, errors first.
 
     Args:
         topology: what is to be deployed.
-        hours: how long it is to work; by default until the guard ends it.
-        today: the day by which support is judged; by default this one.
+        hours: how long the deployment will run; by default until the guard ends it.
+        today: the day for which AWS's support is checked; by default the current day.
     """
     day = today or datetime.datetime.now(tz=datetime.UTC).date()
     asked = topology.guard.max_hours if hours is None else hours

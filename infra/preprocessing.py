@@ -24,10 +24,10 @@ _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Sub
 
 
 class Preprocessing(Construct):
-    """A cluster that stays, waits for steps, and ends itself when it has had none for long enough.
+    """A cluster that waits for steps, and terminates itself after it has been idle for some time.
 
-    Without core nodes the primary one does all of the work. Not encrypted are its local disks and its shuffle;
-    `_accept_findings` says why.
+    Without core nodes the primary node does all of the work. The local disks and the shuffle are not encrypted;
+    `_accept_findings` gives the reasons.
     """
 
     cluster: emr.CfnCluster
@@ -42,7 +42,7 @@ class Preprocessing(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: parts.PreprocessingSpec,
+        spec: parts.PreprocessingSpec,
         idle_minutes: int,
         deployment: str,
         generation: int,
@@ -50,23 +50,23 @@ class Preprocessing(Construct):
         log: s3.Bucket,
         payload: Payload,
     ) -> None:
-        """Build the cluster; `role` is its nodes', and may read and write nothing yet.
+        """Build the cluster; `role` is the role of its nodes, and cannot read or write data yet.
 
-        The generation, from 2 up, is part of the cluster's logical id: CloudFormation does not see that a cluster has
-        ended itself, and starts another one only under another id.
+        The generation, from 2 on, is part of the cluster's logical id. CloudFormation does not notice that a cluster
+        has terminated itself, and creates a new one only under a new id.
         """
         super().__init__(scope, construct_id)
         self.payload = payload
         self.role = node_role(self, "NodeRole")
         profile = iam.InstanceProfile(self, "NodeProfile", role=self.role)
-        service = self._service_role(spot=_buys_spot(wanted))
+        service = self._service_role(spot=_buys_spot(spec))
         security = self._security()
         self.primary, self.workers, self._access = self.groups = self._groups(network)
         self.cluster = emr.CfnCluster(
             self,
             "Cluster" if generation == 1 else f"Cluster{generation}",
             name=topology.stack_name(deployment),
-            release_label=wanted.release,
+            release_label=spec.release,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
             job_flow_role=profile.instance_profile_name,
             service_role=service.role_arn,
@@ -84,18 +84,18 @@ class Preprocessing(Construct):
                     ),
                 )
             ],
-            instances=self._instances(wanted, network),
-            managed_scaling_policy=_scaling(wanted),
+            instances=self._instances(spec, network),
+            managed_scaling_policy=_scaling(spec),
         )
-        # Roles with their policies, the rules of EMR's own group, and the way to S3, must be there before the nodes and
-        # outlive them.
+        # Roles with their policies, the rules of EMR's service group, and the network's endpoints must exist as long as
+        # the nodes.
         self.cluster.node.add_dependency(self.role, profile, service, self._access, *network.node_dependencies)
         for part in (self, network.subnet):
             Tags.of(part).add(_MANAGED_TAG, "true", include_resource_types=list(_MANAGED_TYPES))
         self._accept_findings()
 
     def _instances(
-        self, wanted: parts.PreprocessingSpec, network: Network
+        self, spec: parts.PreprocessingSpec, network: Network
     ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
         return emr.CfnCluster.JobFlowInstancesConfigProperty(
             ec2_subnet_id=network.subnet.subnet_id,
@@ -104,9 +104,9 @@ class Preprocessing(Construct):
             service_access_security_group=self._access.security_group_id,
             keep_job_flow_alive_when_no_steps=True,
             termination_protected=False,
-            master_instance_group=_nodes(wanted.primary, 1),
-            core_instance_group=_nodes(wanted.core, wanted.core.count) if wanted.core else None,
-            task_instance_groups=[_nodes(wanted.task, wanted.task.count)] if wanted.task else None,
+            master_instance_group=_nodes(spec.primary, 1),
+            core_instance_group=_nodes(spec.core, spec.core.count) if spec.core else None,
+            task_instance_groups=[_nodes(spec.task, spec.task.count)] if spec.task else None,
         )
 
     def _accept_findings(self) -> None:
@@ -125,7 +125,7 @@ class Preprocessing(Construct):
         accept(self.cluster, "EMR6", "Nobody logs in over SSH: access is by Systems Manager, as oneself.")
 
     def _service_role(self, *, spot: bool) -> iam.Role:
-        """What EMR itself may do: its managed policy for tagged resources, and to give the nodes their role."""
+        """The permissions of EMR itself: its managed policy for tagged resources, and passing the nodes their role."""
         policy = "service-role/AmazonEMRServicePolicy_v2"
         role = iam.Role(
             self,
@@ -144,7 +144,7 @@ class Preprocessing(Construct):
             )
         )
         if spot:
-            # The account's first spot request of all makes this role, and the managed policy does not allow it to.
+            # The first spot request of an account creates this role, and the managed policy does not allow that.
             name = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
             role.add_to_policy(
                 iam.PolicyStatement(
@@ -175,7 +175,7 @@ class Preprocessing(Construct):
         )
 
     def _groups(self, network: Network) -> list[ec2.SecurityGroup]:
-        """The primary's, the core and task nodes' and the service's group; EMR fills in what passes between them."""
+        """The groups of the primary node, the other nodes, and EMR's service. EMR adds rules to the nodes' groups."""
         primary, workers = (
             ec2.SecurityGroup(self, name, vpc=network.vpc, description=f"EMR {name.lower()} nodes")
             for name in ("Primary", "Core")
@@ -183,19 +183,19 @@ class Preprocessing(Construct):
         access = ec2.SecurityGroup(
             self, "ServiceAccess", vpc=network.vpc, allow_all_outbound=False, description="EMR service access"
         )
-        # In a private subnet EMR adds rules to the nodes' groups, none to this one: it refuses a cluster without them.
+        # EMR adds no rules to this group in a private subnet, and refuses a cluster without these.
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
         for nodes in (primary, workers):
             access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")
         return [primary, workers, access]
 
 
-def _nodes(wanted: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
-    """Nodes of one kind; spot ones bid the on-demand price, which EMR takes where none is said."""
+def _nodes(spec: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnCluster.InstanceGroupConfigProperty:
+    """An instance group; without a bid EMR uses the on-demand price as the limit for spot nodes."""
     return emr.CfnCluster.InstanceGroupConfigProperty(
-        instance_type=wanted.instance_type,
+        instance_type=spec.instance_type,
         instance_count=count,
-        market="SPOT" if wanted.market == "spot" else "ON_DEMAND",
+        market="SPOT" if spec.market == "spot" else "ON_DEMAND",
         ebs_configuration=emr.CfnCluster.EbsConfigurationProperty(
             ebs_block_device_configs=[
                 emr.CfnCluster.EbsBlockDeviceConfigProperty(
@@ -208,20 +208,19 @@ def _nodes(wanted: parts.Primary | parts.WorkersSpec, count: int) -> emr.CfnClus
     )
 
 
-def _buys_spot(wanted: parts.PreprocessingSpec) -> bool:
-    return "spot" in {wanted.primary.market, *(group.market for _, group in wanted.workers)}
+def _buys_spot(spec: parts.PreprocessingSpec) -> bool:
+    return "spot" in {spec.primary.market, *(group.market for _, group in spec.workers)}
 
 
-def _scaling(wanted: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
-    """From the core nodes alone up to the maximum; where there are task nodes only they come and go, as HDFS is not on
-    them."""
-    if not wanted.scaling or not wanted.core:
+def _scaling(spec: parts.PreprocessingSpec) -> emr.CfnCluster.ManagedScalingPolicyProperty | None:
+    """From the core nodes up to the maximum. With task nodes only these scale, because they hold no HDFS data."""
+    if not spec.scaling or not spec.core:
         return None
     return emr.CfnCluster.ManagedScalingPolicyProperty(
         compute_limits=emr.CfnCluster.ComputeLimitsProperty(
             unit_type="Instances",
-            minimum_capacity_units=wanted.core.count,
-            maximum_capacity_units=wanted.scaling.maximum,
-            maximum_core_capacity_units=wanted.core.count if wanted.task else wanted.scaling.maximum,
+            minimum_capacity_units=spec.core.count,
+            maximum_capacity_units=spec.scaling.maximum,
+            maximum_core_capacity_units=spec.core.count if spec.task else spec.scaling.maximum,
         )
     )

@@ -1,4 +1,4 @@
-"""The EMR 7 releases: which have the Python that the jobs need, and until when AWS supports each.
+"""Tells which EMR 7 releases have the Python that the jobs need, and until when AWS supports each.
 
 From the pages of Amazon EMR's release guide, each release's "supported lifecycle" and "application versions". AWS still
 starts a release whose support has ended.
@@ -18,11 +18,11 @@ _ENDS = {
     "emr-7.13.0": datetime.date(2028, 4, 22),
     "emr-7.14.0": datetime.date(2028, 9, 9),
 }
-"""From which day on AWS supports it no more."""
+"""The day on which AWS's support ends."""
 
 
 def newest() -> str:
-    """The newest release that is listed here."""
+    """The newest release in this list."""
     return max(_ENDS, key=_order)
 
 

@@ -1,7 +1,7 @@
-"""What the roles of this stack share, and how a finding of lint that is intended is acknowledged.
+"""Creates roles and permissions that several constructs need, and acknowledges findings of the template rules.
 
-AWS Solutions' rules identify a finding by its full id, with the resource in it. An acknowledgement stands where the
-choice is made.
+AWS Solutions' rules identify a finding by its full id, which contains the resource. Acknowledge a finding where the
+resource is defined.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ REPLACE = (*READ, *WRITE, "s3:DeleteObject")
 
 
 def accept(where: IConstruct, rule: str, reason: str) -> None:
-    """Acknowledge a finding: of AWS Solutions' rules (`S1`, `IAM5[Resource::*]`) or of checkov's (`CKV_AWS_18`)."""
+    """Acknowledge a finding of AWS Solutions (`S1`, `IAM5[Resource::*]`) or of checkov (`CKV_AWS_18`)."""
     if rule.startswith("CKV_"):
         resource = where.node.default_child
         assert isinstance(resource, CfnResource)
@@ -28,15 +28,15 @@ def accept(where: IConstruct, rule: str, reason: str) -> None:
 
 
 def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
-    """Acknowledge that the role has this policy of AWS's."""
+    """Acknowledge that the role has this AWS managed policy."""
     accept(role, f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]", reason)
 
 
 def same_account_principal(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
-    """A service that may take a role for the sake of this account's resources alone, `name` of its `service`.
+    """A service that may assume a role only for resources of this account: those called `name` of `service`.
 
-    Only for services that say for whose sake they ask, as EMR and flow logs do. EC2 and Lambda are not documented to: a
-    role's own account alone can give it to them, and with these conditions it might not be taken at all.
+    Use it only for services that send the source account and ARN, such as EMR and flow logs. EC2 and Lambda are not
+    documented to send them, so with these conditions they might not be able to assume the role.
     """
     return iam.ServicePrincipal(
         principal,
@@ -48,9 +48,9 @@ def same_account_principal(stack: Stack, principal: str, *, service: str, name: 
 
 
 def node_role(scope: Construct, construct_id: str) -> iam.Role:
-    """The role of a machine: reachable by Systems Manager, and nothing more yet.
+    """Create the role of a node, which only lets Systems Manager reach the node.
 
-    AWS's policy for that would also let it read every parameter of the account, secrets among them.
+    AWS's policy for that also allows reading every parameter of the account, so the role denies it.
     """
     policy = "AmazonSSMManagedInstanceCore"
     role = iam.Role(
@@ -67,10 +67,10 @@ def node_role(scope: Construct, construct_id: str) -> iam.Role:
 
 
 def allow_objects(role: iam.Role, bucket: s3.IBucket, actions: Sequence[str], *, under: Sequence[str] = ("",)) -> None:
-    """Let the role do this to the objects below these prefixes, and list and find the bucket.
+    """Allow the actions on objects below these prefixes, and listing of the bucket.
 
-    Listing is not limited to the prefixes: with such a condition S3 answers 403 instead of 404 for an object that is
-    missing, and Hadoop takes that for a failure.
+    Do not limit listing to the prefixes: S3 would then answer 403 instead of 404 for a missing object, and Hadoop would
+    fail.
     """
     role.add_to_policy(
         iam.PolicyStatement(

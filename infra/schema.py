@@ -1,7 +1,7 @@
-"""The JSON schema by which an editor completes and checks a topology while it is written.
+"""Builds the JSON schema with which an editor completes and checks a topology's file.
 
-`python -m infra.schema` prints it; `topologies/schema.json` is a copy, and each topology's first line names it. What
-only a validator refuses is not in the schema; `shoal plan` finds it.
+`python -m infra.schema` prints it. `topologies/schema.json` is a copy; the first line of each topology refers to it.
+The schema does not contain rules that need code; `shoal plan` checks those.
 """
 
 import json
@@ -21,7 +21,7 @@ def schema() -> dict[str, Any]:
     gpu = [each.name for each in types if each.gpu]
     for part, names in (("Primary", emr), ("WorkersSpec", emr), ("NodeGroup", gpu)):
         found["$defs"][part]["properties"]["instance_type"]["enum"] = names
-    # Where a topology says nothing the model fills these in, from the instance type.
+    # The model derives the other fields from the instance type.
     found["$defs"]["NodeGroup"]["required"] = ["instance_type", "count"]
     return found
 

@@ -21,7 +21,7 @@ from infra.training import Training
 
 
 class ShoalStack(Stack):
-    """Everything of one deployment; what the topology leaves out is not created."""
+    """All resources of one deployment; a part that the topology omits is not created."""
 
     network: Network
     buckets: Buckets
@@ -35,43 +35,43 @@ class ShoalStack(Stack):
         self,
         scope: Construct,
         *,
-        wanted: topology.Topology,
+        spec: topology.Topology,
         deployment: str,
         owner: str,
         generation: int,
         root: Path,
         emulated: bool,
     ) -> None:
-        """Build it; `root` is the repository, `emulated` says that no real AWS starts its machines.
+        """Build the stack; `root` is the repository, `emulated` is whether the deployment goes to the emulator.
 
-        Another `generation` (from 1) brings another cluster, though nothing else has changed.
+        Another `generation` (from 1) replaces the EMR cluster, even if nothing else has changed.
         """
         name = topology.stack_name(deployment)
         super().__init__(
             scope,
             name,
             stack_name=name,
-            description=f"Shoal: {wanted.description}",
-            env=Environment(region=wanted.region),
+            description=f"Shoal: {spec.description}",
+            env=Environment(region=spec.region),
         )
-        self._wanted, self._deployment, self._generation, self._root = wanted, deployment, generation, root
-        self._claim = {"deployment": deployment, "owner": owner, "topology": wanted.name}
+        self._spec, self._deployment, self._generation, self._root = spec, deployment, generation, root
+        self._claim = {"deployment": deployment, "owner": owner, "topology": spec.name}
         for tag, value in {
-            **wanted.tags,
+            **spec.tags,
             topology.TAG_DEPLOYMENT: deployment,
-            topology.TAG_TOPOLOGY: wanted.name,
+            topology.TAG_TOPOLOGY: spec.name,
             topology.TAG_OWNER: owner,
         }.items():
             Tags.of(self).add(tag, value)
         self.network = Network(
-            self, "Network", wanted=wanted.network, zone=wanted.zone, through=gateway.statements(self, wanted)
+            self, "Network", spec=spec.network, zone=spec.zone, through=gateway.statements(self, spec)
         )
-        self.buckets = Buckets(self, "Buckets", wanted=wanted.data)
-        self.share = Share(self, "Share", network=self.network) if wanted.share == "efs" else None
+        self.buckets = Buckets(self, "Buckets", spec=spec.data)
+        self.share = Share(self, "Share", network=self.network) if spec.share == "efs" else None
         self.cleanup = Cleanup(self, "Cleanup")
-        self.guard = Guard(self, "Guard", wanted=wanted, deployment=deployment, data=self.buckets.data)
-        self.preprocessing = self._preprocessing(wanted.preprocessing) if wanted.preprocessing else None
-        self.training = self._training(wanted.training) if wanted.training else None
+        self.guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=self.buckets.data)
+        self.preprocessing = self._preprocessing(spec.preprocessing) if spec.preprocessing else None
+        self.training = self._training(spec.training) if spec.training else None
         self._grant()
         self._clean()
         self._watch()
@@ -79,33 +79,33 @@ class ShoalStack(Stack):
         if not emulated:
             self._refuse()
 
-    def _preprocessing(self, wanted: parts.PreprocessingSpec) -> Preprocessing:
+    def _preprocessing(self, spec: parts.PreprocessingSpec) -> Preprocessing:
         return Preprocessing(
             self,
             "Preprocessing",
-            wanted=wanted,
-            idle_minutes=self._wanted.guard.idle_minutes,
+            spec=spec,
+            idle_minutes=self._spec.guard.idle_minutes,
             deployment=self._deployment,
             generation=self._generation,
             network=self.network,
             log=self.buckets.log,
             payload=self._payload(
                 "emr",
-                wheels=f"emr-{wanted.architecture}",
+                wheels=f"emr-{spec.architecture}",
                 packages=("corpus", "jobs"),
                 script="preprocessing/emr/install.sh",
             ),
         )
 
-    def _training(self, wanted: Sequence[parts.NodeGroup]) -> Training:
+    def _training(self, node_groups: Sequence[parts.NodeGroup]) -> Training:
         return Training(
             self,
             "Training",
-            wanted=wanted,
+            node_groups=node_groups,
             environment={
                 "DEPLOYMENT": self._deployment,
                 "DATA_BUCKET": self.buckets.data.bucket_name,
-                "SHARE_KIND": self._wanted.share or "none",
+                "SHARE_KIND": self._spec.share or "none",
                 "SHARE_ID": self.share.files.file_system_id if self.share else "",
             },
             network=self.network,
@@ -124,9 +124,9 @@ class ShoalStack(Stack):
         )
 
     def _grant(self) -> None:
-        """Every grant of the stack, but what a construct's own service needs of its own parts."""
+        """All permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
-        # In a bucket that was given, other things than ours may lie, which are not the nodes' business.
+        # An existing bucket may hold other objects, which the nodes must not read.
         given = data not in self.buckets.own
         readable = (topology.DATASETS_PREFIX,) if given else ("",)
         if self.preprocessing:
@@ -152,7 +152,7 @@ class ShoalStack(Stack):
                 self.cleanup.allow_empty(bucket)
 
     def _clean(self) -> None:
-        """What is cleaned on deletion, and after whom: CloudFormation deletes in reverse of these dependencies."""
+        """What is cleaned up on deletion, and when: CloudFormation deletes in reverse order of these dependencies."""
         if self.preprocessing:
             _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
         for bucket in self.buckets.own:
@@ -161,13 +161,13 @@ class ShoalStack(Stack):
         _before(self.cleanup.delete_parameters(written), [self.guard])
 
     def _watch(self) -> None:
-        """Whatever costs by the hour comes after the guard and goes before it; and nothing comes for another owner."""
+        """Create what costs by the hour after the guard, and delete it before; create nothing before the claim."""
         _before(self.cleanup.claim(**self._claim), [self.guard, *self._machines()])
         shared = [self.share] if self.share else []
         _before(self.guard, [*self._machines(), *self.network.hourly, *shared])
 
     def _machines(self) -> list[IConstruct]:
-        """The groups and the cluster; who writes into buckets."""
+        """The node groups and the cluster, which write to buckets."""
         groups: list[IConstruct] = [*self.training.groups] if self.training else []
         return [*groups, *([self.preprocessing.cluster] if self.preprocessing else [])]
 
@@ -181,19 +181,19 @@ class ShoalStack(Stack):
         if self.preprocessing:
             values[topology.OUTPUT_CLUSTER_ID] = self.preprocessing.cluster.ref
             values[topology.OUTPUT_GENERATION] = str(self._generation)
-        if self._wanted.share:
-            values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._wanted.share
+        if self._spec.share:
+            values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._spec.share
         for name, value in values.items():
             CfnOutput(self, name, value=value)
 
     def _refuse(self) -> None:
-        """Say what is known to fail on AWS; what only may is `shoal plan`'s to say."""
-        for finding in preflight.offline(self._wanted):
+        """Report what will fail on AWS as errors. `shoal plan` also reports warnings."""
+        for finding in preflight.offline(self._spec):
             if finding.level == "error":
                 Annotations.of(self).add_error(finding.sentence)
 
 
 def _before(first: IConstruct, others: Sequence[IConstruct]) -> None:
-    """Let the others be created after the first, and deleted before it."""
+    """Create the others after the first, and delete them before it."""
     for other in others:
         other.node.add_dependency(first)

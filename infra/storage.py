@@ -1,4 +1,4 @@
-"""Creates what holds data: three buckets, and the folder that all GPU nodes share.
+"""Creates the storage: three buckets, and the folder that all GPU nodes share.
 
 A bucket that is not empty cannot be deleted, so everything that writes into one must be deleted before `Cleanup`
 empties it.
@@ -16,14 +16,14 @@ from infra.network import Network
 from infra.roles import accept
 
 _ABANDONED = Duration.days(2)
-"""After so long what a killed command left unfinished is nobody's any more."""
+"""After this time S3 deletes what an interrupted command has left unfinished."""
 
 
 class Buckets(Construct):
-    """`raw` (reviews as they came), `data` (datasets, runs, nodes' states), `log` (EMR's logs).
+    """The buckets `raw` (raw reviews), `data` (datasets, runs, nodes' states) and `log` (EMR's logs).
 
-    `own` are those that the stack makes, `kept` those of them that outlive it. A data bucket that was given is in
-    neither: it is never emptied or deleted, and its policy and its lifecycle stay what they are.
+    `own` are those that the stack creates; `kept` are those of them that outlive the stack. An existing data bucket is
+    in neither: it is never emptied or deleted, and its policy and its lifecycle do not change.
     """
 
     raw: s3.Bucket
@@ -32,19 +32,19 @@ class Buckets(Construct):
     own: list[s3.Bucket]
     kept: list[s3.Bucket]
 
-    def __init__(self, scope: Construct, construct_id: str, *, wanted: parts.DataSpec) -> None:
-        """Build what is not given."""
+    def __init__(self, scope: Construct, construct_id: str, *, spec: parts.DataSpec) -> None:
+        """Build all buckets that do not exist yet."""
         super().__init__(scope, construct_id)
         self.raw = self._bucket("Raw")
         self.log = self._bucket("Log", s3.LifecycleRule(expiration=Duration.days(30)))
         self.own, self.kept = [self.raw, self.log], []
-        if wanted.bucket:
-            self.data = s3.Bucket.from_bucket_name(self, "Data", wanted.bucket)
+        if spec.bucket:
+            self.data = s3.Bucket.from_bucket_name(self, "Data", spec.bucket)
         else:
             expiring = s3.LifecycleRule(prefix=topology.WORK_PREFIX, expiration=_ABANDONED)
-            self.data = own = self._bucket("Data", expiring, keep=wanted.keep)
+            self.data = own = self._bucket("Data", expiring, keep=spec.keep)
             self.own.append(own)
-            self.kept = [own] if wanted.keep else []
+            self.kept = [own] if spec.keep else []
 
     def _bucket(self, name: str, *expiring: s3.LifecycleRule, keep: bool = False) -> s3.Bucket:
         bucket = s3.Bucket(
@@ -75,14 +75,14 @@ class Buckets(Construct):
 class Share(Construct):
     """An encrypted EFS file system with a mount target in every zone where nodes may be.
 
-    Its policy refuses unencrypted connections and, by allowing nothing itself, unnamed ones: a client mounts with
-    `-o tls,iam` and a role that was granted access.
+    Its policy refuses unencrypted connections and allows no access itself. So a client must mount it with `-o tls,iam`
+    and a role that has access.
     """
 
     files: efs.FileSystem
 
     def __init__(self, scope: Construct, construct_id: str, *, network: Network) -> None:
-        """Build it; no client is admitted yet."""
+        """Build the file system; no client has access yet."""
         super().__init__(scope, construct_id)
         self._security_group = ec2.SecurityGroup(
             self, "Access", vpc=network.vpc, allow_all_outbound=False, description="The shared folder"
@@ -110,10 +110,10 @@ class Share(Construct):
         )
 
     def allow_from(self, nodes: ec2.ISecurityGroup, role: iam.Role) -> None:
-        """Let these nodes mount the folder, with this role, and write in it."""
+        """Let these nodes mount the folder with this role, and write to it."""
         self._security_group.add_ingress_rule(nodes, ec2.Port.NFS, "Nodes mount the shared folder")
         nodes.add_egress_rule(self._security_group, ec2.Port.NFS, "Nodes mount the shared folder")
-        # CDK's own grant would also allow writing to everyone in the file system's policy.
+        # The CDK's own grant would also allow everyone to write, in the file system's policy.
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=[

@@ -1,4 +1,4 @@
-"""Reads and checks a topology: the machines that a user asks for. Holds every name that the stack and its users share.
+"""Reads and checks a topology, the description of a cluster. Holds all names that the stack and its users share.
 
 Do not import `aws_cdk` here, directly or not, because the command line imports this module at every start.
 """
@@ -57,7 +57,7 @@ def stack_name(deployment: str) -> str:
 
 
 def check_deployment(name: str) -> str:
-    """Return the name; a TopologyError when stacks and buckets could not be named after it."""
+    """Return the name. Raises TopologyError when it cannot be part of the names of stacks and buckets."""
     if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):
         nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[: parts.NAME_LENGTH].strip("-") or "demo"
         raise TopologyError(
@@ -73,12 +73,12 @@ def extension_parameter(deployment: str) -> str:
 
 
 def guard_parameter(deployment: str) -> str:
-    """The SSM parameter in which the guard keeps its account: dollars spent, when it warned."""
+    """The SSM parameter in which the guard keeps its account: the dollars spent and the sent warnings."""
     return f"/shoal/{deployment}/guard"
 
 
 def owner_tag(text: str) -> str:
-    """What can stand in a tag of this owner's name: at most 64 letters, digits and `_ . + - @`."""
+    """The owner's name as a tag value: at most 64 letters, digits and `_ . + - @`."""
     return re.sub(r"[^A-Za-z0-9_.+@-]+", "-", text)[:64].strip("-") or "unknown"
 
 
@@ -144,7 +144,7 @@ class Topology(parts.TopologyPart):
 
     @property
     def gpu_nodes(self) -> int:
-        """How many GPU nodes there are when all groups are raised."""
+        """How many GPU nodes there are when all groups are scaled up."""
         return sum(group.count for group in self.training)
 
     @model_validator(mode="after")
@@ -186,7 +186,7 @@ class Topology(parts.TopologyPart):
 
 
 def instance_types(topology: Topology) -> list[str]:
-    """The instance types that it names, each once, in its own order."""
+    """The instance types of the topology, each once, in its order."""
     cluster = topology.preprocessing.instance_types if topology.preprocessing else ()
     return list(dict.fromkeys((*cluster, *(group.instance_type for group in topology.training))))
 
@@ -197,24 +197,24 @@ def names(folder: Path) -> list[str]:
 
 
 def is_file(given: str) -> bool:
-    """Whether a topology is given by a file of its own, `some/where/NAME.yaml`, and not by a name."""
+    """Whether the argument is a file, such as `some/where/NAME.yaml`, and not the name of a topology."""
     return Path(given).suffix in _SUFFIXES
 
 
 def name_of(given: str) -> str:
-    """The name of a topology that is given by its name or its file."""
+    """The name of the topology that the argument, a name or a file, refers to."""
     return Path(given).stem if is_file(given) else given
 
 
 def anywhere(given: str) -> str:
-    """What gives the same topology in any working directory."""
+    """The argument in a form that is valid in any working directory."""
     return str(Path(given).resolve()) if is_file(given) else given
 
 
 def load(given: str, folder: Path) -> Topology:
     """Read a topology: `NAME.yaml` of the folder by its name, or any file by its path, which ends in .yaml or .yml.
 
-    Any fault is a TopologyError of one sentence with file, line and field.
+    Raises TopologyError with one sentence that contains file, line and field.
     """
     name = name_of(given)
     source = _own(Path(given), folder) if is_file(given) else _shipped(name, folder)

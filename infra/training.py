@@ -1,7 +1,7 @@
 """Creates the GPU nodes: one auto scaling group for each node group of the topology.
 
 Do not give the groups a desired capacity, because a later deployment would set it again and end a running training.
-They start at their minimum, zero, and `shoal train` raises them. Only a group that starts with the deployment has one.
+They start at their minimum, zero, and `shoal train` scales them up. Only a group with `start: deploy` has one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from infra.storage import Share
 
 
 class Training(Construct):
-    """All node groups: one role and one security group, in which nodes reach each other and nobody reaches them."""
+    """All node groups, with one role and one security group, in which only the nodes reach each other."""
 
     role: iam.Role
     nodes: ec2.SecurityGroup
@@ -32,15 +32,15 @@ class Training(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        wanted: Sequence[parts.NodeGroup],
+        node_groups: Sequence[parts.NodeGroup],
         environment: Mapping[str, str],
         network: Network,
         share: Share | None,
         payload: Payload,
     ) -> None:
-        """Build the groups; `role` may read and write nothing yet.
+        """Build the groups; `role` cannot read or write data yet.
 
-        `environment` is what the boot script needs to know beside its group and the payload.
+        `environment` are the variables of the boot script, except those for its group and the payload.
         """
         super().__init__(scope, construct_id)
         self.payload = payload
@@ -51,11 +51,13 @@ class Training(Construct):
         )
         for allow in (self.nodes.add_ingress_rule, self.nodes.add_egress_rule):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
-        # S3's gateway has no security group to name; no route leads anywhere else.
+        # The S3 gateway endpoint has no security group; there are no routes to anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        # Of nodes of several types EC2 seldom finds all close together, and a group that lacks one trains nothing.
-        together = sum(each.count for each in wanted) > 1 and len({each.instance_type for each in wanted}) == 1
-        self._place = (
+        # EC2 can seldom place nodes of several types close together, and a training needs all nodes.
+        together = (
+            sum(each.count for each in node_groups) > 1 and len({each.instance_type for each in node_groups}) == 1
+        )
+        self._placement_group = (
             ec2.PlacementGroup(self, "Place", strategy=ec2.PlacementGroupStrategy.CLUSTER) if together else None
         )
         common = {
@@ -65,35 +67,33 @@ class Training(Construct):
             "AWS_DEFAULT_REGION": Stack.of(self).region,
         }
         self.groups = [
-            self._group(each, network, _user_data(_of_group(common, each), payload.script)) for each in wanted
+            self._group(each, network, _user_data(_of_group(common, each), payload.script)) for each in node_groups
         ]
         for group in self.groups:
-            # The way to S3 and the folder must be there before nodes and outlive them.
+            # The network's endpoints and the shared folder must exist as long as the nodes.
             group.node.add_dependency(self.role, *network.node_dependencies, *([share] if share else []))
 
-    def _group(
-        self, wanted: parts.NodeGroup, network: Network, user_data: ec2.UserData
-    ) -> autoscaling.AutoScalingGroup:
-        template = self._template(wanted, user_data)
-        spot = wanted.market == "spot"
+    def _group(self, spec: parts.NodeGroup, network: Network, user_data: ec2.UserData) -> autoscaling.AutoScalingGroup:
+        template = self._template(spec, user_data)
+        spot = spec.market == "spot"
         group = autoscaling.AutoScalingGroup(
             self,
-            wanted.name,
+            spec.name,
             vpc=network.vpc,
-            # `bootstrap/nodes/scale_up.py` takes the others where this zone has no capacity.
+            # `bootstrap/nodes/scale_up.py` uses the other zones when this one has no capacity.
             vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet]),
             launch_template=None if spot else template,
             mixed_instances_policy=_spot(template) if spot else None,
             min_capacity=0,
-            desired_capacity=wanted.count if wanted.start == "deploy" else None,
-            max_capacity=wanted.count,
+            desired_capacity=spec.count if spec.start == "deploy" else None,
+            max_capacity=spec.count,
         )
         for part in (template, group):
-            Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{wanted.name}")
-            Tags.of(part).add(topology.TAG_GROUP, wanted.name)
-            Tags.of(part).add(topology.TAG_GPUS, str(wanted.gpus))
-            Tags.of(part).add(topology.TAG_MARKET, wanted.market)
-            Tags.of(part).add(topology.TAG_START, wanted.start)
+            Tags.of(part).add("Name", f"{Stack.of(self).stack_name}-{spec.name}")
+            Tags.of(part).add(topology.TAG_GROUP, spec.name)
+            Tags.of(part).add(topology.TAG_GPUS, str(spec.gpus))
+            Tags.of(part).add(topology.TAG_MARKET, spec.market)
+            Tags.of(part).add(topology.TAG_START, spec.start)
         Annotations.of(group).acknowledge_warning(
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
         )
@@ -104,15 +104,15 @@ class Training(Construct):
         accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
         return group
 
-    def _template(self, wanted: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
+    def _template(self, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:
         return ec2.LaunchTemplate(
             self,
-            f"{wanted.name}-Template",
-            instance_type=ec2.InstanceType(wanted.instance_type),
-            machine_image=_image(catalog.image_of(wanted.instance_type).parameter, Stack.of(self).region),
+            f"{spec.name}-Template",
+            instance_type=ec2.InstanceType(spec.instance_type),
+            machine_image=_image(catalog.image_of(spec.instance_type).parameter, Stack.of(self).region),
             instance_profile=self._profile,
             security_group=self.nodes,
-            placement_group=self._place,
+            placement_group=self._placement_group,
             require_imdsv2=True,
             http_put_response_hop_limit=1,
             user_data=user_data,
@@ -133,15 +133,15 @@ class Training(Construct):
 def _image(parameter: str, region: str) -> ec2.IMachineImage:
     """The image that the parameter names when the stack is deployed.
 
-    Not when a node starts: a group of spot instances takes no template that leaves it open, and whoever updates a group
-    would need the right to read the parameter.
+    Do not resolve it when a node starts: a group of spot instances refuses such a template, and every update of a group
+    would need the permission to read the parameter.
     """
     reference = CfnDynamicReference(CfnDynamicReferenceService.SSM, parameter)
     return ec2.MachineImage.generic_linux({region: reference.to_string()})
 
 
 def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
-    """Spot nodes alone, until `bootstrap/nodes/scale_up.py` says otherwise where there are none."""
+    """Spot nodes only; `bootstrap/nodes/scale_up.py` changes it when there is no spot capacity."""
     return autoscaling.MixedInstancesPolicy(
         launch_template=template,
         instances_distribution=autoscaling.InstancesDistribution(
@@ -151,14 +151,14 @@ def _spot(template: ec2.LaunchTemplate) -> autoscaling.MixedInstancesPolicy:
     )
 
 
-def _of_group(common: Mapping[str, str], wanted: parts.NodeGroup) -> dict[str, str]:
-    """What the boot script of one group's nodes needs to know."""
-    gpu = catalog.find(wanted.instance_type).gpu
-    return {**common, "GROUP": wanted.name, "GPUS": str(gpu.count if gpu else 0)}
+def _of_group(common: Mapping[str, str], spec: parts.NodeGroup) -> dict[str, str]:
+    """The variables of the boot script of a group's nodes."""
+    gpu = catalog.find(spec.instance_type).gpu
+    return {**common, "GROUP": spec.name, "GPUS": str(gpu.count if gpu else 0)}
 
 
 def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
-    """Export what the boot script needs, fetch it, run it; below NODE_ROOT, which is empty on a machine of AWS."""
+    """Export the variables, then download and run the boot script, below NODE_ROOT, which is empty on AWS."""
     user_data = ec2.UserData.for_linux()
     user_data.add_commands(
         "set -euo pipefail",
@@ -171,5 +171,5 @@ def _user_data(environment: Mapping[str, str], script: str) -> ec2.UserData:
 
 
 def _quoted(value: str) -> str:
-    """A word for a shell. Always in quotes, as nobody knows yet what CloudFormation will put into it."""
+    """Quote a word for a shell. The quotes are always needed, because CloudFormation inserts values later."""
     return "'" + value.replace("'", "'\"'\"'") + "'"

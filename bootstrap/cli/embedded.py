@@ -116,5 +116,5 @@ def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
 def _gone(aws: "EmbeddedAws") -> str:
     return (
         f"the emulator on port {aws.port} has ended by itself, and all that was in it is gone; start it again. Its log "
-        f"ended with:\n{aws.last_words()}"
+        f"ended with:\n{aws.log_tail()}"
     )

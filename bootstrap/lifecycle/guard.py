@@ -17,8 +17,8 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.stacks import Stack
 from bootstrap.errors import ShoalError
 from infra import topology
-from infra.handlers.guard.kept import MOST_HOURS as MOST_ADDED
-from infra.handlers.guard.kept import read_account, read_extension
+from infra.handlers.guard.parameters import MOST_HOURS as MOST_ADDED
+from infra.handlers.guard.parameters import read_account, read_extension
 from infra.handlers.guard.rules import GuardSettings, GuardState
 
 Read = TypeVar("Read")

@@ -43,7 +43,7 @@ class DeploymentPlan:
     @property
     def scaled(self) -> float:
         """Dollars an hour while everything works and managed scaling is at its maximum."""
-        return cost.scaled(self.topology)
+        return cost.hourly_at_maximum(self.topology)
 
     @property
     def findings(self) -> list[Finding]:
@@ -87,7 +87,7 @@ def make_plan(
 
 def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     """What the guard will do with the deployment, in sentences with figures."""
-    guard, standing = topology.guard, cost.standing(topology)
+    guard, standing = topology.guard, cost.hourly_fixed(topology)
     working = [
         *(["the EMR cluster"] if topology.preprocessing else []),
         *(["the GPU nodes"] if topology.training else []),
@@ -96,7 +96,7 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
     kept = "its data bucket goes too, so fetch models before (`shoal fetch`)"
     if topology.data.keep or topology.data.bucket:
         kept = "the data bucket stays, and is paid for by what is in it"
-    most = cost.scaled(topology)
+    most = cost.hourly_at_maximum(topology)
     sentences = [
         f"{guard.idle_minutes} minutes without work end {' and '.join(working)}; {rest}.",
         f"{plural(guard.max_hours, 'hour')} after the first deployment it deletes the stack; {kept}. Those hours cost "

@@ -1,1 +1,1 @@
-"""CloudFormation: the resource types that the emulator under it lacks, and how stacks are made and deleted."""
+"""CloudFormation: adds resource types that ministack lacks, and creates and deletes stacks as AWS does."""

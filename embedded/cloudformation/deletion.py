@@ -9,17 +9,17 @@ from embedded.seams import cloudformation
 from embedded.service import Record
 
 _kept: dict[str, dict[str, Record]] = {}
-"""By the stacks that are being deleted: what stays for the sake of what could not be deleted."""
+"""By stack in deletion: the resources that stay because a resource that needs them could not be deleted."""
 
 
 def install() -> None:
-    """Keep what is needed; to be called when everything else that deletes resources is installed."""
+    """Keep needed resources. Call it after everything else that deletes resources is installed."""
     delete_stack, delete_resource = cloudformation.delete.now, cloudformation.delete_resource.now
 
     async def deleting(name: str, identifier: str, retain: Any = (), force: bool = False) -> None:
-        if name in _kept:  # it is being deleted, and nobody starts that again
+        if name in _kept:  # its deletion is in progress
             return
-        if not force:  # a forced deletion leaves behind what is needed, all by itself
+        if not force:  # a forced deletion keeps what is needed by itself
             _kept[name] = {}
         try:
             await delete_stack(name, identifier, retain, force=force)

@@ -1,7 +1,6 @@
-"""What cannot be deleted because something still needs it: AWS refuses where ministack forgets to look.
+"""Refuses to delete what something still needs, where ministack does not check it.
 
-CloudFormation's own deletes are refused as well: a template that leaves out a dependency is stuck on AWS, and so it is
-here.
+CloudFormation's own deletions are refused, too: a template with a missing dependency fails here as on AWS.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +17,7 @@ _GROUPS_OF_CLUSTER = ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityG
 
 
 def install() -> None:
-    """Look before every delete."""
+    """Check before every deletion."""
     for operation, (name, check) in _OPERATIONS.items():
         ec2.operations.wrap(operation, partial(_unless, name, check))
     for kind, check in _TYPES.items():
@@ -77,7 +76,7 @@ def _clusters() -> Iterator[tuple[str, Record]]:
 
 
 def user_of_security_group(identifier: str) -> str | None:
-    """What keeps a security group from being deleted: another group's rule, or something that has the group."""
+    """What uses a security group: another group whose rule refers to it, or a resource that has the group."""
     for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
             pairs = permission.get("UserIdGroupPairs") or []

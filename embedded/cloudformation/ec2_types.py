@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, generated_name
 from embedded.service import Record, client
 
-_SOURCES = {  # by a rule's property: where EC2's own form of a rule has it
+_SOURCES = {  # a rule's property in a template: its place in EC2's format of a rule
     "CidrIp": ("IpRanges", "CidrIp"),
     "CidrIpv6": ("Ipv6Ranges", "CidrIpv6"),
     "SourcePrefixListId": ("PrefixListIds", "PrefixListId"),
@@ -50,7 +50,7 @@ def _create_rule(direction: str) -> Callable[[str, Record, str], Created]:
 
 
 def _permission(properties: Record) -> Record:
-    """A rule as EC2 has it: a template names its one source by properties of its own."""
+    """A rule in EC2's format; a template has one property for each kind of source."""
     ports: Record = {name: properties[name] for name in ("FromPort", "ToPort") if name in properties}
     sources: Record = {}
     for name, (kind, key) in _SOURCES.items():
@@ -67,7 +67,7 @@ def _permission(properties: Record) -> Record:
 def _delete_rule(direction: str) -> Callable[[str, Record], None]:
     def delete(identifier: str, properties: Record) -> None:
         revoke = getattr(client("ec2"), f"revoke_security_group_{direction}")
-        with suppress(ClientError):  # a rule that is gone, alone or with its group, is what was wanted
+        with suppress(ClientError):  # the rule may have gone already, alone or with its group
             revoke(GroupId=properties["GroupId"], SecurityGroupRuleIds=[identifier])
 
     return delete

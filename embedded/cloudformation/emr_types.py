@@ -1,7 +1,7 @@
 """The CloudFormation types of EMR.
 
-A cluster changes in place in the number of its core and task nodes, its policies and its tags; everything else brings
-another cluster.
+A cluster changes in place in the number of its core and task nodes, its policies and its tags; any other
+change replaces it.
 """
 
 import json
@@ -55,7 +55,7 @@ def _job_flow(properties: Record) -> Record:
 
 
 def _renamed(value: Any) -> Any:
-    """CloudFormation calls two things differently than EMR does."""
+    """Rename the two fields whose names differ between CloudFormation and EMR."""
     if isinstance(value, list):
         return [_renamed(inner) for inner in value]
     if not isinstance(value, dict):
@@ -93,21 +93,21 @@ def _change_tags(identifier: str, old: list[Record], new: list[Record]) -> None:
 
 
 def _resize(identifier: str, new: Record) -> None:
-    """Give the core and task groups as many nodes as the template says."""
+    """Resize the core and task groups as the template requires."""
     groups = client("emr").list_instance_groups(ClusterId=identifier)["InstanceGroups"]
-    for role, wanted in (
+    for role, requested in (
         ("CORE", [new["Instances"]["CoreInstanceGroup"]] if "CoreInstanceGroup" in new["Instances"] else []),
         ("TASK", new["Instances"].get("TaskInstanceGroups") or []),
     ):
         held = [group for group in groups if group["InstanceGroupType"] == role]
-        for group, change in zip(held, wanted, strict=False):
+        for group, change in zip(held, requested, strict=False):
             if group["RequestedInstanceCount"] != int(change["InstanceCount"]):
                 resized = {"InstanceGroupId": group["Id"], "InstanceCount": change["InstanceCount"]}
                 call_service("emr", "modify_instance_groups", {"ClusterId": identifier, "InstanceGroups": [resized]})
 
 
 def _replaces(old: Record, new: Record) -> bool:
-    """Whether the nodes change in more than the number of core and task nodes."""
+    """Whether the nodes change in anything but the number of core and task nodes."""
     return _without_counts(old["Instances"]) != _without_counts(new["Instances"])
 
 

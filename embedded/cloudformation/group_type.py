@@ -9,7 +9,7 @@ from embedded.service import Record
 
 
 def install(groups: AutoScalingGroups) -> None:
-    """Let the type's handlers follow their groups."""
+    """Replace the handlers of the type."""
     create, remove = cloudformation.create_group.now, cloudformation.delete_group.now
 
     def created(logical: str, properties: Record, stack: str) -> Any:
@@ -26,7 +26,7 @@ def install(groups: AutoScalingGroups) -> None:
         kept = autoscaling.groups.get(name, {}).get("DesiredCapacity")
         name, attributes = cloudformation.update_group(name, _ministack_properties(old), form, stack, logical)
         group = autoscaling.groups[name]
-        if kept is not None and "DesiredCapacity" not in new:  # what was scaled by hand stays so
+        if kept is not None and "DesiredCapacity" not in new:  # keep a capacity that was set outside of CloudFormation
             group["DesiredCapacity"] = min(max(kept, group["MinSize"]), group["MaxSize"])
         scaling.complete_record(group, _policy(new))
         groups.reconcile(group)
@@ -49,8 +49,7 @@ def _policy(properties: Record) -> Record:
 def _ministack_properties(properties: Record) -> Record:
     """A group's properties in the form that ministack takes.
 
-    The launch template of a mixed-instances policy stands where a plain one does, and the tags that come from the
-    stack, which say nothing of it, propagate to instances.
+    The launch template of a mixed-instances policy becomes the plain one, and the stack's tags propagate to instances.
     """
     plain = {"LaunchTemplate": template} if (template := scaling.template_of_policy(_policy(properties))) else {}
     tags = [{"PropagateAtLaunch": True, **tag} for tag in properties.get("Tags") or []]

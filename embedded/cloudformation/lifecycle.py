@@ -1,8 +1,8 @@
-"""Decides which operations of a stack wait for which, as CloudFormation does.
+"""Decides which operations of a stack wait for which, as in CloudFormation.
 
-A stack can be deleted while it is being created: the resource in progress is finished, the others are not started, and
-then everything is deleted. A second DeleteStack changes nothing. From the moment that a delete is accepted the stack's
-status is DELETE_IN_PROGRESS, whatever its creation still does.
+A stack can be deleted during its creation: the resource in progress is finished, the others are not started, and then
+everything is deleted. A second DeleteStack changes nothing. As soon as a deletion is accepted, the stack's status is
+DELETE_IN_PROGRESS, whatever its creation still does.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _STUCK = ("DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "UPDATE_ROLLB
 
 
 class _Stack(dict[str, Any]):
-    """A stack's record, whose status stays one of deletion once it is to be deleted."""
+    """A stack's record; after a request to delete it, its status stays one of deletion."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(record)
@@ -31,7 +31,7 @@ class _Stack(dict[str, Any]):
 
 
 def install() -> None:
-    """Put the waiting in between the operations."""
+    """Replace the operations by those that wait."""
     cloudformation.deploy.wrap(_made)
     cloudformation.delete.wrap(_deleted)
     create = cloudformation.create_resource.now

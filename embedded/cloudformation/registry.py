@@ -1,7 +1,7 @@
-"""Enters the added resource types into ministack's CloudFormation, and makes some of its own as strict as AWS's.
+"""Adds resource types to ministack's CloudFormation, and makes some of ministack's types as strict as AWS's.
 
-The handlers of added types run on threads of their own, for they call the services over HTTP and wait for what they
-made; CloudFormation waits for them. A type that is in no table is refused before anything is created.
+The handlers of added types run on threads of their own, because they call the services over HTTP and wait for the
+result. An unknown type is refused before anything is created.
 """
 
 from collections.abc import Container, Mapping
@@ -20,7 +20,7 @@ TYPES: Mapping[str, ResourceType] = {**ec2_types.TYPES, **emr_types.TYPES, **oth
 
 
 class _AllBut(Container[str]):
-    """The properties of a type that replace it when they change: all but these."""
+    """All properties except these; a change of one replaces the resource."""
 
     def __init__(self, *kept: str) -> None:
         self._kept = kept
@@ -30,7 +30,7 @@ class _AllBut(Container[str]):
 
 
 def install(faults: Faults) -> None:
-    """Enter the types into ministack's tables, and let resources fail that are to fail."""
+    """Add the types to ministack's tables, and apply faults to resources."""
     for name, kind in TYPES.items():
         cloudformation.add_type(name, _handlers(kind), _AllBut(*kind.changeable))
         if kind.tagged:
@@ -50,7 +50,7 @@ def install(faults: Faults) -> None:
 
 
 def _name_zones() -> None:
-    """Let `Fn::GetAZs` name the zones with a default subnet; where no zone has one, all."""
+    """Make `Fn::GetAZs` return the zones with a default subnet, or all zones where none has one."""
     resolve = cloudformation.resolve.now
 
     def resolved(value: Any, *rest: Any) -> Any:
@@ -107,7 +107,7 @@ def _handlers(kind: ResourceType) -> Record:
 
 
 def _make_others_stricter() -> None:
-    """Types that ministack has, where AWS gives or refuses more."""
+    """Change types of ministack where AWS returns or refuses more."""
     vpc = cloudformation.handlers_of("AWS::EC2::VPC")
     create_vpc, update_vpc = vpc["create"], vpc["update"]
 
@@ -126,7 +126,7 @@ def _make_others_stricter() -> None:
 
 
 def _tag_buckets(handlers: Record) -> None:
-    """Put a bucket's tags, the stack's included, where GetBucketTagging finds them."""
+    """Store a bucket's tags, including the stack's, for GetBucketTagging."""
     cloudformation.tag_type("AWS::S3::Bucket", TAGS)
     create, update = handlers["create"], handlers["update"]
 

@@ -1,8 +1,8 @@
-"""Defines what a CloudFormation resource type is here, and what the types of all services share.
+"""Defines `ResourceType`, a CloudFormation resource type, and functions that the types of all services use.
 
-Every handler calls the service's own operation with the template's values, and botocore refuses unknown parameters: a
-template that is wrong on AWS is wrong here. Templates may hold numbers as strings and strings as numbers; the services
-accept neither, so `call_service` converts them.
+Every handler calls the service's operation with the template's values, and botocore refuses unknown parameters: a
+template that is wrong on AWS is wrong here, too. Templates may have numbers as strings and strings as numbers; the
+services accept neither, so `call_service` converts them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,11 +24,10 @@ class ResourceType:
     create: logical id, properties and stack name to physical id and attributes.
     delete: physical id and properties.
     change: physical id, old and new properties.
-    changeable: the properties that `change` applies in place; any other one that changes replaces the resource.
-    replaces: whether changed properties replace the resource nevertheless, from the old and the new ones.
+    changeable: the properties that `change` applies in place; a change of any other replaces the resource.
+    replaces: whether a change from old to new properties replaces the resource nevertheless.
     tagged: whether it takes the stack's tags, in a property `Tags`.
-    gone: the error codes by which the service says that there is nothing to delete: what somebody deleted by hand
-        does not keep its stack from being deleted.
+    gone: the error codes of the service for a missing resource, which do not make the deletion fail.
     """
 
     create: Callable[[str, Record, str], Created]
@@ -42,9 +41,9 @@ class ResourceType:
 
 @contextmanager
 def shown_as_creating(stack: str, logical: str, kind: str, identifier: str) -> Iterator[None]:
-    """Let a stack tell of a resource that takes long to make, as CloudFormation does once it has an id."""
+    """Show a resource with its id in the stack while it is being created, as CloudFormation does."""
     resources = cloudformation.stacks[stack]["_resources"]
-    if logical in resources:  # its replacement is told of when it is there
+    if logical in resources:  # a replacement is shown when it exists
         yield
         return
     resources[logical] = {
@@ -72,7 +71,7 @@ def call_service(service: str, operation: str, parameters: Mapping[str, Any]) ->
 
 
 def _conform(value: Any, shape: Any) -> Any:
-    """A template's value in the form that an API's shape asks for: templates hold numbers as strings and vice versa."""
+    """Convert a template's value to the type that an API's shape requires."""
     if shape.type_name == "structure":
         return {name: _conform(inner, shape.members[name]) if name in shape.members else inner
                 for name, inner in value.items()}  # fmt: skip
@@ -90,5 +89,5 @@ def _conform(value: Any, shape: Any) -> Any:
 
 
 def generated_name(stack: str, logical: str) -> str:
-    """The name that CloudFormation makes for a resource which the template gives none."""
+    """The name that CloudFormation generates for a resource without a name."""
     return cloudformation.name_of(stack, logical)

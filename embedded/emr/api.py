@@ -1,7 +1,7 @@
 """Emulates EMR: the operations of its API, over the clusters that `cluster.py` runs.
 
-ministack keeps the records of clusters, steps and instance groups; what it answers at once as done (a cluster that
-waits, a step that completed) is here the beginning of something that really happens.
+ministack keeps the records of clusters, steps and instance groups. It reports clusters and steps as done at once; here
+they really start, run and end.
 """
 
 from typing import Any
@@ -21,10 +21,10 @@ _clusters: dict[str, EmulatedCluster] = {}
 
 
 def cluster_of(identifier: str) -> EmulatedCluster:
-    """The cluster of an id.
+    """The cluster with an id.
 
     Raises:
-        RefusedError: there never was one.
+        RefusedError: there never was such a cluster.
     """
     if identifier not in _clusters:
         raise RefusedError("InvalidRequestException", f"Cluster id '{identifier}' is not valid.")
@@ -32,12 +32,12 @@ def cluster_of(identifier: str) -> EmulatedCluster:
 
 
 def clusters() -> list[EmulatedCluster]:
-    """The clusters of the present request's region."""
+    """The clusters in the region of the current request."""
     return [_clusters[identifier] for identifier in emr.clusters if identifier in _clusters]
 
 
 def machines_of_nodes() -> dict[str, Machine]:
-    """The machines behind the nodes of clusters that are up, by the ids of their instances; a cluster's are one."""
+    """The machines of running clusters by their nodes' instance ids; all nodes of a cluster are one machine."""
     return {
         node["Ec2InstanceId"]: cluster.machine
         for cluster in clusters()
@@ -47,7 +47,7 @@ def machines_of_nodes() -> dict[str, Machine]:
 
 
 def install(machines: Machines, faults: Faults) -> None:
-    """Make ministack's EMR a service whose clusters boot, run steps and end."""
+    """Replace ministack's EMR operations, so that clusters boot, run steps and end."""
     make_step, run_job_flow = emr.make_step.now, emr.operations.now("RunJobFlow")
 
     def pending(configuration: Record) -> Record:
@@ -68,9 +68,9 @@ def install(machines: Machines, faults: Faults) -> None:
             _clusters[identifier] = EmulatedCluster(
                 record=record,
                 steps=emr.steps[identifier],
-                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_place()}),
-                obstacle=_obstacle(record, faults),
-                unruly=lambda: faults.find(AttemptFaults),
+                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_region_variables()}),
+                start_error=_start_error(record, faults),
+                attempt_faults=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
             )
             scaling_policies.start_with(identifier, request)
@@ -82,8 +82,8 @@ def install(machines: Machines, faults: Faults) -> None:
     emr.operations.put(RunJobFlow=run, **{name: json_operation(operation) for name, operation in operations.items()})
 
 
-def _obstacle(record: Record, faults: Faults) -> str:
-    """Why a cluster does not start, empty when it does; a task group that gets no nodes does without, as on EMR."""
+def _start_error(record: Record, faults: Faults) -> str:
+    """Why a cluster does not start, empty when it does. A task group may stay without nodes, as on EMR."""
     refused = refusal_of_groups(record["Ec2InstanceAttributes"])
     if refused:
         return refused
@@ -101,12 +101,12 @@ def _obstacle(record: Record, faults: Faults) -> str:
     return ""
 
 
-def _place() -> dict[str, str]:
+def _region_variables() -> dict[str, str]:
     return {"AWS_REGION": requests.region(), "AWS_DEFAULT_REGION": requests.region()}
 
 
 def _keep_attributes(record: Record, request: Record) -> None:
-    """What DescribeCluster tells and ministack drops or does not know."""
+    """Keep what DescribeCluster returns and ministack drops."""
     instances = request.get("Instances") or {}
     subnet = ec2.subnets.get(instances.get("Ec2SubnetId", ""))
     if subnet is not None:
@@ -146,7 +146,7 @@ def _terminate(request: Record) -> Record:
 
 
 def _list_instances(request: Record) -> Record:
-    """One instance for every requested one; all of them are the one machine that stands for the cluster."""
+    """One instance for every requested one; all of them are the same machine."""
     cluster = cluster_of(request["ClusterId"])
     state = "RUNNING" if cluster.state in ("RUNNING", "WAITING") else cluster.state
     state = {"STARTING": "PROVISIONING", "TERMINATED_WITH_ERRORS": "TERMINATED"}.get(state, state)

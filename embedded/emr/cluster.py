@@ -1,9 +1,9 @@
 """One EMR cluster: boots, runs its steps one after another, and ends.
 
-A cluster is one machine that stands for its primary node; Hadoop Streaming uses this computer's cores there, and
-steps run one after another whatever concurrency the cluster was given. The record that DescribeCluster shows and the
-list that ListSteps shows are the only state, changed under one lock: what a client sees is what happens. A step's
-status is set after its logs are in S3, so whoever sees it failed finds the reason.
+A cluster is one machine, its primary node. Hadoop Streaming uses this computer's cores there. Steps run one after
+another, whatever the cluster's step concurrency. The record of DescribeCluster and the list of ListSteps are the only
+state, and are changed under one lock. Set a step's status only after its logs are in S3, so that a client that sees a
+failure finds the reason.
 """
 
 import os
@@ -37,18 +37,18 @@ _PACKAGES = str(Path(__file__).resolve().parents[2])
 
 
 class EmulatedCluster:
-    """A cluster that runs on a thread of its own from `start` until it is terminated.
+    """A cluster, which runs on a thread of its own from `start` until it is terminated.
 
     Args:
-        record: what DescribeCluster shows.
-        steps: what ListSteps shows, in the order of their submission.
+        record: the record that DescribeCluster returns.
+        steps: the records that ListSteps returns, in the order of their submission.
         machine: where it runs.
-        unruly: asked before each job what Hadoop does to its tasks.
-        idle_seconds: it terminates itself after so long without work; None never. A step that is no application of
-            YARN counts as work only while somebody touches EMR's file for that, on the primary node.
-        obstacle: why EMR does not start it; empty when it does.
+        attempt_faults: returns, before each job, the faults of Hadoop's attempts.
+        idle_seconds: it terminates itself after so many idle seconds; None: never. A step that is no application of
+            YARN counts as work only while EMR's file `isbusy` on the primary node is touched.
+        start_error: why EMR does not start it; empty when it does.
 
-    `history` tells since when (seconds) it has been in which state.
+    `history` holds each state with the time (seconds) of its beginning.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class EmulatedCluster:
         record: Record,
         steps: list[Record],
         machine: Machine,
-        unruly: Callable[[], AttemptFaults | None],
+        attempt_faults: Callable[[], AttemptFaults | None],
         idle_seconds: int | None,
-        obstacle: str = "",
+        start_error: str = "",
     ) -> None:
         self.record = record
         self.idle_seconds = idle_seconds
         self._steps = steps
         self.machine = machine
-        self._unruly = unruly
+        self._attempt_faults = attempt_faults
         self._logs = ClusterLogs(record, machine.root)
-        self._obstacle = obstacle
+        self._start_error = start_error
         self._changed = threading.Condition()
         self.history: list[tuple[float, str]] = []
         self._ending: tuple[str, str] | None = None
@@ -81,8 +81,8 @@ class EmulatedCluster:
         return state
 
     def start(self) -> None:
-        """Begin its life, in the background."""
-        requests.spawn_background(self._live, thread_name=self.record["Id"])
+        """Start the cluster in the background."""
+        requests.spawn_background(self._run_lifecycle, thread_name=self.record["Id"])
 
     def add(self, steps: Sequence[Record]) -> list[str]:
         """Submit steps; returns their ids."""
@@ -107,7 +107,7 @@ class EmulatedCluster:
         return {"StepId": identifier, "Status": "SUBMITTED"}
 
     def terminate(self, code: str, message: str) -> None:
-        """Ask the cluster to end; `wait_until_terminated` tells when it has."""
+        """Begin to terminate the cluster; `wait_until_terminated` waits for the end."""
         with self._changed:
             if self._ending is None and self.state not in TERMINATED:
                 self._ending = (code, message)
@@ -115,26 +115,26 @@ class EmulatedCluster:
                 self._changed.notify_all()
 
     def wait_until_ready(self) -> None:
-        """Wait until it takes steps, or has ended."""
+        """Wait until it accepts steps, or has terminated."""
         with self._changed:
             self._changed.wait_for(lambda: self.state in ("WAITING", "RUNNING", *TERMINATED))
 
     def wait_until_terminated(self) -> None:
-        """Wait until nothing of it runs any more."""
+        """Wait until the cluster and its processes have ended."""
         self._finished.wait()
 
-    # its life
+    # Its life
 
-    def _live(self) -> None:
+    def _run_lifecycle(self) -> None:
         try:
-            if self._obstacle:
-                self.terminate("VALIDATION_ERROR", self._obstacle)
+            if self._start_error:
+                self.terminate("VALIDATION_ERROR", self._start_error)
                 return
             allow_traffic_of_cluster(self.record["Ec2InstanceAttributes"])
             self._set_state("BOOTSTRAPPING")
             if self._bootstrap():
                 (self.machine.root / _BUSY).parent.mkdir(parents=True, exist_ok=True)
-                self._work()
+                self._run_steps()
         finally:
             self._end()
 
@@ -147,7 +147,7 @@ class EmulatedCluster:
             parts = urlsplit(script["Path"])
             try:
                 client("s3").download_file(parts.netloc, parts.path.lstrip("/"), str(path))
-            except Exception as error:  # whatever S3 answers, it is the cluster's reason to end
+            except Exception as error:  # any error of S3 is the reason for the cluster's end
                 self.terminate("BOOTSTRAP_FAILURE", f"Bootstrap action {number}: {script['Path']}: {error}")
                 return False
             code = self._run(["bash", str(path), *script.get("Args", [])], place, mark=f"{self.record['Id']}/{number}")
@@ -161,7 +161,7 @@ class EmulatedCluster:
                 return False
         return True
 
-    def _work(self) -> None:
+    def _run_steps(self) -> None:
         idle_since = time.monotonic()
         while self._ending is None:
             with self._changed:
@@ -189,24 +189,24 @@ class EmulatedCluster:
         extra: dict[str, str] = {}
         if command[:1] == ["hadoop-streaming"]:
             command = [*_STREAMING, *command[1:]]
-            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._unruly() or AttemptFaults())}
+            extra = {"PYTHONPATH": _PACKAGES, **attempt_faults_environment(self._attempt_faults() or AttemptFaults())}
         if configuration["Jar"] != "command-runner.jar" or not command:
             message = f"The embedded EMR supports command-runner.jar with arguments, not {configuration['Jar']}."
-            self._settle(step, "FAILED", message)
+            self._finish_step(step, "FAILED", message)
             return
         code = self._run(command, place, mark=step["Id"], step=step, extra=extra)
         self._logs.keep_tasks()
         with self._changed:
             cancelled = step["Status"]["State"] == "CANCEL_PENDING" or self._ending is not None
         if cancelled:
-            self._settle(step, "CANCELLED", "Step was cancelled by user request")
+            self._finish_step(step, "CANCELLED", "Step was cancelled by user request")
         elif code == 0:
-            self._settle(step, "COMPLETED", "")
+            self._finish_step(step, "COMPLETED", "")
         else:
-            self._settle(step, "FAILED", f"The step's command ended with exit code {code}.")
+            self._finish_step(step, "FAILED", f"The step's command ended with exit code {code}.")
 
-    def _settle(self, step: Record, state: str, message: str) -> None:
-        """Set a step's last state, and do what it says is to be done when it failed."""
+    def _finish_step(self, step: Record, state: str, message: str) -> None:
+        """Set a step's last state, and apply its `ActionOnFailure` when it failed."""
         with self._changed:
             log = f"{self.record['LogUri'].rstrip('/')}/{self.record['Id']}/steps/{step['Id']}/stderr.gz"
             _finish(step, state, message=message, log=log if self.record["LogUri"] else None)
@@ -250,7 +250,7 @@ class EmulatedCluster:
                 status["Timeline"].setdefault("ReadyDateTime", time.time())
             self._changed.notify_all()
 
-    # processes and logs
+    # Processes and logs
 
     def _run(
         self,
@@ -261,7 +261,7 @@ class EmulatedCluster:
         step: Record | None = None,
         extra: dict[str, str] | None = None,
     ) -> int:
-        """Run a command of the cluster to its end, its output going to the log bucket; returns its exit code."""
+        """Run a command of the cluster, and upload its output to the log bucket; returns its exit code."""
         folder = self.machine.root / "mnt" / "var" / "log" / "hadoop" / place
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "controller").write_text(f"{time.strftime('%FT%TZ', time.gmtime())} INFO {' '.join(command)}\n")
@@ -299,7 +299,7 @@ class EmulatedCluster:
         return process.wait()
 
     def _seems_idle(self, since: float) -> bool:
-        """Whether EMR saw nothing of a plain process for too long."""
+        """Whether EMR has seen no sign of work of a process outside of YARN for too long."""
         touched = self.machine.root / _BUSY
         seen = max(since, touched.stat().st_mtime if touched.exists() else 0.0)
         return self.idle_seconds is not None and time.time() - seen > self.idle_seconds

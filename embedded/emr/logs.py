@@ -1,6 +1,6 @@
-"""Uploads the logs of a cluster's steps, bootstrap actions and tasks to where EMR puts them.
+"""Uploads the logs of a cluster's steps, bootstrap actions and tasks to the places where EMR puts them.
 
-The standard error of a task is only in its container's log, never in its step's.
+The standard error of a task is only in the log of its container, never in the log of its step.
 """
 
 import gzip
@@ -15,8 +15,8 @@ class ClusterLogs:
     """The logs of one cluster.
 
     Args:
-        record: what DescribeCluster shows; its `LogUri`, where it has one, says where logs go.
-        root: the folder that stands for `/` of the primary node.
+        record: the record that DescribeCluster returns; without a `LogUri` no logs are uploaded.
+        root: the folder that is `/` of the primary node.
     """
 
     def __init__(self, record: Record, root: Path) -> None:
@@ -24,12 +24,12 @@ class ClusterLogs:
         self._containers = root / "var" / "log" / "hadoop-yarn" / "containers"
 
     def keep(self, folder: Path, place: str) -> None:
-        """Keep what a command of the cluster left in `folder` under a place such as `steps/<id>`."""
+        """Upload the output of a command from `folder` to a place such as `steps/<id>`."""
         for name in ("controller", "stdout", "stderr"):
             self._keep(folder / name, f"{place}/{name}")
 
     def keep_tasks(self) -> None:
-        """Keep what the tasks of a streaming job said, once."""
+        """Upload the standard errors of a streaming job's tasks, once."""
         for log in self._containers.glob("*/*/stderr"):
             if log.stat().st_size:
                 self._keep(log, f"containers/{log.relative_to(self._containers)}")

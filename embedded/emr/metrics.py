@@ -19,7 +19,7 @@ _POINTS = 1440
 
 
 def install() -> None:
-    """Have the points ready whenever statistics are asked for."""
+    """Compute the points before statistics are returned."""
     cloudwatch.statistics.wrap(_with_points)
     cloudwatch.data.wrap(_with_points)
 
@@ -37,10 +37,10 @@ def _with_points(answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def points(history: Sequence[tuple[float, str]], end: float) -> Iterator[tuple[float, float]]:
-    """The points that a cluster publishes until `end`: their times, and 1 where it had nothing to do, else 0.
+    """The points that a cluster publishes until `end`: their times, and 1 where it was idle, else 0.
 
     Args:
-        history: since when the cluster has been in which state; times in seconds, ascending.
+        history: each state of the cluster with the time of its beginning in seconds, ascending.
     """
     ready = next((since for since, state in history if state in ("WAITING", "RUNNING")), end)
     last = min([end, *(since for since, state in history if state in TERMINATED)])

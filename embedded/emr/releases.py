@@ -1,6 +1,6 @@
-"""The releases that EMR starts clusters from, of those whose applications are Hadoop's.
+"""Lists the releases of EMR from which clusters can be started.
 
-From the release guide of Amazon EMR. EMR goes on starting releases whose support has ended.
+From the release guide of Amazon EMR. EMR still starts releases whose support has ended.
 """
 
 from embedded.service import Record, RefusedError
@@ -17,7 +17,7 @@ _APPLICATIONS = ("Hadoop", "Hive", "Spark", "Tez", "ZooKeeper")
 
 
 def require(label: str) -> None:
-    """Refuse a release that there is not, by a RefusedError."""
+    """Raise RefusedError when there is no such release."""
     if label not in LABELS:
         raise RefusedError("ValidationException", f"The supplied release label is invalid: {label}.")
 
@@ -32,7 +32,7 @@ def list_labels(request: Record) -> Record:
 
 
 def describe(request: Record) -> Record:
-    """DescribeReleaseLabel; which versions of its applications a release has is not known here."""
+    """DescribeReleaseLabel, without the versions of the applications."""
     label = request.get("ReleaseLabel") or LABELS[0]
     require(label)
     return {"ReleaseLabel": label, "Applications": [{"Name": name} for name in _APPLICATIONS]}

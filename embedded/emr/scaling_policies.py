@@ -1,6 +1,6 @@
-"""Managed scaling of EMR clusters: the policies are kept, and refused where EMR would refuse them.
+"""Stores the managed scaling policies of EMR clusters, and refuses those that EMR would refuse.
 
-They never act: one machine stands for all nodes of a cluster.
+The policies have no effect, because all nodes of a cluster are one machine.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ _policies: dict[str, Record] = {}
 
 
 def start_with(cluster: str, request: Record) -> None:
-    """Keep the policy, if any, with which a cluster is started."""
+    """Store the policy, if any, of a request that starts a cluster."""
     if "ManagedScalingPolicy" in request:
         _policies[cluster] = request["ManagedScalingPolicy"]
 
 
 def check(request: Record) -> None:
-    """Refuse, by a RefusedError, a policy that EMR would not take."""
+    """Raise RefusedError for a policy that EMR would refuse."""
     limits = (request.get("ManagedScalingPolicy") or {}).get("ComputeLimits")
     if limits is None:
         return

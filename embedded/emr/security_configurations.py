@@ -1,4 +1,4 @@
-"""The security configurations of EMR, by name, each region's its own."""
+"""Stores the security configurations of EMR by name, separately for each region."""
 
 from collections.abc import Callable, Mapping
 

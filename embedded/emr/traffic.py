@@ -1,8 +1,8 @@
-"""The rules that EMR wants in the security groups of a cluster, and those that it adds itself.
+"""Checks the rules that EMR requires in a cluster's security groups, and adds those that EMR adds itself.
 
-EMR adds rules that nobody declared, by which its groups refer to each other: whoever deletes them must revoke those
-first. It adds none to the group by which its service reaches a cluster in a private subnet: there it looks for what it
-needs, and starts no cluster without.
+EMR adds rules with which its groups refer to each other. They must be revoked before the groups can be deleted. EMR
+adds no rules to the service access group of a cluster in a private subnet, and starts no cluster when its required
+rules are missing there.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from embedded.service import Record, client
 def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
     """Why EMR does not start a cluster with these security groups; empty when it does.
 
-    That a rule for traffic inwards is missing, or the whole group, it says in these words; of traffic outwards EMR's
-    documentation only says that it is required, and the sentence is built in the same way.
+    The texts for a missing ingress rule and a missing group are EMR's own. For a missing egress rule EMR's text is not
+    documented, so it is made in the same way.
 
     Args:
         attributes: the cluster's Ec2InstanceAttributes.
@@ -42,7 +42,7 @@ def refusal_of_groups(attributes: Mapping[str, Any]) -> str:
 
 
 def _passes(rules: list[Record], port: int, group: str) -> bool:
-    """Whether one of the rules lets TCP pass on a port, from or to the members of a group."""
+    """Whether one of the rules allows TCP on a port, from or to the members of a group."""
     return any(
         any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs") or [])
         or any(source.get("CidrIp") == "0.0.0.0/0" for source in rule.get("IpRanges") or [])
@@ -53,7 +53,7 @@ def _passes(rules: list[Record], port: int, group: str) -> bool:
 
 
 def _is_private(subnet: str | None) -> bool:
-    """Whether no route leads from a subnet to an internet gateway; a cluster that names none is in a default subnet."""
+    """Whether a subnet has no route to an internet gateway. A cluster without a subnet is in a default subnet."""
     record = ec2.subnets.get(subnet or "")
     if record is None:
         return False
@@ -64,7 +64,7 @@ def _is_private(subnet: str | None) -> bool:
 
 
 def allow_traffic_of_cluster(attributes: Mapping[str, Any]) -> None:
-    """Add the rules that EMR adds to the groups of a cluster's nodes: all of them let something in.
+    """Add the ingress rules that EMR adds to the groups of a cluster's nodes.
 
     Args:
         attributes: the cluster's Ec2InstanceAttributes.

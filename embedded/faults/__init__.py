@@ -1,1 +1,1 @@
-"""What fails on purpose: the faults that can be asked for, and the services' words for what they refuse."""
+"""Failures on request: the kinds of faults, and the errors with which services then answer."""

@@ -16,7 +16,7 @@ _FAILED = "Launching EC2 instance failed."
 
 
 class NoCapacityError(Exception):
-    """No instance can be had at the moment; its text is AWS's."""
+    """No instance is available now; the text is AWS's own."""
 
 
 def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, on_demand: int) -> str:
@@ -33,8 +33,8 @@ def market(policy: Mapping[str, Any], data: Mapping[str, Any], *, desired: int, 
     distribution = policy.get("InstancesDistribution") or {}
     base = int(distribution.get("OnDemandBaseCapacity") or 0)
     share = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
-    wanted = min(desired, base + math.ceil(max(0, desired - base) * share / 100))
-    return ON_DEMAND if on_demand < wanted else SPOT
+    on_demand_count = min(desired, base + math.ceil(max(0, desired - base) * share / 100))
+    return ON_DEMAND if on_demand < on_demand_count else SPOT
 
 
 def instance_types(policy: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
@@ -45,7 +45,7 @@ def instance_types(policy: Mapping[str, Any], data: Mapping[str, Any]) -> list[s
 
 
 def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: str, market: str) -> None:
-    """Refuse an instance that cannot be had.
+    """Refuse an instance that is not available.
 
     Args:
         zones: the region's.
@@ -74,17 +74,17 @@ def require(faults: Faults, *, zone: str, zones: Sequence[str], instance_type: s
     )
 
 
-def require_together(group: Mapping[str, Any], *, zone: str, held: AbstractSet[str]) -> None:
-    """Refuse an instance that would tear a cluster placement group apart.
+def require_together(group: Mapping[str, Any], *, zone: str, occupied: AbstractSet[str]) -> None:
+    """Refuse an instance that would put a cluster placement group into two zones.
 
     Args:
         group: the placement group.
-        held: the zones in which instances of it run.
+        occupied: the zones in which its instances run.
 
     Raises:
-        NoCapacityError: it is a cluster, and a part of it runs in another zone.
+        NoCapacityError: the group's strategy is `cluster`, and instances run in another zone.
     """
-    others = held - {zone}
+    others = occupied - {zone}
     if group["Strategy"] == "cluster" and others:
         name, other = group["GroupName"], min(others)
         raise NoCapacityError(

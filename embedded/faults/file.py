@@ -1,4 +1,4 @@
-"""Faults that a test puts into the embedded AWS: what fails, where, and how often.
+"""Stores the faults that a test requests from the embedded AWS: what fails, where, and how often.
 
 Whoever started the emulator writes them to one file of its folder (`FaultFile`); the server reads that file before it
 does what a fault is about (`Faults`). The server counts how often a fault happened, and never writes the file.
@@ -24,7 +24,7 @@ _KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Fault)}
 
 
 class FaultFile:
-    """Where the faults of an emulator are written down.
+    """The file with the faults of an emulator.
 
     Args:
         folder: the emulator's.
@@ -35,20 +35,20 @@ class FaultFile:
         self._faults: dict[str, Fault] = {}
 
     def add(self, fault: Fault) -> str:
-        """Let a fault happen from now on; returns the name by which it is lifted."""
+        """Add a fault, which happens from now on; returns its name, for `lift`."""
         name = uuid.uuid4().hex
         self._faults[name] = fault
         self._write()
         return name
 
     def lift(self, name: str) -> None:
-        """End a fault; one that was lifted before stays so."""
+        """Remove a fault; it may have been removed before."""
         self._faults.pop(name, None)
         self._write()
 
     @contextmanager
     def during(self, *faults: Fault) -> Iterator[None]:
-        """Faults that happen within a `with` block."""
+        """Add faults for the time of a `with` block."""
         names = [self.add(fault) for fault in faults]
         try:
             yield
@@ -67,7 +67,7 @@ class FaultFile:
 
 
 class Faults:
-    """What the server knows of its faults: what the file says at the moment.
+    """The faults that the server reads from the file.
 
     Args:
         folder: the emulator's.
@@ -88,9 +88,9 @@ class Faults:
         return found[1] if found else None
 
     def trigger(self, kind: type[_F], **what: str) -> _F | None:
-        """As `find`, for a fault that happens now: one that happened as often as it may is not found.
+        """Like `find`, and count the fault as happened. A fault that has happened `times` times is not found.
 
-        A fault that strikes a share of what it is about is left to chance.
+        A fault with a `share` happens at random.
         """
         with self._lock:
             found = self._matching(kind, what)

@@ -1,11 +1,11 @@
-"""The faults that there are, and what each is about; a field that is `*` stands for any."""
+"""Defines the kinds of faults. A field with the value `*` matches any value."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoCapacity:
-    """No instance of a type starts in a zone, on one market (`on-demand`, `spot`); `*` stands for any."""
+    """No instance of a type starts in a zone, on one market (`on-demand`, `spot`)."""
 
     zone: str = "*"
     instance_type: str = "*"
@@ -29,7 +29,7 @@ class SilentBoot:
 
 @dataclass(frozen=True, kw_only=True)
 class StaysPending:
-    """Instances of a type are given, and never begin to run."""
+    """Instances of a type stay pending and never run."""
 
     instance_type: str = "*"
 
@@ -64,9 +64,9 @@ class DeleteFails:
 
 @dataclass(frozen=True, kw_only=True)
 class Throttled:
-    """An operation of a service (its name as in IAM: `cloudformation`, `elasticmapreduce`) is asked too often.
+    """A service (named as in IAM: `cloudformation`, `elasticmapreduce`) throttles an operation.
 
-    `share` is of its requests, chosen by chance.
+    `share` of the requests, chosen at random, is refused.
     """
 
     service: str
@@ -77,7 +77,7 @@ class Throttled:
 
 @dataclass(frozen=True, kw_only=True)
 class S3Error:
-    """A share of S3's answers to an operation is `500 InternalError`: nothing was done."""
+    """S3 answers a share of an operation's requests with `500 InternalError` and does nothing."""
 
     operation: str = "*"
     times: int | None = None
@@ -86,7 +86,7 @@ class S3Error:
 
 @dataclass(frozen=True, kw_only=True)
 class CutConnection:
-    """The connection ends in the middle of a share of S3's answers to GetObject of at least so many bytes."""
+    """The connection ends in the middle of a share of S3's answers to GetObject with `least` or more bytes."""
 
     least: int = 1 << 16
     times: int | None = None
@@ -97,8 +97,8 @@ class CutConnection:
 class AttemptFaults:
     """Hadoop kills a share of the attempts and starts a second attempt of a share of the tasks beside the first.
 
-    `within`: seconds from an attempt's start in which it is killed, or doubled. `seed`: of all that chance decides,
-    the order of a key's values included.
+    `within`: seconds from an attempt's start in which it is killed or doubled. `seed`: for all random decisions,
+    including the order of a key's values.
     """
 
     seed: int = 0

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import botocore.session
 
-from embedded.seams import front
+from embedded.seams import routing
 from embedded.service import Record
 
 _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler": "scheduler"}
@@ -21,8 +21,8 @@ _REST = {"s3": "s3", "lambda": "lambda", "elasticfilesystem": "efs", "scheduler"
 
 
 def requested_operation(method: str, path: str, headers: Record, body: bytes, query: Record) -> tuple[str, str]:
-    """The service, as IAM calls it, and the operation, as its API calls it."""
-    service, operation = front.service_and_operation(method, path, headers, body, query)
+    """The service by its name in IAM, and the operation by its name in the API."""
+    service, operation = routing.service_and_operation(method, path, headers, body, query)
     if service in _REST:
         fitting = [form for form in _forms(_REST[service]) if form.fits(method, path, headers, query)]
         if fitting:
@@ -32,7 +32,7 @@ def requested_operation(method: str, path: str, headers: Record, body: bytes, qu
 
 @dataclass(frozen=True)
 class _Form:
-    """What a request for an operation looks like; `weight` tells how much that asks for."""
+    """The pattern of requests for an operation; `weight` is its number of requirements."""
 
     name: str
     method: str
@@ -79,7 +79,7 @@ def _form(operation: "botocore.model.OperationModel") -> _Form:
 
 
 def _has(query: Record, name: str, value: str) -> bool:
-    """Whether a request has a parameter; one that is described without a value may have any."""
+    """Whether a request has a parameter with a value; an empty value matches any."""
     found = query.get(name)
     found = found[0] if isinstance(found, list) else found
     return found is not None and (not value or found == value)

@@ -1,14 +1,14 @@
 """Emulates Service Quotas, read-only: the vCPUs that an account may run, by market and family.
 
-The account is one that is used to such work; a fault of kind `Quota` gives it less. A request for more is refused
-rather than kept: nobody here would ever decide on it.
+By default the account's quotas are high; a fault of kind `QuotaLimit` lowers one. Requests for higher quotas are not
+supported.
 """
 
 from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.faults.kinds import QuotaLimit
-from embedded.seams import front, requests
+from embedded.seams import requests, routing
 from embedded.service import Record, RefusedError, json_operation, json_service
 
 _TARGET = "ServiceQuotasV20190624"
@@ -24,7 +24,7 @@ _EC2 = {  # code: name, the account's vCPUs, AWS's default
 
 
 def install(faults: Faults) -> None:
-    """Add the service to those that ministack has."""
+    """Add the service to ministack."""
 
     def value(code: str) -> float:
         fault = faults.find(QuotaLimit, code=code)
@@ -49,7 +49,7 @@ def install(faults: Faults) -> None:
         "GetAWSDefaultServiceQuota": json_operation(get_default),
         "ListServiceQuotas": json_operation(list_all),
     }
-    front.add_service("servicequotas", _TARGET, json_service("Service Quotas", operations))
+    routing.add_service("servicequotas", _TARGET, json_service("Service Quotas", operations))
 
 
 def _described(code: str, value: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Refuses requests as the service that is asked would: too many, not allowed, failed inside, or not emulated at all.
+"""Refuses requests as AWS does: because of throttling, missing permissions, internal errors, or missing support.
 
-Every protocol has its own form for the same refusal, and only that form is understood. What the emulator asks itself
-is never refused: those are AWS's own calls, which no client's limit or permission holds back.
+Every protocol has its own format for an error. Requests of the emulator to itself are never refused, because they stand
+for AWS's internal calls, which no limit or permission of a client applies to.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from embedded.faults.file import Faults
 from embedded.faults.kinds import CutConnection, Denied, S3Error, Throttled
 from embedded.faults.operations import requested_operation
-from embedded.seams import front, requests
+from embedded.seams import requests, routing
 from embedded.service import Answer, Record
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
@@ -24,8 +24,8 @@ _UNSUPPORTED = {  # service: what its requests' target begins with
 
 
 def install(faults: Faults) -> None:
-    """Look for a fault before any request is answered."""
-    dispatch = front.dispatch.now
+    """Check for faults before each request is answered."""
+    dispatch = routing.dispatch.now
 
     async def unless_refused(
         method: str, path: str, headers: Record, body: bytes, query: Record, request_id: str
@@ -42,17 +42,17 @@ def install(faults: Faults) -> None:
                 return _perhaps_cut(await dispatch(method, path, headers, body, query, request_id), faults)
         return await dispatch(method, path, headers, body, query, request_id)
 
-    front.dispatch.put(unless_refused)
+    routing.dispatch.put(unless_refused)
     for service, prefix in _UNSUPPORTED.items():
-        front.add_service(service, prefix, _unsupported)
+        routing.add_service(service, prefix, _unsupported)
 
 
 def _by_client(headers: Record, query: Record) -> bool:
-    return front.access_key(headers, query) != requests.account()
+    return routing.access_key(headers, query) != requests.account()
 
 
 def _perhaps_cut(answer: Any, faults: Faults) -> Any:
-    """An object as S3 sends it, or as far as it comes when the connection ends midway."""
+    """The answer with an object, or, with a fault, an answer that ends in the middle."""
     status, headers, body = answer
     fault = faults.find(CutConnection)
     if (
@@ -97,7 +97,7 @@ def _denied(service: str, operation: str) -> Answer:
 
 
 def _answer(service: str, status: int, code: str, message: str) -> Answer:
-    """An error in the form of a service's protocol."""
+    """An error in the format of a service's protocol."""
     request, said = str(uuid.uuid4()), f"<Code>{code}</Code><Message>{message}</Message>"
     if service == "s3":
         body = f"<Error>{said}<RequestId>{request}</RequestId></Error>"

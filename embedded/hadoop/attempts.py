@@ -21,23 +21,23 @@ class Attempts:
 
     Args:
         properties: the job's configuration.
-        unruly: what happens to attempts beside their own failures.
-        report: told what became of attempts that did not succeed.
+        faults: what happens to attempts besides their own failures.
+        report: called with a message for each attempt that did not succeed.
     """
 
-    def __init__(self, properties: Mapping[str, str], unruly: AttemptFaults, report: Callable[[str], None]) -> None:
+    def __init__(self, properties: Mapping[str, str], faults: AttemptFaults, report: Callable[[str], None]) -> None:
         self._properties = properties
-        self._unruly = unruly
+        self._faults = faults
         self._report = report
         self._controls: set[AttemptControl] = set()
         self._abandoned = False
 
     def chance(self, name: str) -> random.Random:
-        """Chance for a task or an attempt: the same in every run of a job."""
-        return random.Random(f"{self._unruly.seed} {'_'.join(name.split('_')[3:])}")  # noqa: S311
+        """A random generator for a task or an attempt, the same in every run of a job."""
+        return random.Random(f"{self._faults.seed} {'_'.join(name.split('_')[3:])}")  # noqa: S311
 
     def abandon(self) -> None:
-        """Kill what runs; nothing more is started."""
+        """Kill all running attempts, and start no more."""
         self._abandoned = True
         for control in tuple(self._controls):
             control.kill()
@@ -45,23 +45,23 @@ class Attempts:
     def run_until_success(self, task: HadoopTask, kind: str, once: Callable[[str, AttemptControl], None]) -> str:
         """Run a task of a kind (`map`, `reduce`); returns the name of the attempt that counts.
 
-        `once` runs the attempt of a name, on a leash.
+        `once` runs the attempt with a name; its control ends it early.
 
         Raises:
-            TaskError: so many attempts failed as the job allows.
+            TaskError: as many attempts failed as the job allows.
         """
         limit = int(self._properties.get(f"mapreduce.{kind}.maxattempts", "4"))
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
         chance = self.chance(task.name)
         names = (f"{task.name.replace('task_', 'attempt_', 1)}_{number}" for number in itertools.count())
-        doubled = speculative and chance.random() < self._unruly.doubled
+        doubled = speculative and chance.random() < self._faults.doubled
         failures, kills = 0, 0
         while failures < limit:
             if self._abandoned:
                 raise KilledError(f"Task {task.name} was killed with its job")
             racing = list(itertools.islice(names, 2 if doubled else 1))
             doubled = False
-            to_kill = [name for name in racing if chance.random() < self._unruly.killed][: _KILLS - kills]
+            to_kill = [name for name in racing if chance.random() < self._faults.killed][: _KILLS - kills]
             kills += len(to_kill)
             for name, error in self._race(racing, to_kill, once, chance):
                 if error is None:
@@ -72,13 +72,13 @@ class Attempts:
     def _race(
         self, racing: list[str], to_kill: list[str], once: Callable[[str, AttemptControl], None], chance: random.Random
     ) -> Iterator[tuple[str, TaskError | None]]:
-        """What became of attempts that run at once: of those that succeed only the first is told, with None."""
+        """The results of attempts that run at once; of the successful ones (None) only the first is returned."""
         controls = {name: AttemptControl() for name in racing}
         self._controls.update(controls.values())
-        if self._abandoned:  # since it was last looked at
+        if self._abandoned:  # abandoned since the last check
             self.abandon()
-        timers = [Timer(chance.uniform(0, self._unruly.within), controls[name].kill) for name in to_kill]
-        starts = [0.0, *(chance.uniform(0, self._unruly.within) for _ in racing[1:])]
+        timers = [Timer(chance.uniform(0, self._faults.within), controls[name].kill) for name in to_kill]
+        starts = [0.0, *(chance.uniform(0, self._faults.within) for _ in racing[1:])]
 
         def start(name: str, after: float) -> None:
             controls[name].killed_event.wait(after)

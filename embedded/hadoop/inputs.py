@@ -16,7 +16,7 @@ from embedded.errors import EmulatorError
 from embedded.hadoop.paths import Entry, Files
 
 _BLOCK = 32 * 1024 * 1024  # fs.s3a.block.size
-_SLOP = 1.1  # a last split may be so much longer than the others
+_SLOP = 1.1  # the last split may be longer than the others by this factor
 _CHUNK = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED = (".gz", ".bz2")
@@ -32,10 +32,10 @@ class FileSplit:
 
 
 def input_files(files: Files, path: str) -> list[Entry]:
-    """The files of an input: a file, those right in a folder, or those that a glob finds; hidden ones excepted.
+    """The files of an input: a file, the files of a folder, or those that match a glob; without hidden files.
 
     Raises:
-        EmulatorError: nothing is there, or a folder is in the folder.
+        EmulatorError: there are no files, or the folder contains a folder.
     """
     pattern = any(character in path for character in "*?[")
     if pattern:
@@ -58,7 +58,7 @@ def input_files(files: Files, path: str) -> list[Entry]:
 
 
 def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
-    """Cut files into splits: `mapreduce.job.maps` is how many to aim at, and no more than a block each."""
+    """Cut files into splits of at most a block; `mapreduce.job.maps` is the intended number of splits."""
     goal = sum(entry.size for entry in entries) // max(1, int(properties.get("mapreduce.job.maps", "2")))
     least = int(properties.get("mapreduce.input.fileinputformat.split.minsize", "1"))
     size = max(least, min(goal, _BLOCK), 1)

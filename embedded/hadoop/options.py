@@ -23,7 +23,7 @@ _UNSUPPORTED = (
 
 @dataclass(kw_only=True)
 class StreamingJob:
-    """What the command line asks for.
+    """A streaming job, as its command line defines it.
 
     properties: the job's configuration, by name.
     shipped: a URI for every file that tasks find in their folder, by its name there.
@@ -38,7 +38,7 @@ class StreamingJob:
 
     @property
     def reduces(self) -> int:
-        """Number of reducers; none makes the mappers' output the job's."""
+        """Number of reducers; with 0 the mappers' output is the job's output."""
         return int(self.properties.get("mapreduce.job.reduces", "1"))
 
 

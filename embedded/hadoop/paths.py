@@ -1,7 +1,7 @@
 """The files that Hadoop sees: objects of S3 (`s3://BUCKET/KEY`) and files of the primary node (`file:///PATH`).
 
-A path without a scheme would be in HDFS on EMR, which is not emulated, so it is refused rather than taken for a
-local one. Nothing is ever held whole in memory: objects are read in ranges.
+On EMR a path without a scheme is in HDFS, which is not emulated. Such a path is refused, and not read as a local one.
+Objects are read in ranges, and never held in memory as a whole.
 """
 
 import io
@@ -44,7 +44,7 @@ class Files:
         return boto3.client("s3", config=Config(retries={"mode": "standard", "total_max_attempts": _TRIES}))
 
     def find(self, path: str) -> Entry | None:
-        """The file or folder at a path, None when there is nothing."""
+        """The file or folder at a path, or None."""
         local = _local(path)
         if local is not None:
             return _local_entry(local) if local.exists() else None
@@ -62,7 +62,7 @@ class Files:
         return Entry(path=path, size=0, folder=True) if listing["KeyCount"] else None
 
     def children(self, path: str) -> list[Entry]:
-        """What lies right in a folder, by name."""
+        """The files and folders directly in a folder, sorted by name."""
         local = _local(path)
         if local is not None:
             return sorted((_local_entry(child) for child in local.iterdir()), key=lambda entry: entry.path)
@@ -145,7 +145,7 @@ class _Ranges(io.RawIOBase):
         return len(content)
 
     def _range(self, last: int) -> bytes:
-        """The bytes from the position to `last`, asked for again when the connection ends before they are here."""
+        """The bytes from the position to `last`; requests them again when the connection breaks."""
         tries_left = _TRIES
         while True:
             answer = self._s3.get_object(Bucket=self._bucket, Key=self._key, Range=f"bytes={self._position}-{last}")
@@ -158,7 +158,7 @@ class _Ranges(io.RawIOBase):
 
 
 def _local(path: str) -> Path | None:
-    """The file of this machine that a path names, None for an object of S3."""
+    """The local file of a path, None for an object of S3."""
     parts = urlsplit(path)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

@@ -1,10 +1,10 @@
 """Emulates Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
 
-What a task of a real cluster meets, it meets here: the lines of its split, keys sorted and partitioned as Hadoop
-does it, attempts that are retried, an output that appears only when the whole job succeeded. After `PipeMapRed`,
-`HashPartitioner` and `TextOutputFormat` of Hadoop. Four things of theirs surprise: a line without a tab leaves with
-one at its end; a carriage return ends a line of a task's output; the output of a reducer that had no input is
-dropped; and a mapper that leaves input unread fails.
+A task has the same conditions as on a real cluster: the lines of its split, Hadoop's sorting and partitioning of keys,
+retried attempts, and an output that appears only when the whole job succeeded. After `PipeMapRed`, `HashPartitioner`
+and `TextOutputFormat` of Hadoop. Four of their rules are unexpected: a line without a tab gets one at its end; a
+carriage return ends a line of a task's output; the output of a reducer without input is dropped; and a mapper that
+does not read all of its input fails.
 """
 
 import json
@@ -29,21 +29,21 @@ from embedded.hadoop.options import DELIMITER, StreamingJob, parse_options
 from embedded.hadoop.paths import Files
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
 
-_UNRULY = "HADOOP_UNRULY"
+_FAULTS_VARIABLE = "HADOOP_UNRULY"
 
 
 class Run:
     """One run of a job.
 
     Args:
-        scratch: an empty folder for what lies between input and output.
-        logs: what tasks say on their standard error goes to `<logs>/<job>/<attempt>/stderr`.
-        unruly: what the cluster does to its tasks.
+        scratch: an empty folder for intermediate files.
+        logs: the standard error of tasks goes to `<logs>/<job>/<attempt>/stderr`.
+        faults: what the cluster does to its attempts.
     """
 
-    def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, unruly: AttemptFaults) -> None:
+    def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:
         self._job = job
-        self._attempts = Attempts(job.properties, unruly, _log)
+        self._attempts = Attempts(job.properties, faults, _log)
         self._scratch = scratch
         self._files = Files()
         self._number = f"{int(time.time() * 1000)}_0001"
@@ -123,7 +123,7 @@ class Run:
         parts = [outputs[number] for outputs in self._map_outputs]
         (target,) = self._run(task, "reduce", lambda chance: merge_sorted(parts, self._scratch, chance), 1)
         if not any(part.stat().st_size for part in parts):
-            target.write_bytes(b"")  # Hadoop drops what a reducer without input says
+            target.write_bytes(b"")  # Hadoop drops the output of a reducer without input
         for part in parts:
             part.unlink()
         return target
@@ -166,7 +166,7 @@ class Run:
         return outputs(self._attempts.run_until_success(task, kind, once))
 
     def _commit(self, results: list[Path]) -> None:
-        """Put the output in its place, `_SUCCESS` last; of a commit that fails nothing stays."""
+        """Move the output to its place, `_SUCCESS` last; a failed commit leaves nothing."""
         success = self._scratch / "_SUCCESS"
         success.touch()
         placed = []
@@ -196,22 +196,22 @@ def _log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def attempt_faults_environment(unruly: AttemptFaults) -> dict[str, str]:
-    """What to add to this program's environment so that its cluster is unruly."""
-    return {_UNRULY: json.dumps(asdict(unruly))}
+def attempt_faults_environment(faults: AttemptFaults) -> dict[str, str]:
+    """The variables that give these faults to this program."""
+    return {_FAULTS_VARIABLE: json.dumps(asdict(faults))}
 
 
 def main() -> int:
     """Run the job of this process's arguments; returns the exit code."""
     root = Path(os.environ["NODE_ROOT"])
-    os.environ.pop("PYTHONPATH", None)  # it led here; a task's own code is none of this package's business
-    unruly = AttemptFaults(**json.loads(os.environ.pop(_UNRULY, "{}")))
+    os.environ.pop("PYTHONPATH", None)  # it is for this package, and not for the tasks
+    faults = AttemptFaults(**json.loads(os.environ.pop(_FAULTS_VARIABLE, "{}")))
     (root / "mnt" / "yarn").mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=root / "mnt" / "yarn") as scratch:
             job = parse_options(sys.argv[1:])
             logs = root / "var" / "log" / "hadoop-yarn" / "containers"
-            Run(job, scratch=Path(scratch), logs=logs, unruly=unruly).execute()
+            Run(job, scratch=Path(scratch), logs=logs, faults=faults).execute()
     except EmulatorError as error:
         _log(f"{error}\nStreaming Command Failed!")
         return 1

@@ -24,15 +24,15 @@ _ARGUMENT = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\" ]+)")
 
 
 class TaskError(Exception):
-    """An attempt of a task failed; its text says how. What the attempt said is in its log alone, as on YARN."""
+    """An attempt of a task failed. Its own output is only in its log, as on YARN."""
 
 
 class KilledError(TaskError):
-    """An attempt was ended from outside, which is no failure of its task."""
+    """An attempt was killed from outside, which does not count as a failure of its task."""
 
 
 class AttemptControl:
-    """By which another thread ends an attempt: at once where its process runs, else as soon as it is to start."""
+    """Lets another thread end an attempt: at once if its process runs, else as soon as it starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class AttemptControl:
         self.killed_event = threading.Event()
 
     def attach(self, process: "subprocess.Popen[bytes]") -> None:
-        """Let the attempt's process be the one that is ended; it leads a process group."""
+        """Set the attempt's process, which leads a process group."""
         with self._lock:
             self._process = process
             if self.killed_event.is_set():
@@ -61,7 +61,7 @@ class AttemptControl:
 
 @dataclass(frozen=True, kw_only=True)
 class HadoopTask:
-    """What every attempt of a task starts from.
+    """The definition of a task, the same for all of its attempts.
 
     name: `task_<job>_<m or r>_<number>`.
     command: the program and its arguments; a relative program may lie in the task's folder.
@@ -85,7 +85,7 @@ def java_hash(key: bytes) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def partition_of(key: bytes, partitions: int) -> int:
-    """The reducer of a key, as `HashPartitioner` has it."""
+    """The reducer of a key, as `HashPartitioner` computes it."""
     return (java_hash(key) & 0x7FFFFFFF) % partitions
 
 
@@ -97,16 +97,16 @@ def split_arguments(command: str) -> list[str]:
 def run_attempt(
     task: HadoopTask, folder: Path, log: Path, source: Iterator[bytes], targets: Sequence[Path], control: AttemptControl
 ) -> None:
-    """Run a task's process once: `source` into it, its records into `targets` by their keys' partitions.
+    """Run a task's process once: it reads `source`, and its records go to `targets` by their keys' partitions.
 
     Args:
         folder: where the process runs; made anew.
         log: where its standard error goes.
-        leash: by which it is ended early.
+        control: ends it early.
 
     Raises:
         TaskError: it could not start, failed, or left input unread; or the input cannot be read.
-        KilledError: its leash was pulled.
+        KilledError: its control killed it.
     """
     if control.killed_event.is_set():
         raise KilledError("killed before it started")
@@ -196,7 +196,7 @@ def _collect(source: IO[bytes], targets: Sequence[IO[bytes]]) -> None:
 def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) -> Iterator[bytes]:
     """The records of all parts in order of their keys' bytes, in blocks; memory does not grow with them.
 
-    Hadoop promises nothing of the order of equal keys, so that is left to `chance`.
+    Hadoop does not define the order of equal keys, so `chance` decides it.
 
     Raises:
         TaskError: the disk is full.

@@ -1,4 +1,4 @@
-"""The scaling activities of a group: what was started and ended, what failed and why; the newest first, as on AWS."""
+"""Records the scaling activities of a group: launches, terminations and failures, the newest first."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ _PAGE = 100
 
 
 def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str, instance: str = "") -> Record:
-    """Note that something of a group begins; returns the activity, for `finish`."""
+    """Record the beginning of an activity of a group; returns it, for `finish`."""
     activity = {
         "ActivityId": str(uuid.uuid4()),
         "AutoScalingGroupName": group["AutoScalingGroupName"],
@@ -31,14 +31,14 @@ def begin(group: Record, description: str, cause: str, *, zone: str, subnet: str
 
 
 def finish(activity: Record, status: str, message: str = "") -> None:
-    """Note how an activity ended: `Successful`, or `Failed` with its reason."""
+    """Record the end of an activity: `Successful`, or `Failed` with the reason."""
     activity.update(StatusCode=status, EndTime=requests.now(), Progress=100)
     if message:
         activity["StatusMessage"] = message
 
 
 def launched(group: Record, instance: str) -> None:
-    """The launch of an instance succeeded: it runs."""
+    """Record that an instance runs, so that its launch succeeded."""
     for entry in _history(group):
         if entry["instance"] == instance and entry["activity"]["StatusCode"] == "InProgress":
             finish(entry["activity"], "Successful")

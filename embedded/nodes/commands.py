@@ -1,4 +1,4 @@
-"""The commands of Amazon Linux that emulated machines find on their PATH, as small scripts.
+"""Writes the commands of Amazon Linux that emulated machines have on their PATH, as small scripts.
 
 They do what the real ones do in the folder that stands for a machine's root, and refuse every other option. Keep the
 real exit codes, because boot scripts depend on them (`mount` fails with 32).
@@ -13,7 +13,7 @@ from embedded.nodes import mounts
 
 
 def write_program(path: Path, body: str) -> None:
-    """Write a shell script that can be run."""
+    """Write an executable shell script."""
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(0o755)
 

@@ -1,6 +1,6 @@
-"""The filters of EC2's describe calls that ministack passes over in silence.
+"""Applies the filters of EC2's describe calls that ministack ignores.
 
-A sweep that asks for what bears a tag must not be given everything. A filter that cannot be answered is refused.
+An ignored filter would return everything. So a filter that is not supported is refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from embedded.seams import ec2
-from embedded.seams.required_names import Table
+from embedded.seams.lookup import Table
 from embedded.service import Record, RefusedError
 
 # operation: the records it describes, their identifier, the element of its answer, the filters ministack applies
@@ -49,7 +49,7 @@ _ABSENT_IN_SOME: Mapping[str, Callable[[Record], Any]] = {
 
 
 def install() -> None:
-    """Apply the filters in front of ministack's describe calls."""
+    """Wrap ministack's describe calls."""
     for operation in _DESCRIBED:
         ec2.operations.wrap(operation, partial(_filtered, operation))
     for operation, known in _KNOWN.items():
@@ -101,7 +101,7 @@ def _matches(record: Record, identifier: str, filters: dict[str, list[str]]) -> 
 
 
 def _values(record: Record, name: str) -> set[str]:
-    """What a record has for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
+    """A record's values for a filter: `vpc-id` is its VpcId, `group-id` the ids of its groups."""
     if name in ("group-id", "instance.group-id"):
         return {group["GroupId"] for group in record.get("Groups") or record.get("SecurityGroups") or []}
     if name in _ABSENT_IN_SOME:

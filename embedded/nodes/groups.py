@@ -1,9 +1,8 @@
-"""Emulates auto scaling groups: each has as many instances as it desires, or goes on trying.
+"""Emulates auto scaling groups, which keep their desired capacity.
 
-They start from the group's launch template, in the group's subnets and from the market that its policy names, and one
-that is terminated from outside is replaced. A launch that fails for want of capacity leaves the group short and a
-failed activity behind, as on AWS; it is tried again when the group changes and when there is capacity again (AWS
-tries every few minutes).
+Instances start from the group's launch template, in the group's subnets and on the market of its policy. An instance
+that is terminated from outside is replaced. A launch without capacity leaves a failed activity, as on AWS. It is tried
+again when the group changes or capacity returns (AWS tries every few minutes).
 """
 
 import logging
@@ -23,7 +22,7 @@ from embedded.service import Record, RefusedError
 
 _logger = logging.getLogger(__name__)
 _GROUP_TAG = "aws:autoscaling:groupName"
-_GLANCE = 0.3  # seconds between looks for capacity
+_POLL_SECONDS = 0.3  # seconds between checks for capacity
 
 
 class AutoScalingGroups:
@@ -31,7 +30,7 @@ class AutoScalingGroups:
 
     Args:
         nodes: starts and ends the instances.
-        faults: says where there is no capacity.
+        faults: where there is no capacity.
     """
 
     def __init__(self, nodes: InstanceRunner, faults: Faults) -> None:
@@ -43,7 +42,7 @@ class AutoScalingGroups:
     def reconcile(self, group: Record) -> None:
         """Start or end instances until a group has its desired capacity, in its subnets; the newest end first.
 
-        One whose template or image has gone since it was made stays as it is, as on AWS, where the attempt fails.
+        A group whose template or image has gone does not change, as on AWS, where the attempt fails.
         """
         with self._lock:
             members = group["Instances"]
@@ -54,14 +53,14 @@ class AutoScalingGroups:
             self._leave_other_subnets(group)
 
     def end_instances(self, name: str) -> None:
-        """End all instances of a group that is going to be deleted."""
+        """End all instances of a group before its deletion."""
         group = autoscaling.groups.get(name)
         if group is not None:
             group["DesiredCapacity"] = 0
             self.reconcile(group)
 
     def terminate_instance(self, identifier: str) -> None:
-        """Terminate an instance; its group, if it has one, starts another if it still desires as many."""
+        """Terminate an instance; its group, if any, replaces it to keep the desired capacity."""
         with self._lock:
             group = group_of(identifier)
             if group is None:
@@ -85,7 +84,7 @@ class AutoScalingGroups:
         activities.finish(activity, "Successful")
 
     def _leave_other_subnets(self, group: Record) -> None:
-        """Replace what runs in subnets that the group no longer has; nothing ends before its replacement runs."""
+        """Replace instances in subnets that the group no longer has. An instance ends after its replacement runs."""
         subnets = _subnets(group)
         for member in [*group["Instances"]]:
             record = ec2.instances.get(member["InstanceId"])
@@ -95,7 +94,7 @@ class AutoScalingGroups:
                 self._end(group, member["InstanceId"], "rebalancing the zones")
 
     def _grow(self, group: Record) -> bool:
-        """Start one more instance in the first subnet that has one; whether that went well."""
+        """Start one more instance in the first subnet with capacity; returns whether it started."""
         subnets = _subnets(group) or [ec2.default_subnet]
         turn = len(group["Instances"]) % len(subnets)
         subnets = [*subnets[turn:], *subnets[:turn]]
@@ -130,14 +129,14 @@ class AutoScalingGroups:
         self.nodes.start(record)
 
     def _wait(self, group: Record) -> None:
-        """Try again, in the background, once there is capacity."""
+        """Try again in the background, when there is capacity."""
         if group["AutoScalingGroupARN"] not in self._waiting:
             self._waiting.add(group["AutoScalingGroupARN"])
             requests.spawn_background(self._try_again, group, thread_name=f"wait-{group['AutoScalingGroupName']}")
 
     def _try_again(self, group: Record) -> None:
         while True:
-            time.sleep(_GLANCE)
+            time.sleep(_POLL_SECONDS)
             with self._lock:
                 exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
                 if exists and _wants(group) and not self._available(group):
@@ -148,7 +147,7 @@ class AutoScalingGroups:
                 return
 
     def _available(self, group: Record) -> bool:
-        """Whether an attempt could succeed; a template that has gone counts, for the attempt to say so."""
+        """Whether an attempt could succeed. True for a missing template, so that the attempt reports it."""
         for subnet in _subnets(group) or [ec2.default_subnet]:
             try:
                 _choose(group, launch_templates.data_of(group["LaunchTemplate"]), subnet, self._faults)
@@ -169,7 +168,7 @@ def group_of(instance: str) -> Record | None:
 
 
 def put_in_service(instance: str) -> None:
-    """An instance runs: its group, if it has one, counts on it."""
+    """Mark a running instance as in service in its group, if any."""
     group = group_of(instance)
     if group is None:
         return
@@ -180,7 +179,7 @@ def put_in_service(instance: str) -> None:
 
 
 def zone_of(subnet: str) -> str:
-    """The zone that a subnet lies in."""
+    """The zone of a subnet."""
     return str(ec2.subnets.get(subnet, {}).get("AvailabilityZone", f"{requests.region()}a"))
 
 
@@ -209,7 +208,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     """The market and type of a group's next instance in a subnet.
 
     Raises:
-        NoCapacityError: there is none of any type that the group may start.
+        NoCapacityError: no type of the group has capacity.
         RefusedError: the template's placement group has gone.
     """
     policy = group.get("MixedInstancesPolicy") or {}
@@ -221,7 +220,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     place = launch_templates.placement_group(data)
     if place:
         capacity.require_together(
-            ec2.placement_groups[place], zone=zone, held=instances.zones_of_placement_group(place)
+            ec2.placement_groups[place], zone=zone, occupied=instances.zones_of_placement_group(place)
         )
     failure = None
     for instance_type in capacity.instance_types(policy, data):
@@ -236,7 +235,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
 
 
 def _launch(group: Record, subnet: str, faults: Faults) -> Record:
-    """An instance's record, from the group's launch template."""
+    """Create an instance's record from the group's launch template."""
     data = launch_templates.data_of(group["LaunchTemplate"])
     image = launch_templates.image(data.get("ImageId", ""))
     zone = zone_of(subnet)

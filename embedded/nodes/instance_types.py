@@ -1,7 +1,7 @@
-"""The instance types as EC2 describes and offers them: those that Shoal's kind of work may choose.
+"""Describes and offers the instance types of EC2 that are used for this kind of work.
 
-Sizes are from EC2's pages on its instance types. A type that is not listed here does not exist, retired types
-included, so that a typing error is found.
+Sizes are from EC2's pages on its instance types. Retired types are listed, too. A type that is not listed does not
+exist, so that a typing error is found.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from embedded.faults.kinds import NotOffered
 from embedded.seams import ec2, requests
 from embedded.service import Record, parameter
 
-ZONES = "abc"  # those that ministack has in every region
+ZONES = "abc"  # ministack has these zones in every region
 _MIB = 1024
 _VCPUS = {"medium": 1, "large": 2, "xlarge": 4, "metal": 96, **{f"{size}xlarge": 4 * size for size in range(2, 49)}}
 _INTEL = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge")
@@ -98,7 +98,7 @@ TYPES: Mapping[str, EmulatedInstanceType] = {
 
 
 def install(faults: Faults) -> None:
-    """Answer for the types that there are."""
+    """Replace ministack's operations on instance types."""
 
     def offerings(parameters: Record) -> Any:
         return _offerings(parameters, faults)
@@ -137,7 +137,7 @@ def _to_xml(kind: EmulatedInstanceType) -> str:
 
 
 def _offerings(parameters: Record, faults: Faults) -> Any:
-    """Every type in every zone, but for the faults."""
+    """Offer every type in every zone, except for faults."""
     kind = parameter(parameters, "LocationType") or "region"
     if kind not in ("region", "availability-zone"):
         return ec2.error("InvalidParameterValue", f"The embedded AWS offers nothing by location type {kind}.", 400)

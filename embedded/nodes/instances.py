@@ -1,8 +1,8 @@
 """Emulates EC2 instances: each a machine of this computer, with a loopback address of its own.
 
-An instance boots by running its user data; SSM commands run on it afterwards. When it is terminated all of its
-processes end and its folder goes; its console stays in the emulator's `logs`. ministack keeps the records, this file
-makes them true. Loopback addresses are shared by all emulators of a computer, so each counts from another place.
+An instance boots by running its user data; SSM commands run on it afterwards. Its termination ends all of its processes
+and deletes its folder; its console log stays in the emulator's `logs`. ministack keeps the records. All emulators of a
+computer share its loopback addresses, so each begins at another address.
 """
 
 import base64
@@ -27,7 +27,7 @@ _machines_of: dict[str, Machine] = {}
 
 
 def machine_of(instance: str) -> Machine | None:
-    """The machine behind an instance that runs, None for any other."""
+    """The machine of a running instance, None for any other instance."""
     record = ec2.instances.get(instance)
     running = record is not None and record["State"]["Name"] == "running"
     return _machines_of.get(instance) if running else None
@@ -46,9 +46,9 @@ class InstanceRunner:
     """Starts and ends instances.
 
     Args:
-        machines: makes the machines behind them.
+        machines: creates the machines of the instances.
         running: called with the id of every instance that begins to run.
-        faults: says which instances stay silent.
+        faults: which instances do not boot.
     """
 
     def __init__(self, machines: Machines, running: Callable[[str], None], faults: Faults) -> None:
@@ -59,7 +59,7 @@ class InstanceRunner:
         self._lock = threading.Lock()
 
     def start(self, record: Record) -> None:
-        """Put a machine behind a new instance's record and let it boot in the background."""
+        """Create the machine of a new instance's record, and boot it in the background."""
         address = self._next_address()
         name = f"ip-{address.replace('.', '-')}.ec2.internal"
         record.update(PrivateIpAddress=address, PrivateDnsName=name, PublicIpAddress="", PublicDnsName="")
@@ -76,8 +76,8 @@ class InstanceRunner:
                 "AWS_REGION": requests.region(),
                 "AWS_DEFAULT_REGION": requests.region(),
                 "GLOO_SOCKET_IFNAME": "lo",
-                # NCCL takes each GPU once in a group: nodes of one computer cannot share its GPU, so they compute on
-                # its cores whether it has one or not.
+                # NCCL allows a GPU only once in a group: nodes of one computer cannot share its GPU, so they compute
+                # on its cores.
                 "CUDA_VISIBLE_DEVICES": "",
             },
             core=_core(self._started),
@@ -138,7 +138,7 @@ class InstanceRunner:
 
 
 def _core(number: int) -> int:
-    """Cores in turn: ranks that all believed to have the whole computer would spend their time waiting for a core."""
+    """Assign the cores in turn: ranks that all use every core would wait for each other."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[number % len(cores)]
 
@@ -151,7 +151,7 @@ def _decoded(user_data: str) -> bytes:
 
 
 def install(nodes: InstanceRunner, terminate_instance: Callable[[str], None]) -> None:
-    """Put machines behind ministack's instances; `leave` terminates one, whatever group it belongs to."""
+    """Give machines to ministack's instances; `terminate_instance` terminates one and informs its group."""
     run, terminate = ec2.operations.now("RunInstances"), ec2.operations.now("TerminateInstances")
 
     def run_instances(parameters: Record) -> Any:
@@ -218,7 +218,7 @@ def _checked_image(parameters: Record) -> str:
 
 
 def _described(render: Callable[[Record], str]) -> Callable[[Record], str]:
-    """What DescribeInstances says of an instance and ministack leaves out: its market and its placement group."""
+    """Add an instance's market and placement group to its XML, which ministack omits."""
 
     def rendered(record: Record) -> str:
         text = render(record)

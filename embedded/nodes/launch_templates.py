@@ -1,7 +1,7 @@
-"""Launch templates as auto scaling groups start from them: which one, which version, which image.
+"""Finds the launch template of an auto scaling group, its version and its image.
 
-AWS reads all of it when a group is made, and refuses a group that could never start a node; ministack starts nodes
-from nothing instead. So whatever is not there is refused here, before the group exists.
+AWS checks all of them when a group is created, and refuses a group that could never start a node; ministack does not.
+So a missing template, version or image is refused here, before the group exists.
 """
 
 import hashlib
@@ -17,8 +17,7 @@ _IMAGE_ID = "/ami-id"
 
 
 def install() -> None:
-    """Let launch templates that are made by EC2's own interface keep the placement group that they name, and let
-    AWS's own parameters of images be read."""
+    """Make launch templates keep their placement group, and AWS's parameters for images readable."""
     read, describe, public = ec2.read_template.now, ec2.template_xml.now, ssm.public_parameter.now
 
     def parsed(parameters: Record, prefix: str = "LaunchTemplateData") -> Record:
@@ -44,7 +43,7 @@ def install() -> None:
 
 
 def data_of(reference: Mapping[str, Any]) -> Record:
-    """What a group's launch template says.
+    """The data of a group's launch template.
 
     Args:
         reference: the template's id or name, and a version: a number, `$Latest` or `$Default`.
@@ -71,12 +70,12 @@ def data_of(reference: Mapping[str, Any]) -> Record:
 
 
 def image(name: str) -> str:
-    """The id of an image, which may be named by the parameter that holds it: `resolve:ssm:NAME[:VERSION]`.
+    """The id of an image, which may be given by a parameter: `resolve:ssm:NAME[:VERSION]`.
 
-    AWS's own parameters are not emulated: an image that one of them holds gets an id made from the parameter's name.
+    AWS's own parameters are not emulated: the id of their image is made from the parameter's name.
 
     Raises:
-        RefusedError: the parameter is not AWS's, and nobody stored it.
+        RefusedError: there is no such parameter.
     """
     if not name.startswith(_PARAMETER):
         return name
@@ -92,7 +91,7 @@ def image(name: str) -> str:
 
 
 def specified_tags(data: Record, kind: str) -> list[Record]:
-    """The tags that a template gives what it starts, `instance` or `volume`."""
+    """The tags that a template gives to a new `instance` or `volume`."""
     return [
         {"Key": tag["Key"], "Value": tag["Value"]}
         for specification in data.get("TagSpecifications") or []
@@ -114,5 +113,5 @@ def placement_group(data: Mapping[str, Any]) -> str:
 
 
 def placement_group_name(data: Mapping[str, Any]) -> str:
-    """The placement group that a template names, whether there is one or not; empty for none."""
+    """The placement group that a template names, which may not exist; empty for none."""
     return str((data.get("Placement") or {}).get("GroupName") or "")

@@ -1,9 +1,8 @@
-"""The emulated machines: each a folder that stands for its root, and an environment that leads there.
+"""Creates the emulated machines: each has a folder as its root, and an environment.
 
-A machine's scripts write below `$NODE_ROOT` and find the commands of Amazon Linux that they use on their PATH. The
-environment is made here from nothing but PATH, the variables that lead to the emulator, and where the emulator has the
-libraries for its own interpreter: what the user's shell holds beside that (a virtual environment, a PYTHONPATH) must
-not make a script work here that fails on a real node.
+A machine's scripts write below `$NODE_ROOT`, and find the commands of Amazon Linux on their PATH. Do not add
+variables of the user's shell to the environment, except PATH and those for the emulator and its wheels. With a virtual
+environment or a PYTHONPATH a script could work here that fails on a real node.
 """
 
 import os
@@ -17,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from embedded.keeper import MARK
 from embedded.nodes.commands import write_commands, write_program
 from embedded.processes import kill_marked
 from embedded.seams import requests
+from embedded.watchdog import MARK
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "NO_PROXY", "no_proxy", "PIP_FIND_LINKS", MARK)
 _ROOT = "NODE_ROOT"
@@ -30,10 +29,9 @@ _ROOT = "NODE_ROOT"
 class Machine:
     """One emulated machine.
 
-    root: the folder that stands for `/`.
-    environment: what its processes start with.
-    core: the one core of this computer that its processes run on, as a machine of its own would not take another's
-        time; None: all of them.
+    root: the folder that is `/` of the machine.
+    environment: the variables of its processes.
+    core: the one core of this computer that its processes use; None: all cores.
     """
 
     root: Path
@@ -75,7 +73,7 @@ class Machine:
 
 
 class Machines:
-    """Makes machines below the emulator's folder, and the commands that they share."""
+    """Creates machines below the emulator's folder, and their common commands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,7 +84,7 @@ class Machines:
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, core: int | None = None) -> Machine:
-        """A new machine at `<folder>/<kind>/<name>`; `extra` adds to its environment."""
+        """Create a machine at `<folder>/<kind>/<name>`; `extra` is added to its environment."""
         root = self.folder / kind / name
         own = root / "usr" / "local" / "bin"
         for part in (own, root / "root", root / "tmp", root / "var" / "log"):
@@ -97,30 +95,30 @@ class Machines:
         return Machine(root=root, environment={**kept, **places, **extra}, core=core)
 
     def discard(self, machine: Machine) -> None:
-        """Remove a machine's folder: out of the way at once, from the disk in the background."""
+        """Remove a machine's folder: rename it at once, and delete it in the background."""
         grave = self.folder / "tmp" / f"{machine.root.name}.{time.monotonic_ns()}"
         machine.root.rename(grave)
         requests.spawn_background(shutil.rmtree, grave, True, thread_name=f"discard-{machine.root.name}")
 
     def put_on_network(self, address: str, machine: Machine) -> None:
-        """Let other machines reach one by its address."""
+        """Make a machine reachable at its address."""
         (self._hosts / address).symlink_to(machine.root)
 
     def take_off_network(self, address: str) -> None:
-        """Nobody answers at an address any more."""
+        """Make an address unreachable."""
         (self._hosts / address).unlink(missing_ok=True)
 
     def file_system(self, identifier: str) -> Path:
-        """The folder that stands for an EFS file system."""
+        """The folder of an EFS file system."""
         return self.folder / "efs" / identifier
 
     def give_interpreter(self, path: Path) -> None:
-        """Put a program at `path` that is this interpreter."""
+        """Write a program to `path` that runs this interpreter."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_program(path, f'exec {shlex.quote(sys.executable)} "$@"')
 
 
 def _without_environment(path: str) -> str:
-    """PATH without the folder of this interpreter, whose other programs no node has."""
+    """PATH without the folder of this interpreter, because nodes do not have its other programs."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join(part for part in path.split(os.pathsep) if part != own)

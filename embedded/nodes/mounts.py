@@ -1,7 +1,7 @@
-"""File systems of emulated machines, without root: a mount is a link to the folder that stands for the file system.
+"""Writes the commands that mount file systems on emulated machines, without root: a mount is a link to a folder.
 
-EFS is a folder of the emulator, NFS a folder of the machine that exports it. What a machine exports is gone with it, as
-on AWS; but where a real client of a server that died hangs, one here finds nothing.
+An EFS file system is a folder of the emulator; an NFS export is a folder of the exporting machine, and is lost with it,
+as on AWS. Then a real client hangs, but an emulated one finds no folder.
 """
 
 import shlex
@@ -26,7 +26,7 @@ def programs(*, file_systems: Path, hosts: Path) -> dict[str, str]:
 
 # `mount -t efs [-o OPTIONS] FSID:/ DIR` needs a mount target, as a real mount does. `mount -t nfs4 [-o OPTIONS]
 # ADDRESS:PATH DIR` needs a machine there that serves NFS and exports PATH, or a folder above it, to this machine.
-# What lay in DIR before is out of sight until `umount`.
+# The former content of DIR is hidden until `umount`.
 _MOUNT = """\
 kind=$2
 if [ "$1" != -t ]; then echo "mount: the embedded AWS supports only -t efs and -t nfs4" >&2; exit 1; fi

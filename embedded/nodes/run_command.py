@@ -1,9 +1,9 @@
 """Emulates Run Command: a script sent to an instance runs there as a process, and can be waited for and cancelled.
 
-ministack keeps commands and invocations; here is what it does not do: run them on our machines, limit their time,
-cancel them, and refuse unknown documents. As on AWS a command's output appears when it has ended, cut to
-24,000 and 8,000 characters; the whole of it goes to the bucket that the command names. And as on AWS only a node's
-agent tells how a command ended: that of a node which died goes on, for all that is known, until its time is over.
+ministack keeps commands and invocations. This module runs them on the emulated machines, limits their time, cancels
+them, and refuses unknown documents. As on AWS the output appears when the command has ended, cut to 24,000 and 8,000
+characters; the whole output goes to the command's bucket. Only a node's agent reports the end of a command, as on AWS:
+the command of a node that died stays in progress until its time limit.
 """
 
 import json
@@ -38,7 +38,7 @@ _cancelled: dict[str, threading.Event] = {}
 
 
 def install(others: Callable[[], Mapping[str, Machine]]) -> None:
-    """Let ministack's Run Command reach the emulated instances, and the machines of `others` by instance id."""
+    """Make ministack's Run Command use the emulated instances, and the machines of `others` by instance id."""
 
     def machine_of(instance: str) -> Machine | None:
         return instances.machine_of(instance) or others().get(instance)
@@ -88,16 +88,16 @@ def _send_command(send: Any) -> Any:
 
 
 def _targets(request: Record) -> list[str]:
-    """The instances that a command addresses: by id, or by tags (`tag:KEY`), of which all must match."""
+    """The target instances of a command: by id, or by tags (`tag:KEY`), of which all must match."""
     chosen = list(request.get("InstanceIds") or [])
-    wanted = {target["Key"]: target["Values"] for target in request.get("Targets") or []}
-    chosen += wanted.pop("InstanceIds", [])
-    if wanted:
+    requested = {target["Key"]: target["Values"] for target in request.get("Targets") or []}
+    chosen += requested.pop("InstanceIds", [])
+    if requested:
         chosen += [
             identifier
             for identifier in ec2.instances
             if instances.machine_of(identifier) is not None
-            and all(_tag(identifier, key.removeprefix("tag:")) in values for key, values in wanted.items())
+            and all(_tag(identifier, key.removeprefix("tag:")) in values for key, values in requested.items())
         ]
     return chosen
 
@@ -107,9 +107,9 @@ def _tag(identifier: str, key: str) -> str | None:
 
 
 def _run(machine_of: _MachineOf, command_id: str, instance: str, argv: list[str]) -> None:
-    """Run one invocation to its end and write its result to its record; the status last, for those who poll.
+    """Run one invocation, and write its result to its record. Write the status last, because clients poll it.
 
-    `machine_of` gives the machine behind an instance of EC2 or a node of a cluster, while it is up.
+    `machine_of` returns the machine of a running EC2 instance or cluster node.
     """
     command = ssm.commands[command_id]
     invocation = command["Invocations"][instance]
@@ -146,7 +146,7 @@ def _execute(
         # sh is bash in its POSIX mode on Amazon Linux
         argv = ["bash", "--posix", "-c", script]
         process = machine.start(argv, stdout=stdout, stderr=stderr, extra={_MARK: mark})
-    except FileNotFoundError:  # the instance went away after the command was accepted
+    except FileNotFoundError:  # the instance was terminated after the command was accepted
         return "Failed", "Undeliverable", -1
     while process.poll() is None:
         if not cancelled.wait(0.05) and time.monotonic() < until:
@@ -158,7 +158,7 @@ def _execute(
     if machine_of(instance) is None:
         process.wait()
         time.sleep(max(0.0, until - time.monotonic()))
-        for output in (stdout, stderr):  # which the agent did not live to send
+        for output in (stdout, stderr):  # the agent ended before it could send the output
             output.truncate(0)
         return *_TIMED_OUT, -1
     if not process.returncode:

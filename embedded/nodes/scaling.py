@@ -1,4 +1,4 @@
-"""The operations of Auto Scaling, over the groups of `groups.py`.
+"""Implements the operations of Auto Scaling, for the groups of `groups.py`.
 
 An update changes only what the request names. The desired capacity is kept within the new bounds, and a group's zones
 are those of its subnets.
@@ -43,7 +43,7 @@ _DESCRIBED = (
 
 
 def install(machines: Machines, faults: Faults) -> AutoScalingGroups:
-    """Put instances into ministack's groups, and machines behind all instances; returns the groups."""
+    """Give instances to ministack's groups, and machines to all instances; returns the groups."""
     scaling_groups = AutoScalingGroups(InstanceRunner(machines, running=groups.put_in_service, faults=faults), faults)
     instances.install(scaling_groups.nodes, scaling_groups.terminate_instance)
     launch_templates.install()
@@ -53,11 +53,11 @@ def install(machines: Machines, faults: Faults) -> AutoScalingGroups:
 
 
 def _later(group: Record) -> None:
-    """Nothing: every operation below follows its group itself, when all of the request is in the group's record."""
+    """Do nothing: every operation below reconciles its group itself, after it has changed the group's record."""
 
 
 class _Operations:
-    """Auto Scaling's requests, answered by the emulated groups."""
+    """Auto Scaling's operations on the emulated groups."""
 
     def __init__(self, scaling_groups: AutoScalingGroups) -> None:
         self._groups = scaling_groups
@@ -172,19 +172,19 @@ def template_of_policy(policy: Mapping[str, Any]) -> Record:
 
 
 def check_template(reference: Mapping[str, Any]) -> None:
-    """Refuse, by a RefusedError, what a group could not start an instance from."""
+    """Raise RefusedError for a template from which a group could not start an instance."""
     data = launch_templates.data_of(reference)
     launch_templates.image(data.get("ImageId", ""))
     launch_templates.placement_group(data)
 
 
 def _merged(held: Mapping[str, Any], given: Mapping[str, Any]) -> Record:
-    """The parts of a policy that a request gives, each over what was held: what it leaves out stays."""
+    """A policy with the parts that a request changes; all other parts stay."""
     return {part: {**(held.get(part) or {}), **values} for part, values in given.items()}
 
 
 def _sizes(group: Record, parameters: Record) -> Record:
-    """A group's numbers after an update: a capacity that the request does not name moves with the bounds."""
+    """A group's sizes after an update. A capacity that is not in the request is moved into the new bounds."""
     given = {name: int(value) for name in _NUMBERS if (value := parameter(parameters, name)) != ""}
     low, high = (int({**group, **given}[name]) for name in ("MinSize", "MaxSize"))
     if low > high:
@@ -197,7 +197,7 @@ def _sizes(group: Record, parameters: Record) -> Record:
 
 
 def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
-    """Keep what ministack's record of a group has no place for."""
+    """Add what ministack omits from a group's record."""
     group["MixedInstancesPolicy"] = policy and {
         "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
         "InstancesDistribution": {**_DISTRIBUTION, **(policy.get("InstancesDistribution") or {})},
@@ -224,7 +224,7 @@ def _describe(parameters: Record) -> Any:
 
 
 def _described(group: Record) -> Record:
-    """A group as AWS tells it: its launch template, or the policy that holds one."""
+    """A group as AWS returns it: with its launch template, or with the policy that contains one."""
     policy = group.get("MixedInstancesPolicy")
     source = {"MixedInstancesPolicy": policy} if policy else {"LaunchTemplate": group["LaunchTemplate"]}
     return {name: group[name] for name in _DESCRIBED} | source

@@ -1,7 +1,7 @@
-"""Security groups as EC2 has them where ministack is kinder or coarser.
+"""Makes ministack's security groups behave like EC2's.
 
-A rule has one source, whatever a request put together, so that what DescribeSecurityGroups tells can be revoked as it
-stands.
+Each stored rule has one source, whatever a request combines, so that every rule that DescribeSecurityGroups returns can
+be revoked unchanged.
 """
 
 from typing import Any
@@ -29,13 +29,13 @@ def install() -> None:
 
 
 def _by_source(rule: Record) -> list[Record]:
-    """A rule for every source of a rule."""
+    """Split a rule into one rule for each source."""
     empty = {**rule, **{name: [] for name in _SOURCES}}
     return [{**empty, name: [source]} for name in _SOURCES for source in rule.get(name) or []] or [rule]
 
 
 def _identity(rule: Record) -> tuple[Any, ...]:
-    """What makes two rules the same: protocol, ports, sources; not descriptions, nor whose account a group is in."""
+    """The fields that make two rules the same: protocol, ports and sources, not descriptions or a group's account."""
     sources = frozenset(
         (name, source.get(key) or source.get("GroupName"))
         for name, key in _SOURCES.items()

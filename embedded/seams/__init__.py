@@ -1,1 +1,1 @@
-"""What is taken from inside ministack, a module a service: a new version of ministack is the work of this folder."""
+"""The internals of ministack that the emulator uses, one module a service. Adapt this folder to a new ministack."""

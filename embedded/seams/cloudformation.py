@@ -1,13 +1,19 @@
-"""CloudFormation: its stacks, the tables of its resource types, and the tasks that make and delete both."""
+"""CloudFormation: its stacks, its resource types, and the tasks that create and delete both."""
 
 from collections.abc import Callable, Container, Coroutine, Iterable
 from typing import Any
 
-from embedded.seams.required_names import Answer, Inside, Operations, Record, Seam, Table, missing
+from embedded.seams.lookup import Answer, MinistackModule, Operations, Record, Seam, Table, missing
 
-_engine, _handlers = Inside("services.cloudformation.engine"), Inside("services.cloudformation.handlers")
-_provisioners, _stacks = Inside("services.cloudformation.provisioners"), Inside("services.cloudformation.stacks")
-_changesets = Inside("services.cloudformation.changesets")
+_engine, _handlers = (
+    MinistackModule("services.cloudformation.engine"),
+    MinistackModule("services.cloudformation.handlers"),
+)
+_provisioners, _stacks = (
+    MinistackModule("services.cloudformation.provisioners"),
+    MinistackModule("services.cloudformation.stacks"),
+)
+_changesets = MinistackModule("services.cloudformation.changesets")
 
 StackTask = Callable[..., Coroutine[Any, Any, None]]
 
@@ -15,7 +21,7 @@ StackTask = Callable[..., Coroutine[Any, Any, None]]
 
 operations = Operations(_handlers, "_ACTION_HANDLERS")
 
-stacks: Table = Inside("services.cloudformation").take("_stacks")
+stacks: Table = MinistackModule("services.cloudformation").take("_stacks")
 """The stacks, by their names; each has its `_resources`, by their logical ids, and its `_template`."""
 
 find_stack: Callable[[str], Record | None] = _handlers.take("_resolve_stack")
@@ -25,16 +31,16 @@ error: Callable[[str, str], Answer] = _handlers.take("_error")
 """An error's answer: its code, its message."""
 
 deploy: Seam[StackTask] = Seam("_deploy_stack_async", _stacks, _handlers, _changesets)
-"""Makes or updates a stack, to its end: its name, its id, and more."""
+"""Creates or updates a stack: its name, its id, and more. Returns when it is done."""
 
 delete: Seam[StackTask] = Seam("_delete_stack_async", _stacks, _handlers)
-"""Deletes a stack, to its end: its name, its id, the resources that are retained, and whether by `force`."""
+"""Deletes a stack: its name, its id, the retained resources, and `force`. Returns when it is done."""
 
 needed_by: Callable[[Iterable[str], Record, set[str]], set[str]] = _stacks.take("_with_dependencies")
-"""Resources and what they depend on: their logical ids, the template's resources, and those that there still are."""
+"""Resources with their dependencies: logical ids, the template's resources, and those that still exist."""
 
 resolve: Seam[Callable[..., Any]] = Seam("_resolve_refs", _engine)
-"""The value of a part of a template, as other parts refer to it."""
+"""The value of a part of a template, with all references resolved."""
 
 # Resources
 
@@ -48,7 +54,7 @@ replaces: Seam[Callable[[str, Record, Record], bool]] = Seam("_replacing_change"
 """Whether a change replaces a resource: its type, its old and its new properties."""
 
 runs_on_thread: Seam[Callable[[str], bool]] = Seam("_runs_on_worker_thread", _stacks)
-"""Whether the handlers of a type wait, so that they run on a thread of their own."""
+"""Whether the handlers of a type run on a thread of their own, because they wait."""
 
 create_group: Seam[Callable[..., Any]] = Seam("_asg_create", _provisioners)
 delete_group: Seam[Callable[[str, Record], None]] = Seam("_asg_delete", _provisioners)
@@ -73,7 +79,7 @@ def add_type(name: str, handlers: Record, replacing: Container[str]) -> None:
 
 
 def tag_type(name: str, prop: str) -> None:
-    """Let the resources of a type get the stack's tags, in a property that lists tags."""
+    """Give the stack's tags to the resources of a type, in a property that lists tags."""
     _tagged[name] = (prop, "list")
 
 

@@ -1,11 +1,11 @@
-"""CloudWatch: the points of metrics, and the operations that tell them."""
+"""CloudWatch: the points of metrics, and the operations that return them."""
 
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.required_names import Inside, Record, Seam
+from embedded.seams.lookup import MinistackModule, Record, Seam
 
-_cloudwatch = Inside("services.cloudwatch")
+_cloudwatch = MinistackModule("services.cloudwatch")
 
 statistics: Seam[Callable[..., Any]] = Seam("_get_metric_statistics", _cloudwatch)
 """GetMetricStatistics: the request's parameters, its decoded body, and whether that was CBOR or JSON."""
@@ -21,5 +21,5 @@ _key: Callable[[dict[str, str]], str] = _cloudwatch.take("_dims_key")
 
 
 def set_points(namespace: str, name: str, dimensions: dict[str, str], points: list[Record]) -> None:
-    """Give a metric these points alone: each its `Timestamp`, `Value`, `Unit` and `Dimensions`."""
+    """Replace a metric's points: each has `Timestamp`, `Value`, `Unit` and `Dimensions`."""
     _metrics[namespace, name, _key(dimensions)] = points

@@ -1,11 +1,11 @@
-"""EC2: its records, the forms of its requests and answers, and the functions that make and end instances."""
+"""EC2: its records, the formats of its requests and answers, and the functions that start and end instances."""
 
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.required_names import Answer, Inside, Operation, Operations, Record, Seam, Table
+from embedded.seams.lookup import Answer, MinistackModule, Operation, Operations, Record, Seam, Table
 
-_ec2 = Inside("services.ec2")
+_ec2 = MinistackModule("services.ec2")
 
 operations = Operations(_ec2, "_ACTION_MAP")
 
@@ -29,12 +29,12 @@ tags: dict[str, list[Record]] = _ec2.take("_tags")
 """The tags of everything, by its id."""
 
 default_subnet: str = _ec2.take("_DEFAULT_SUBNET_ID")
-"""The id of the subnet of those who name none."""
+"""The id of the subnet for instances that name none."""
 
 # Requests and answers
 
 answer: Callable[[int, str, str], Answer] = _ec2.take("_xml")
-"""A result: its status, the name of its element, and what is in there."""
+"""A result: its status, the name of its element, and the element's content."""
 
 error: Callable[[str, str, int], Answer] = _ec2.take("_error")
 """An error: its code, its message, its status."""
@@ -46,7 +46,7 @@ filters: Callable[[Record], dict[str, list[str]]] = _ec2.take("_parse_filters")
 """The filters of a request, each with the values of which one must match."""
 
 has_tags: Callable[[str, dict[str, list[str]]], bool] = _ec2.take("_resource_matches_tag_filters")
-"""Whether what has an id has the tags that filters ask for; other filters are passed over."""
+"""Whether the resource with an id matches the tag filters; other filters are ignored."""
 
 # Instances
 
@@ -55,18 +55,18 @@ make_instances: Callable[..., list[Record]] = _ec2.take("_launch_instances_inter
 `iam_profile`."""
 
 instance_profile: Callable[..., tuple[Any, Any]] = _ec2.take("_resolve_iam_instance_profile")
-"""An instance profile by `iam_arn` or `iam_name`, and an error's answer; with `allow_missing` there may be none."""
+"""An instance profile by `iam_arn` or `iam_name`, and an error answer; `allow_missing` allows neither to be given."""
 
 _terminate: Operation = _ec2.take("_terminate_instances")
 
 
 def end_instance(identifier: str) -> None:
-    """Let an instance's record say that it is terminated."""
+    """Set the state of an instance's record to terminated."""
     _terminate({"InstanceId.1": [identifier]})
 
 
 instance_xml: Seam[Callable[[Record], str]] = Seam("_instance_xml", _ec2)
-"""What DescribeInstances says of an instance's record."""
+"""The XML of an instance's record in DescribeInstances."""
 
 # Security groups and launch templates
 
@@ -77,7 +77,7 @@ same_rule: Seam[Callable[[Record, Record], bool]] = Seam("_rules_match", _ec2)
 """Whether two rules are the same."""
 
 read_template: Seam[Callable[..., Record]] = Seam("_parse_lt_data", _ec2)
-"""What a request says of a launch template, below a prefix (`LaunchTemplateData`, where none is given)."""
+"""The launch template's data in a request, below a prefix (default: `LaunchTemplateData`)."""
 
 template_xml: Seam[Callable[[Record], str]] = Seam("_lt_data_xml", _ec2)
-"""What DescribeLaunchTemplateVersions says of a launch template's data."""
+"""The XML of a launch template's data in DescribeLaunchTemplateVersions."""

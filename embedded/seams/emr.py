@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from embedded.seams.required_names import Inside, Operations, Record, Seam, Table
+from embedded.seams.lookup import MinistackModule, Operations, Record, Seam, Table
 
-_emr = Inside("services.emr")
+_emr = MinistackModule("services.emr")
 
 operations = Operations(_emr, "_HANDLERS")
 
@@ -15,4 +15,4 @@ steps: dict[str, list[Record]] = _emr.take("_steps")
 """What ListSteps shows, by the clusters' ids, in the order of their submission."""
 
 make_step: Seam[Callable[[Record], Record]] = Seam("_make_step", _emr)
-"""A step's record, from what is asked for."""
+"""A step's record, from its configuration in the request."""

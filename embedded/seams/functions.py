@@ -1,22 +1,22 @@
-"""Lambda: where a function's logs go, and what its role allows; and the rules of EventBridge that call functions."""
+"""Lambda: a function's logs, and what its role allows; and the EventBridge rules that call functions."""
 
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.required_names import Inside, Operation, Record, Seam, Table
+from embedded.seams.lookup import MinistackModule, Operation, Record, Seam, Table
 
-_eventbridge = Inside("services.eventbridge")
+_eventbridge = MinistackModule("services.eventbridge")
 
-write_logs: Seam[Callable[..., None]] = Seam("_emit_lambda_logs", Inside("services.lambda_svc"))
-"""Writes what a function said, from its record, into its log group, which it makes when there is none."""
+write_logs: Seam[Callable[..., None]] = Seam("_emit_lambda_logs", MinistackModule("services.lambda_svc"))
+"""Writes a function's output to its log group, which it creates when there is none."""
 
-log_groups: Table = Inside("services.cloudwatch_logs").take("_log_groups")
+log_groups: Table = MinistackModule("services.cloudwatch_logs").take("_log_groups")
 """The log groups, by their names."""
 
 delete_rule: Seam[Operation] = Seam("_delete_rule", _eventbridge)
 """DeleteRule."""
 
-_policies: Callable[[str, str], list[list[Any]]] = Inside("core.iam_evaluator").take("_gather_role_policies")
+_policies: Callable[[str, str], list[list[Any]]] = MinistackModule("core.iam_evaluator").take("_gather_role_policies")
 _rule_key: Callable[[str | None, str], str] = _eventbridge.take("_rule_key")
 _targets: Table = _eventbridge.take("_targets")
 

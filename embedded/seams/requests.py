@@ -1,11 +1,11 @@
-"""The request that is being served: whose it is, how it is answered, and work that goes on after it."""
+"""The current request: its account and region, forms of answers, and background work that it starts."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from embedded.seams.required_names import Answer, Inside, Record, Table
+from embedded.seams.lookup import Answer, MinistackModule, Record, Table
 
-_responses = Inside("core.responses")
+_responses = MinistackModule("core.responses")
 
 
 class _Spawn(Protocol):
@@ -13,29 +13,29 @@ class _Spawn(Protocol):
 
 
 account: Callable[[], str] = _responses.take("get_account_id")
-"""The account that the request is of."""
+"""The account of the request."""
 
 region: Callable[[], str] = _responses.take("get_region")
-"""The region that the request is for."""
+"""The region of the request."""
 
 now: Callable[[], str] = _responses.take("now_iso")
-"""The time, as AWS writes it."""
+"""The current time, as AWS writes it."""
 
 json_answer: Callable[[Record], Answer] = _responses.take("json_response")
-"""A result, by a protocol of JSON."""
+"""A result in the JSON protocol."""
 
 json_error: Callable[[str, str], Answer] = _responses.take("error_response_json")
-"""An error, by a protocol of JSON: its code, its message. The status is 400."""
+"""An error in the JSON protocol: its code and message. The status is 400."""
 
 streamed: Callable[[Callable[[Any, Any], Any]], Any] = _responses.take("StreamingResponse")
 """The body of an answer that a coroutine sends, from its functions to send and to receive."""
 
-spawn_background: _Spawn = Inside("core.concurrency").take("spawn_background")
+spawn_background: _Spawn = MinistackModule("core.concurrency").take("spawn_background")
 """Run a function on a thread of its own, for the request's account and region."""
 
 _regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict")
 
 
 def regional_table() -> Table:
-    """A new table, of which each account and region sees its own records."""
+    """A new table with separate records for each account and region."""
     return _regional_table()

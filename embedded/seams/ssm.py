@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from embedded.seams.front import Handler
-from embedded.seams.required_names import Inside, Operation, Record, Seam, Table
+from embedded.seams.lookup import MinistackModule, Operation, Record, Seam, Table
+from embedded.seams.routing import Handler
 
-_ssm = Inside("services.ssm")
+_ssm = MinistackModule("services.ssm")
 
 handle: Seam[Handler] = Seam("handle_request", _ssm)
 """Answers each request."""

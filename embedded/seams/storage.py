@@ -1,11 +1,11 @@
-"""S3 and EFS: what they keep, and how S3 lists it."""
+"""S3 and EFS: their records, and the lists of S3."""
 
 from collections.abc import Callable
 from typing import Any
 
-from embedded.seams.required_names import Answer, Inside, Record, Seam, Table
+from embedded.seams.lookup import Answer, MinistackModule, Record, Seam, Table
 
-_efs, _s3 = Inside("services.efs"), Inside("services.s3")
+_efs, _s3 = MinistackModule("services.efs"), MinistackModule("services.s3")
 
 mount_targets: Table = _efs.take("_mount_targets")
 """The mount targets of file systems, by their ids."""
@@ -14,7 +14,7 @@ delete_file_system: Seam[Callable[[str], Any]] = Seam("_delete_file_system", _ef
 """DeleteFileSystem, by the file system's id."""
 
 bucket_tags: dict[str, dict[str, str]] = _s3.take("_bucket_tags")
-"""What GetBucketTagging tells, by the buckets' names."""
+"""The tags that GetBucketTagging returns, by the buckets' names."""
 
 delete_bucket: Callable[[str], Answer] = _s3.take("_delete_bucket")
 """DeleteBucket, by the bucket's name."""

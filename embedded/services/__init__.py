@@ -1,1 +1,1 @@
-"""S3, EFS and Lambda, in the few things where the emulator under it does less than AWS."""
+"""Adds to S3, EFS and Lambda what ministack lacks."""

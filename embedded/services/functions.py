@@ -14,7 +14,7 @@ _CREATE = "logs:CreateLogGroup"
 
 
 def install() -> None:
-    """Look at the function's role before its logs are written."""
+    """Check the function's role before its logs are written."""
     emit = functions.write_logs.now
 
     def emitted(function: Record, *rest: Any, **more: Any) -> None:

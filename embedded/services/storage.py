@@ -1,4 +1,4 @@
-"""What S3 and EFS keep on this machine, and when it is deleted.
+"""Deletes the files of an EFS file system with it, and encodes object names in S3's lists.
 
 Buckets are in ministack's memory. A file system is a folder that every node's `mount` links to, and is deleted with the
 file system. An object's name may hold characters that XML cannot, so lists encode names on request.
@@ -19,7 +19,7 @@ _NAMES = re.compile("<(Key|KeyMarker|NextKeyMarker|Prefix|Delimiter)>([^<]*)<")
 
 
 def install(machines: Machines) -> None:
-    """Let files go with their file system, and lists have the names that they are asked for."""
+    """Replace ministack's deletion of file systems and its lists of versions and uploads."""
     delete = storage.delete_file_system.now
 
     def delete_with_its_files(identifier: str) -> Any:
@@ -34,7 +34,7 @@ def install(machines: Machines) -> None:
 
 
 def _encoding(listing: Callable[[str, Record], Answer]) -> Callable[[str, Record], Answer]:
-    """The list with its names in URL encoding where the request asks for that; ministack does so in others alone."""
+    """Encode the names of a list when the request asks for it; ministack does so only in other lists."""
 
     def encoding(bucket: str, query: Record) -> Answer:
         status, headers, body = listing(bucket, query)

@@ -1,9 +1,8 @@
-"""Custom resource that cleans when it is deleted: it empties a bucket, removes rules between security groups, or
-deletes parameters. Another kind of it is a claim, which records whose the deployment is and refuses to become
-another's.
+"""Handles custom resources that clean up on deletion: they empty a bucket, remove rules between security groups, or
+delete parameters. Another kind is a claim, which records the owner of the deployment and refuses another owner.
 
-It must always answer, also when it fails: without an answer CloudFormation waits for its time limit. So it stops
-before Lambda stops it.
+The function must always answer, also when it fails: without an answer CloudFormation waits until its time limit. So it
+stops before Lambda's own time limit.
 """
 
 import json
@@ -27,15 +26,15 @@ _GONE = ("InvalidGroup.NotFound", "InvalidPermission.NotFound")
 
 
 class UnfinishedError(Exception):
-    """There was more to do than time; deleting the stack again goes on."""
+    """The time was too short; deleting the stack again continues the work."""
 
 
 class ClaimedError(Exception):
-    """The deployment is another's."""
+    """The deployment belongs to another owner or topology."""
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Answer CloudFormation's request: a `Delete` cleans, an `Update` of a claim may be refused."""
+    """Answer CloudFormation's request. `Delete` cleans up; an `Update` of a claim may be refused."""
     reason, name = "", event.get("PhysicalResourceId", event["LogicalResourceId"])
     try:
         properties = event["ResourceProperties"]
@@ -50,30 +49,30 @@ def handler(event: dict[str, Any], context: Any) -> None:
     answer(event, name, reason)
 
 
-def claim(wanted: dict[str, str], held: str | None) -> str:
-    """The claim as the resource's id, which CloudFormation keeps: what was claimed first, also when it rolls back."""
-    claimed = f"{wanted['Owner']}/{wanted['Topology']}"
-    if held in (None, claimed):
+def claim(requested: dict[str, str], current: str | None) -> str:
+    """The claim as the resource's physical id. CloudFormation keeps the first one, also after a rollback."""
+    claimed = f"{requested['Owner']}/{requested['Topology']}"
+    if current in (None, claimed):
         return claimed
-    owner, _, topology = str(held).partition("/")
+    owner, _, topology = str(current).partition("/")
     raise ClaimedError(
-        f"the deployment '{wanted['Deployment']}' belongs to {owner} (topology {topology}); choose another name by "
+        f"the deployment '{requested['Deployment']}' belongs to {owner} (topology {topology}); choose another name by "
         "-c deployment=NAME, or destroy that one first."
     )
 
 
 def clean(properties: dict[str, Any], milliseconds_left: Callable[[], int]) -> None:
-    """Clean what the properties name: `Bucket`, `SecurityGroups`, `Parameters`."""
+    """Clean up what the properties name: `Bucket`, `SecurityGroups`, `Parameters`."""
     if "Bucket" in properties:
         empty(properties["Bucket"], milliseconds_left)
     revoke_group_rules(properties.get("SecurityGroups", []))
     if "Parameters" in properties:
-        # Those that are not there are no error.
+        # A missing parameter is no error.
         boto3.client("ssm").delete_parameters(Names=properties["Parameters"])
 
 
 def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
-    """Delete every version of every object, and every unfinished upload; a bucket that is gone is empty."""
+    """Delete every version of every object, and every unfinished upload. A missing bucket counts as empty."""
     s3 = boto3.client("s3")
     try:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
@@ -91,9 +90,9 @@ def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
 
 
 def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[ObjectIdentifierTypeDef]]":
-    """What to delete at once: objects with a name that XML cannot carry alone, and all others together.
+    """Batches of objects to delete: an object whose key XML cannot represent is alone, all others are together.
 
-    One such name in a request makes S3 refuse all of it; and anybody who may write can have chosen it.
+    S3 refuses a whole request that contains such a key, and everybody who may write objects can create one.
     """
     together: list[ObjectIdentifierTypeDef] = []
     for each in objects:
@@ -106,19 +105,19 @@ def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[Obje
 
 
 def delete(s3: "S3Client", bucket: str, batch: "list[ObjectIdentifierTypeDef]") -> "Sequence[ErrorTypeDef]":
-    """Delete one of the batches, of at most 1000; returns what S3 keeps, which it says in an answer of success."""
+    """Delete a batch of at most 1000 objects. Returns those that S3 did not delete, which a successful answer lists."""
     if _NOT_IN_XML.search(batch[0]["Key"]):
         named: dict[str, Any] = {**batch[0]}
-        s3.delete_object(Bucket=bucket, **named)  # the name is in the address, percent-encoded
+        s3.delete_object(Bucket=bucket, **named)  # this request has the key in its URL, percent-encoded
         return ()
     return s3.delete_objects(Bucket=bucket, Delete={"Objects": batch, "Quiet": True}).get("Errors", ())
 
 
 def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]:
-    """The names and ids of a bucket's unfinished uploads.
+    """The keys and ids of a bucket's unfinished uploads.
 
-    In this list, as in no other of S3, botocore leaves names as they are: those that XML cannot carry come encoded only
-    if that is asked for, and then the marker of the next page comes so too.
+    Only for this list botocore does not request URL encoding of keys that XML cannot represent. So request it here, and
+    decode the keys and the marker of the next page.
     """
     marker: dict[str, Any] = {}
     while True:
@@ -131,7 +130,7 @@ def unfinished_uploads(s3: "S3Client", bucket: str) -> Iterator[tuple[str, str]]
 
 
 def revoke_group_rules(groups: list[str]) -> None:
-    """Remove the rules by which the groups refer to groups; two that refer to each other cannot be deleted."""
+    """Remove the groups' rules that refer to groups: two groups that refer to each other cannot be deleted."""
     ec2 = boto3.client("ec2")
     for group in groups:
         try:
@@ -153,9 +152,9 @@ def revoke_group_rules(groups: list[str]) -> None:
 
 
 def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
-    """What each rule lets through from or to one group; ports are left out where all are meant.
+    """Each permission for one group, as a rule of its own; a rule for all ports has none.
 
-    One by one: asked to revoke several, of which one has gone meanwhile, EC2 revokes none.
+    Revoke them one by one: when one of several has gone meanwhile, EC2 revokes none.
     """
     for rule in rules:
         for pair in rule["UserIdGroupPairs"]:
@@ -169,7 +168,7 @@ def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPer
 
 
 def answer(event: dict[str, Any], name: str, reason: str) -> None:
-    """Tell CloudFormation; an empty reason is success."""
+    """Send the result to CloudFormation; an empty reason means success."""
     body = {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000] or "Done.",
@@ -182,6 +181,6 @@ def answer(event: dict[str, Any], name: str, reason: str) -> None:
         event["ResponseURL"],
         data=json.dumps(body).encode(),
         method="PUT",
-        headers={"Content-Type": ""},  # the address is signed for an empty one
+        headers={"Content-Type": ""},  # the URL is signed for an empty content type
     )
     urllib.request.urlopen(request, timeout=30).close()  # noqa: S310

@@ -17,7 +17,7 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a rule has found: whether it stops a deployment, and the sentence that its user reads."""
+    """What a rule has found; an error stops a deployment. `sentence` is for the user."""
 
     level: Level
     rule: str
@@ -31,9 +31,9 @@ class Rule(ABC):
 
     @abstractmethod
     def check(self, topology: Topology) -> Iterator[str]:
-        """A sentence for each time that it is wrong."""
+        """Yield a sentence for each problem that the rule finds."""
 
 
 def group_label(number: int, group: NodeGroup) -> str:
-    """A node group as a reader counts, from 1."""
+    """The name of a node group in messages; `number` counts from 1."""
     return f"training {number} ({group.name})"

@@ -17,7 +17,7 @@ _ENDING_SOON = datetime.timedelta(days=90)
 
 
 class RetiredType(Rule):
-    """AWS starts no machine of the type any more."""
+    """AWS no longer starts machines of the type."""
 
     level = "error"
 
@@ -32,12 +32,12 @@ class RetiredType(Rule):
 
 
 class NoTorchBuild(Rule):
-    """All ranks need the same PyTorch, and none has binaries for all of these GPUs."""
+    """All ranks need the same PyTorch build, and no build supports all of these GPUs."""
 
     level = "error"
 
     def check(self, topology: Topology) -> Iterator[str]:
-        """The groups that do not go together."""
+        """The GPUs, each with the builds that support it."""
         capabilities = [gpu.capability for _, gpu in _gpus(topology)]
         if not capabilities or catalog.builds_for(capabilities):
             return
@@ -50,12 +50,12 @@ class NoTorchBuild(Rule):
 
 
 class ImageTooNew(Rule):
-    """The machine image brings the PyTorch that runs, and it must run on every GPU."""
+    """The machine image contains the PyTorch that runs, and that must support every GPU."""
 
     level = "error"
 
     def check(self, topology: Topology) -> Iterator[str]:
-        """Each group that the PyTorch of another group's image, or of its own, does not run on."""
+        """Each group whose GPU is not supported by the PyTorch of an image, and images that differ in their PyTorch."""
         images = {catalog.image_of(group.instance_type).name for group in topology.training if _image(group)}
         builds = {(catalog.catalog().images[name].torch, catalog.catalog().images[name].cuda) for name in images}
         if len(builds) > 1:
@@ -75,7 +75,7 @@ class ImageTooNew(Rule):
 
 @dataclass(frozen=True)
 class ReleaseTooOld(Rule):
-    """A release without Python 3.11, or that AWS supports no more."""
+    """A release without Python 3.11, or without AWS's support."""
 
     level = "error"
     today: datetime.date
@@ -110,11 +110,11 @@ class ReleaseEnding(Rule):
 
 
 def _types(topology: Topology) -> Iterator[tuple[str, InstanceType]]:
-    """Every field that names an instance type, as a reader counts."""
-    wanted = topology.preprocessing
-    if wanted:
-        yield "preprocessing, primary", catalog.find(wanted.primary.instance_type)
-        for role, workers in wanted.workers:
+    """Every field that names an instance type, with its label for messages."""
+    preprocessing = topology.preprocessing
+    if preprocessing:
+        yield "preprocessing, primary", catalog.find(preprocessing.primary.instance_type)
+        for role, workers in preprocessing.workers:
             yield f"preprocessing, {role}", catalog.find(workers.instance_type)
     for number, group in enumerate(topology.training, 1):
         yield group_label(number, group), catalog.find(group.instance_type)

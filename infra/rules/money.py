@@ -1,6 +1,6 @@
-"""Rules on money and time: prices, the budget, the hours, who is warned.
+"""Rules on money and time: prices, the budget, the hours, and the mail address for warnings.
 
-The cost of everything at work is an upper bound, so a budget below it is a warning, not an error.
+The cost while everything runs is an upper bound, so a budget below it is a warning, not an error.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _SLOWEST_GROUP_MINUTES = 20
 
 
 class NoPrice(Rule):
-    """What has no price cannot be budgeted, and the guard could not stop it in time."""
+    """A price is missing, so the guard could not count the costs and keep a budget."""
 
     level = "error"
 
@@ -28,7 +28,7 @@ class NoPrice(Rule):
 
 
 class BudgetBelowAnHour(Rule):
-    """The guard would end the deployment before it has done anything."""
+    """The budget is spent within the first hour."""
 
     level = "error"
 
@@ -45,7 +45,7 @@ class BudgetBelowAnHour(Rule):
 
 @dataclass(frozen=True)
 class BudgetBelowTheHours(Rule):
-    """The budget ends before the hours do."""
+    """The budget is spent before the requested hours are over."""
 
     level = "warning"
     hours: float
@@ -62,7 +62,7 @@ class BudgetBelowTheHours(Rule):
 
 @dataclass(frozen=True)
 class HoursBeyondTheEnd(Rule):
-    """More hours are asked for than the guard leaves."""
+    """More hours are requested than the guard allows."""
 
     level = "warning"
     hours: float
@@ -77,7 +77,7 @@ class HoursBeyondTheEnd(Rule):
 
 
 class IdleTooSoon(Rule):
-    """Ready nodes may wait idle for those of another group, which may wait ten minutes for spot capacity."""
+    """Ready nodes may wait idle for another group's nodes, which may wait ten minutes for spot capacity."""
 
     level = "warning"
 
@@ -91,7 +91,7 @@ class IdleTooSoon(Rule):
 
 
 class NobodyWarned(Rule):
-    """The guard warns before it deletes, but by mail alone."""
+    """The guard warns only by mail before it deletes the stack, and there is no mail address."""
 
     level = "warning"
 
@@ -102,7 +102,7 @@ class NobodyWarned(Rule):
 
 
 def _hourly(topology: Topology) -> float | None:
-    """None where a price is missing, which is another rule's to say."""
+    """None where a price is missing, which another rule reports."""
     try:
         return cost.hourly(topology)
     except TopologyError:

@@ -1,6 +1,6 @@
-"""Rules on how nodes depend on each other: spot nodes that a cluster cannot lose, and the shared folder.
+"""Rules on nodes that depend on each other: spot nodes that a cluster cannot lose, and the shared folder.
 
-EFS limits what one node reads; NFS is limited by what the first node sends to all others.
+EFS limits how fast one node reads. NFS is limited by how fast the first node sends to all others.
 """
 
 from collections.abc import Iterator
@@ -11,28 +11,28 @@ from infra.rules import Rule, group_label
 from infra.topology import Topology
 
 _ROW_BYTES = 204
-"""What a GPU reads a row: 100 words of two bytes, a length and a label."""
+"""Bytes that a GPU reads for a row: 100 words of two bytes, a length and a label."""
 _M60_ROWS = 5_930
-"""Rows a second of one M60, by the reference's tables; other GPUs are estimated by their arithmetic, in 32 bits."""
+"""Rows a second of one M60, by the reference's tables. Other GPUs are estimated from their 32-bit TFLOPS."""
 _M60 = "g3.4xlarge"
 _EFS_CLIENT = 1_500 * 2**20
-"""Bytes a second that EFS gives one node, by its documentation."""
+"""Bytes a second that one node can read from EFS, by its documentation."""
 
 
 class SpotCluster(Rule):
-    """Spot nodes that a cluster does not do without."""
+    """A cluster fails when it loses these spot nodes."""
 
     level = "warning"
 
     def check(self, topology: Topology) -> Iterator[str]:
         """The primary and the core nodes."""
-        wanted = topology.preprocessing
-        if wanted and wanted.primary.market == "spot":
+        preprocessing = topology.preprocessing
+        if preprocessing and preprocessing.primary.market == "spot":
             yield (
                 "preprocessing, primary, market: when AWS takes a spot primary node back the whole cluster ends, and "
                 "with it the step that runs; write on-demand, and spot for task nodes."
             )
-        if wanted and wanted.core and wanted.core.market == "spot":
+        if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
             yield (
                 "preprocessing, core, market: core nodes hold HDFS, and when AWS takes spot ones back its blocks may "
                 "go with them, and the step fails; write on-demand, and spot for task nodes."
@@ -54,12 +54,12 @@ class NoShare(Rule):
 
 
 class ShareTooSlow(Rule):
-    """The GPUs can take rows faster than the shared folder gives them."""
+    """The GPUs read rows faster than the shared folder can send them."""
 
     level = "warning"
 
     def check(self, topology: Topology) -> Iterator[str]:
-        """The node that EFS is too slow for, or the node that serves all others."""
+        """Each group for which EFS is too slow, or the node that serves all others."""
         if topology.share == "efs":
             for number, group in enumerate(topology.training, 1):
                 given = min(_EFS_CLIENT, _network(group))
@@ -80,7 +80,7 @@ class ShareTooSlow(Rule):
 
 
 def _reading(group: NodeGroup) -> float:
-    """Bytes a second that one node's used GPUs can take, estimated."""
+    """Bytes a second that the used GPUs of one node can process, estimated."""
     gpu, m60 = catalog.find(group.instance_type).gpu, catalog.find(_M60).gpu
     return group.gpus * gpu.tflops / m60.tflops * _M60_ROWS * _ROW_BYTES if gpu and m60 else 0.0
 

@@ -10,8 +10,8 @@ import pytest
 
 from embedded.aws import EmbeddedAws
 from embedded.errors import EmulatorError
-from embedded.keeper import MARK
 from embedded.processes import kill_marked, marked_processes
+from embedded.watchdog import MARK
 
 PACKAGES = Path(__file__).resolve().parents[2]
 

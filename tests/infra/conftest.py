@@ -51,11 +51,11 @@ def synthesise(root: Path) -> Callable[..., ShoalStack]:
     """Builds the stack of a topology for the deployment `mine` of `ada`; its assembly goes to the given folder."""
 
     def build(
-        wanted: Topology, out: Path, *, generation: int = 1, emulated: bool = True, repository: Path = root
+        spec: Topology, out: Path, *, generation: int = 1, emulated: bool = True, repository: Path = root
     ) -> ShoalStack:
         return ShoalStack(
             App(outdir=str(out), analytics_reporting=False, builtin_cloud_formation_validation=False),
-            wanted=wanted,
+            spec=spec,
             deployment="mine",
             owner="ada",
             generation=generation,

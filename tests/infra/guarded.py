@@ -36,13 +36,13 @@ names = (f"g{number}" for number in itertools.count(1))
 class Small(Stack):
     """A guard, the bucket of its data, and one of each thing that costs by the hour, which depends on the guard."""
 
-    def __init__(self, scope: App, deployment: str, wanted: topology.Topology) -> None:
+    def __init__(self, scope: App, deployment: str, spec: topology.Topology) -> None:
         name = topology.stack_name(deployment)
         synthesizer = DefaultStackSynthesizer(generate_bootstrap_version_rule=False)
         super().__init__(scope, name, synthesizer=synthesizer, env=Environment(region="us-east-1"))
         Tags.of(self).add(topology.TAG_DEPLOYMENT, deployment)
         data = s3.Bucket(self, "Data", removal_policy=RemovalPolicy.RETAIN)
-        guard = Guard(self, "Guard", wanted=wanted, deployment=deployment, data=data)
+        guard = Guard(self, "Guard", spec=spec, deployment=deployment, data=data)
         subnets = [ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)]
         vpc = ec2.Vpc(self, "Vpc", max_azs=1, subnet_configuration=subnets, restrict_default_security_group=False)
         costly: list[Any] = [
@@ -60,7 +60,7 @@ class Small(Stack):
                 max_capacity=2,
                 min_capacity=0,
             )
-            for group in wanted.training
+            for group in spec.training
         ]
         costly.append(
             emr.CfnCluster(
@@ -89,9 +89,9 @@ class Deployed:
         self, client: Callable[[str], Any], out: Path, *, becomes: str = "CREATE_COMPLETE", **guard: Any
     ) -> None:
         self.client, self.name, self._out = client, next(names), out
-        wanted = topology.load("demo", SHIPPED)
+        spec = topology.load("demo", SHIPPED)
         limits = parts.GuardSpec(mail="ada@example.org", **guard)
-        self.wanted = wanted.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=True)})
+        self.spec = spec.model_copy(update={"guard": limits, "data": parts.DataSpec(keep=True)})
         self.cloudformation = client("cloudformation")
         self.cloudformation.create_stack(StackName=self.stack_name, TemplateBody=self.template(), DisableRollback=True)
         stack = self.settled()
@@ -106,7 +106,7 @@ class Deployed:
     def template(self) -> str:
         """The template; its assets are in the bucket where CDK would have put them."""
         app = App(outdir=str(self._out), analytics_reporting=False, builtin_cloud_formation_validation=False)
-        Small(app, self.name, self.wanted)
+        Small(app, self.name, self.spec)
         app.synth()
         self.client("s3").create_bucket(Bucket=_ASSETS)
         for folder in self._out.glob("asset.*"):

@@ -100,12 +100,12 @@ def _allows(statement: Mapping[str, Any], request: Request) -> bool:
     assert statement["Effect"] == "Allow"
     assert statement["Principal"] == {"AWS": "*"}
     known = {"aws:ResourceAccount": request.of, "aws:PrincipalAccount": request.by}
-    ((operator, wanted),) = statement.get("Condition", {"StringEquals": {}}).items()
+    ((operator, expected),) = statement.get("Condition", {"StringEquals": {}}).items()
     assert operator == "StringEquals"
     return (
         any(fnmatchcase(f"s3:{request.action}", action) for action in as_list(statement["Action"]))
         and any(fnmatchcase(request.arn, resource) for resource in as_list(statement["Resource"]))
-        and all(known[key] == value for key, value in wanted.items())
+        and all(known[key] == value for key, value in expected.items())
     )
 
 

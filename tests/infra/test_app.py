@@ -20,11 +20,11 @@ def run_app(out: Path, context: dict[str, str], **environment: str) -> subproces
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        ({}, "No topology is chosen; add `-c topology=NAME` with one of demo, "),
+        ({}, "No topology is given; add `-c topology=NAME` with one of demo, "),
         ({"topology": "demmo"}, "There is no topology 'demmo' in topologies/; did you mean demo?"),
         (
             {"topology": "demo", "generation": "0"},
-            "'0' is not a generation; count up from 1, such as `-c generation=2`.",
+            "'0' is not a generation; write a whole number from 1, such as `-c generation=2`.",
         ),
         ({"topology": "demo", "generation": "next"}, "'next' is not a generation; "),
         ({"topology": "demo", "deployment": "my_demo"}, "'my_demo' cannot name a deployment: use at most 40 letters,"),

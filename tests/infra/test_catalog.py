@@ -70,9 +70,9 @@ def test_gpu_types_are_those_of_aws(name: str, vcpu: int, memory: int, gpus: int
 
 @pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_type_that_a_shipped_topology_names_is_there_and_priced(path: Path) -> None:
-    wanted = yaml.safe_load(path.read_text())
-    prices = catalog.prices(wanted.get("region", "us-east-1"))
-    names = list(named(wanted))
+    content = yaml.safe_load(path.read_text())
+    prices = catalog.prices(content.get("region", "us-east-1"))
+    names = list(named(content))
     assert names
     for name in names:
         assert prices.hourly(name) > 0

@@ -50,8 +50,8 @@ def test_the_reference_cluster_costs_what_its_parts_cost() -> None:
 
 def gpu_hourly(nodes: dict[str, int]) -> float:
     """What the GPU machines of a cluster cost an hour by the reference's own price list."""
-    wanted = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
-    return sum(row.hourly for row in cost.rows(wanted, on=REFERENCE_DAY) if row.part == "training" and row.instance)
+    spec = of(training=[{"instance_type": name, "count": count} for name, count in nodes.items()])
+    return sum(row.hourly for row in cost.rows(spec, on=REFERENCE_DAY) if row.part == "training" and row.instance)
 
 
 @pytest.mark.parametrize(("name", "nodes", "seconds", "total"), REFERENCE, ids=[row[0] for row in REFERENCE])
@@ -86,8 +86,8 @@ def test_managed_scaling_is_priced_as_it_starts_and_as_it_may_become() -> None:
     nodes = {"instance_type": "m5.xlarge"}
     groups = {"primary": nodes, "core": {**nodes, "count": 3}, "task": {"instance_type": "m5.2xlarge", "count": 1}}
     fixed, scaling = of(preprocessing=groups), of(preprocessing={**groups, "scaling": {"maximum": 10}})
-    assert cost.hourly(scaling) == cost.hourly(fixed) == cost.scaled(fixed)
-    assert cost.scaled(scaling) - cost.hourly(scaling) == pytest.approx(6 * (0.384 + 0.096 + EMR_VOLUME))
+    assert cost.hourly(scaling) == cost.hourly(fixed) == cost.hourly_at_maximum(fixed)
+    assert cost.hourly_at_maximum(scaling) - cost.hourly(scaling) == pytest.approx(6 * (0.384 + 0.096 + EMR_VOLUME))
 
 
 def test_a_way_out_costs_its_gateway_and_its_address_instead_of_endpoints() -> None:
@@ -102,7 +102,7 @@ def test_a_network_that_exists_costs_nothing_more() -> None:
     nodes = [{"instance_type": "g5.xlarge", "count": 1}]
     found = of(training=nodes, zone="us-east-1b", network={"vpc": "vpc-0a1b2c3d", "subnet": "subnet-0a1b2c3d"})
     assert {row.part for row in cost.rows(found)} == {"training"}
-    assert cost.standing(found) == 0
+    assert cost.hourly_fixed(found) == 0
 
 
 def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once_are_paid_for() -> None:
@@ -112,8 +112,8 @@ def test_before_a_training_the_cluster_the_network_and_groups_that_start_at_once
     ]
     found = of(preprocessing={"primary": {"instance_type": "m5.xlarge"}}, training=groups)
     cluster = 0.192 + 0.048 + EMR_VOLUME
-    assert cost.resting(found) == pytest.approx(cluster + 0.526 + GPU_VOLUME + ENDPOINTS)
-    assert cost.standing(found) == pytest.approx(ENDPOINTS)
+    assert cost.hourly_without_training(found) == pytest.approx(cluster + 0.526 + GPU_VOLUME + ENDPOINTS)
+    assert cost.hourly_fixed(found) == pytest.approx(ENDPOINTS)
 
 
 def test_what_is_paid_by_use_has_its_unit_price() -> None:

@@ -106,7 +106,7 @@ def test_the_stack_is_deleted_after_its_warning_whatever_works_in_it(deploy: Cal
 def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Callable[..., Deployed]) -> None:
     small = deploy()
     small.after(11.6)
-    small.wanted = small.wanted.model_copy(update={"guard": small.wanted.guard.model_copy(update={"mail": None})})
+    small.spec = small.spec.model_copy(update={"guard": small.spec.guard.model_copy(update={"mail": None})})
     small.mails()
     small.cloudformation.update_stack(StackName=small.stack_name, TemplateBody=small.template())
     assert small.settled()["StackStatus"] == "UPDATE_COMPLETE"
@@ -121,7 +121,7 @@ def test_added_hours_move_the_end_and_deploying_again_does_not(deploy: Callable[
 
 def test_a_spent_budget_deletes_the_stack(deploy: Callable[..., Deployed]) -> None:
     small = deploy(budget=4.0, max_hours=100)
-    known = prices(small.wanted)
+    known = prices(small.spec)
     small.raise_groups()
     small.after(1)
     rate = sum(known["gpu"].values()) + known["emr"]["m5.xlarge"] + known["standing"]
@@ -192,7 +192,7 @@ def test_nodes_that_never_come_to_run_count_and_end_as_idle(deploy: Callable[...
         for group in small.groups():
             small.client("autoscaling").set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=1)
         small.after(0.01)
-        assert small.account()["rate"] > sum(prices(small.wanted)["gpu"].values())
+        assert small.account()["rate"] > sum(prices(small.spec)["gpu"].values())
         assert small.desired() == [1, 1]
         small.after(1)
         assert small.desired() == [0, 0]

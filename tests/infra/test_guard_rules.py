@@ -239,8 +239,8 @@ def test_however_often_one_looks_what_runs_all_the_time_costs_its_hours(
     last = max(clock)
     paid = {"stack": (last - CREATED, SETTINGS.standing)}
     paid |= {str(number): (last - node.since, node.price) for number, node in enumerate(running) if node.since <= last}
-    wanted = sum(time / timedelta(hours=1) * price for time, price in paid.values())
-    assert account.spent == pytest.approx(wanted)
+    expected = sum(time / timedelta(hours=1) * price for time, price in paid.values())
+    assert account.spent == pytest.approx(expected)
 
 
 def test_what_has_gone_since_counts_until_now() -> None:

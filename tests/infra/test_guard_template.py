@@ -18,8 +18,8 @@ Synthesise = Callable[..., ShoalStack]
 
 
 def guarded(*, update: dict[str, Any] | None = None, **guard: Any) -> topology.Topology:
-    wanted = topology.load("demo", SHIPPED)
-    return wanted.model_copy(update={"guard": parts.GuardSpec(**guard), **(update or {})})
+    spec = topology.load("demo", SHIPPED)
+    return spec.model_copy(update={"guard": parts.GuardSpec(**guard), **(update or {})})
 
 
 def settings(template: Template) -> GuardSettings:
@@ -52,19 +52,19 @@ def allowed(template: Template, action: str) -> dict[str, Any]:
 
 
 def test_the_function_is_told_its_limits_and_prices(synthesise: Synthesise, tmp_path: Path) -> None:
-    wanted = guarded(max_hours=7, idle_minutes=45, budget=90.0, mail="ada@example.org")
-    template = Template.from_stack(synthesise(wanted, tmp_path))
+    spec = guarded(max_hours=7, idle_minutes=45, budget=90.0, mail="ada@example.org")
+    template = Template.from_stack(synthesise(spec, tmp_path))
     told = settings(template)
     assert (told.deployment, told.stack, told.keep) == ("mine", "AWS::StackId", False)
     assert (told.max_hours, told.idle_minutes, told.budget) == (7, 45, 90.0)
     assert told.bucket in template.find_resources("AWS::S3::Bucket")
     assert told.topic in template.find_resources("AWS::SNS::Topic")
     assert (told.account, told.extension) == ("/shoal/mine/guard", "/shoal/mine/extension")
-    assert wanted.preprocessing is not None
-    workers = sum(group.count for _, group in wanted.preprocessing.workers)
-    running = sum(told.gpu[group.instance_type] * group.count for group in wanted.training)
+    assert spec.preprocessing is not None
+    workers = sum(group.count for _, group in spec.preprocessing.workers)
+    running = sum(told.gpu[group.instance_type] * group.count for group in spec.training)
     running += told.emr["m5.xlarge"] * (1 + workers) + told.standing
-    assert running == pytest.approx(cost.hourly(wanted))
+    assert running == pytest.approx(cost.hourly(spec))
 
 
 def test_data_that_outlive_the_stack_are_told_as_kept(synthesise: Synthesise, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_it_wakes_every_five_minutes_and_brings_its_own_files_alone(synthesise: 
     ).values()
     folder = tmp_path / f"asset.{function['Properties']['Code']['S3Key'].removesuffix('.zip')}"
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert found == ["guard/__init__.py", "guard/kept.py", "guard/main.py", "guard/rules.py"]
+    assert found == ["guard/__init__.py", "guard/main.py", "guard/parameters.py", "guard/rules.py"]
     assert function["Properties"]["Timeout"] < 5 * 60
 
 

@@ -17,7 +17,7 @@ Fault = Callable[[Resources], Any]
 
 @pytest.fixture(scope="module")
 def sound(synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPathFactory) -> Resources:
-    wanted = topology.Topology.model_validate(
+    spec = topology.Topology.model_validate(
         {
             "name": "whole",
             "description": "x",
@@ -28,7 +28,7 @@ def sound(synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPa
             "guard": {"mail": "ada@example.org"},
         }
     )
-    stack = synthesise(wanted, tmp_path_factory.mktemp("whole"))
+    stack = synthesise(spec, tmp_path_factory.mktemp("whole"))
     return dict(Template.from_stack(stack).to_json()["Resources"])
 
 

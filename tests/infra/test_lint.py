@@ -34,7 +34,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     for name in topology.names(SHIPPED):
         ShoalStack(
             app,
-            wanted=topology.load(name, SHIPPED),
+            spec=topology.load(name, SHIPPED),
             deployment=name,
             owner="ada",
             generation=1,

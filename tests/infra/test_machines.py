@@ -120,8 +120,8 @@ def test_the_first_spot_request_of_an_account_may_make_the_role_that_spot_needs(
 def test_a_clusters_libraries_are_those_of_its_processors(
     instance_type: str, architecture: str, synthesise: Synthesise, tmp_path: Path
 ) -> None:
-    wanted = of(preprocessing={"primary": {"instance_type": instance_type}})
-    template = Template.from_stack(synthesise(wanted, tmp_path)).to_json()
+    spec = of(preprocessing={"primary": {"instance_type": instance_type}})
+    template = Template.from_stack(synthesise(spec, tmp_path)).to_json()
     _, cluster = the(template["Resources"], "AWS::EMR::Cluster")
     wheels = cluster["BootstrapActions"][0]["ScriptBootstrapAction"]["Args"][1]["Fn::Sub"]
     asset = tmp_path / f"asset.{wheels.rpartition('/')[2]}"
@@ -214,8 +214,8 @@ def test_a_nodes_disk_goes_with_it(resources_of: Callable[..., Resources]) -> No
 def test_without_efs_nodes_are_told_what_they_share(
     share: str | None, said: str, output: str | None, synthesise: Synthesise, tmp_path: Path
 ) -> None:
-    wanted = of(training=[{"instance_type": "g5.xlarge", "count": 2}], share=share)
-    found = Template.from_stack(synthesise(wanted, tmp_path)).to_json()
+    spec = of(training=[{"instance_type": "g5.xlarge", "count": 2}], share=share)
+    found = Template.from_stack(synthesise(spec, tmp_path)).to_json()
     resources = found["Resources"]
     assert not [each for each in resources.values() if each["Type"].startswith("AWS::EFS::")]
     script = str(the(resources, "AWS::EC2::LaunchTemplate")[1]["LaunchTemplateData"]["UserData"])

@@ -25,8 +25,8 @@ def of(**fields: Any) -> topology.Topology:
     return topology.Topology.model_validate({"name": "mine", "description": "x", "guard": guard, **fields})
 
 
-def found(wanted: topology.Topology, hours: float | None = None) -> list[tuple[str, str, str]]:
-    return [(each.level, each.rule, each.sentence) for each in offline(wanted, hours=hours, today=TODAY)]
+def found(spec: topology.Topology, hours: float | None = None) -> list[tuple[str, str, str]]:
+    return [(each.level, each.rule, each.sentence) for each in offline(spec, hours=hours, today=TODAY)]
 
 
 SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
@@ -172,8 +172,8 @@ def test_each_fault_has_its_level_and_its_sentence(
 
 
 def test_a_topology_that_one_would_start_today_has_nothing_to_be_said() -> None:
-    wanted = of(preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}}, training=[NODE])
-    assert found(wanted) == []
+    spec = of(preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}}, training=[NODE])
+    assert found(spec) == []
 
 
 def test_errors_come_first() -> None:
@@ -183,15 +183,15 @@ def test_errors_come_first() -> None:
 
 def test_a_price_that_is_missing_is_an_error_of_its_own_and_hides_nothing_else() -> None:
     groups = [{"instance_type": "p2.xlarge", "count": 2}]
-    wanted = of(region="af-south-1", training=groups, guard={"budget": 1})
-    assert [rule for _, rule, _ in found(wanted)] == ["RetiredType", "NoPrice", "NoShare"]
+    spec = of(region="af-south-1", training=groups, guard={"budget": 1})
+    assert [rule for _, rule, _ in found(spec)] == ["RetiredType", "NoPrice", "NoShare"]
 
 
 @pytest.mark.parametrize("name", topology.names(SHIPPED))
 def test_only_what_is_retired_is_refused_of_the_shipped_topologies(name: str) -> None:
-    wanted = topology.load(name, SHIPPED)
-    retired = [kind for kind in topology.instance_types(wanted) if catalog.find(kind).retired]
-    errors = [each for each in offline(wanted, today=TODAY) if each.level == "error"]
+    spec = topology.load(name, SHIPPED)
+    retired = [kind for kind in topology.instance_types(spec) if catalog.find(kind).retired]
+    errors = [each for each in offline(spec, today=TODAY) if each.level == "error"]
     assert {each.rule for each in errors} == ({"RetiredType"} if retired else set())
     for kind in retired:
         successor = catalog.find(kind).retired
@@ -214,9 +214,9 @@ TYPES = [row.name for row in catalog.catalog().types.values() if row.gpu]
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4, unique=True), st.floats(0.01, 2_000))
 def test_a_budget_is_either_less_than_an_hour_or_less_than_the_hours_or_enough(names: list[str], budget: float) -> None:
     groups = [{"name": f"group{index}", "instance_type": name, "count": 1} for index, name in enumerate(names)]
-    wanted = of(training=groups, guard={"budget": budget, "max_hours": 10})
-    said = [each for each in offline(wanted, today=TODAY) if each.rule.startswith("Budget")]
-    hourly = cost.hourly(wanted)
+    spec = of(training=groups, guard={"budget": budget, "max_hours": 10})
+    said = [each for each in offline(spec, today=TODAY) if each.rule.startswith("Budget")]
+    hourly = cost.hourly(spec)
     expected = ["error"] if budget < hourly else ["warning"] if budget < 10 * hourly else []
     assert [each.level for each in said] == expected
     assert all(isinstance(each, Finding) and each.sentence.endswith(".") for each in said)
@@ -238,8 +238,8 @@ END = releases.support_ends("emr-7.5.0")
 )
 def test_a_release_is_supported_up_to_the_day_before_its_end(days: int, said: list[str]) -> None:
     assert END is not None
-    wanted = of(preprocessing={"release": "emr-7.5.0", "primary": PRIMARY})
-    found = offline(wanted, today=END + datetime.timedelta(days=days))
+    spec = of(preprocessing={"release": "emr-7.5.0", "primary": PRIMARY})
+    found = offline(spec, today=END + datetime.timedelta(days=days))
     assert [each.rule for each in found if each.rule.startswith("Release")] == said
 
 

@@ -47,8 +47,8 @@ def templates(synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.Te
     return found
 
 
-def retired(wanted: topology.Topology) -> list[str]:
-    return [name for name in topology.instance_types(wanted) if catalog.find(name).retired]
+def retired(spec: topology.Topology) -> list[str]:
+    return [name for name in topology.instance_types(spec) if catalog.find(name).retired]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,10 +88,10 @@ def test_the_settings_of_the_study_of_embeddings_have_topologies(name: str, node
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name: str) -> None:
-    wanted = topology.load(name, SHIPPED)
-    errors = [each for each in preflight.offline(wanted, today=A_DAY) if each.level == "error"]
-    today = re.findall(r"retired, today `([a-z0-9-]+)`$", wanted.description)
-    if retired(wanted):
+    spec = topology.load(name, SHIPPED)
+    errors = [each for each in preflight.offline(spec, today=A_DAY) if each.level == "error"]
+    today = re.findall(r"retired, today `([a-z0-9-]+)`$", spec.description)
+    if retired(spec):
         assert {each.rule for each in errors} >= {"RetiredType"}
         (equivalent,) = today
         assert not retired(topology.load(equivalent, SHIPPED))
@@ -102,28 +102,34 @@ def test_a_retired_topology_names_one_of_today_and_is_refused_for_aws_alone(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nodes_that_train_together_share_a_folder(name: str) -> None:
-    wanted = topology.load(name, SHIPPED)
-    assert bool(wanted.share) is (wanted.gpu_nodes > 1)
+    spec = topology.load(name, SHIPPED)
+    assert bool(spec.share) is (spec.gpu_nodes > 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_price_an_hour_is_known(name: str) -> None:
-    wanted = topology.load(name, SHIPPED)
-    assert 0 < cost.standing(wanted) <= cost.resting(wanted) <= cost.hourly(wanted) <= cost.scaled(wanted)
+    spec = topology.load(name, SHIPPED)
+    assert (
+        0
+        < cost.hourly_fixed(spec)
+        <= cost.hourly_without_training(spec)
+        <= cost.hourly(spec)
+        <= cost.hourly_at_maximum(spec)
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_documentation_says_its_price_an_hour(name: str) -> None:
-    wanted = topology.load(name, SHIPPED)
+    spec = topology.load(name, SHIPPED)
     said = re.findall(rf"^\| `{name}` \|.*?\| (\d+\.\d\d) \| (\d+\.\d\d) \|", DOCUMENTATION.read_text("utf-8"), re.M)
-    assert said == [(f"{cost.resting(wanted):.2f}", f"{cost.hourly(wanted):.2f}")]
+    assert said == [(f"{cost.hourly_without_training(spec):.2f}", f"{cost.hourly(spec):.2f}")]
 
 
 def test_the_starter_costs_less_than_a_dollar_an_hour_with_everything_running() -> None:
-    wanted = topology.load("starter", SHIPPED)
-    assert wanted.preprocessing is not None
-    assert wanted.training
-    assert cost.scaled(wanted) < 1
+    spec = topology.load("starter", SHIPPED)
+    assert spec.preprocessing is not None
+    assert spec.training
+    assert cost.hourly_at_maximum(spec) < 1
 
 
 def test_one_process_synthesises_them_all(templates: dict[str, Resources]) -> None:
@@ -133,11 +139,11 @@ def test_one_process_synthesises_them_all(templates: dict[str, Resources]) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stack_holds_what_its_topology_says(name: str, templates: dict[str, Resources]) -> None:
-    wanted = topology.load(name, SHIPPED)
+    spec = topology.load(name, SHIPPED)
     kinds = [each["Type"] for each in templates[name].values()]
-    assert kinds.count("AWS::EMR::Cluster") == (wanted.preprocessing is not None)
-    assert kinds.count("AWS::AutoScaling::AutoScalingGroup") == len(wanted.training)
-    assert kinds.count("AWS::EFS::FileSystem") == (wanted.share == "efs")
+    assert kinds.count("AWS::EMR::Cluster") == (spec.preprocessing is not None)
+    assert kinds.count("AWS::AutoScaling::AutoScalingGroup") == len(spec.training)
+    assert kinds.count("AWS::EFS::FileSystem") == (spec.share == "efs")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -32,8 +32,8 @@ def errors(stack: ShoalStack) -> set[str]:
 def test_what_a_topology_leaves_out_is_not_created(
     synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object], absent: set[str]
 ) -> None:
-    wanted = topology.load("demo", SHIPPED).model_copy(update=left_out)
-    found = Template.from_stack(synthesise(wanted, tmp_path)).to_json()["Resources"].values()
+    spec = topology.load("demo", SHIPPED).model_copy(update=left_out)
+    found = Template.from_stack(synthesise(spec, tmp_path)).to_json()["Resources"].values()
     assert not {each["Type"] for each in found} & absent
 
 
@@ -41,11 +41,11 @@ def test_what_a_topology_leaves_out_is_not_created(
 def test_whatever_nodes_there_are_systems_manager_reaches_them(
     synthesise: Synthesise, tmp_path: Path, left_out: dict[str, object]
 ) -> None:
-    wanted = topology.load("demo", SHIPPED).model_copy(update=left_out)
-    template = Template.from_stack(synthesise(wanted, tmp_path))
+    spec = topology.load("demo", SHIPPED).model_copy(update=left_out)
+    template = Template.from_stack(synthesise(spec, tmp_path))
     endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
     assert len(endpoints) == 3
-    machines = {"PreprocessingPrimary", "PreprocessingCore"} if wanted.preprocessing else {"TrainingNodes"}
+    machines = {"PreprocessingPrimary", "PreprocessingCore"} if spec.preprocessing else {"TrainingNodes"}
     admitted = {
         each["Properties"]["SourceSecurityGroupId"]["Fn::GetAtt"][0].rstrip("0123456789ABCDEF")
         for name, each in template.find_resources("AWS::EC2::SecurityGroupIngress").items()
@@ -55,9 +55,9 @@ def test_whatever_nodes_there_are_systems_manager_reaches_them(
 
 
 def test_each_generation_is_another_cluster_and_nothing_else(synthesise: Synthesise, tmp_path: Path) -> None:
-    wanted = topology.load("demo", SHIPPED)
+    spec = topology.load("demo", SHIPPED)
     resources = [
-        Template.from_stack(synthesise(wanted, tmp_path / str(number), generation=number)).to_json()["Resources"]
+        Template.from_stack(synthesise(spec, tmp_path / str(number), generation=number)).to_json()["Resources"]
         for number in (1, 2, 3)
     ]
     clusters = [{name for name, each in one.items() if each["Type"] == "AWS::EMR::Cluster"} for one in resources]
@@ -117,8 +117,8 @@ def test_in_a_bucket_that_was_given_nodes_reach_only_what_is_theirs(synthesise: 
 
 
 def test_tags_of_a_topology_are_on_everything(synthesise: Synthesise, tmp_path: Path) -> None:
-    wanted = topology.load("demo", SHIPPED).model_copy(update={"tags": {"project": "reviews"}})
-    resources = Template.from_stack(synthesise(wanted, tmp_path)).to_json()["Resources"]
+    spec = topology.load("demo", SHIPPED).model_copy(update={"tags": {"project": "reviews"}})
+    resources = Template.from_stack(synthesise(spec, tmp_path)).to_json()["Resources"]
     assert invariants.untagged(resources, {"project": "reviews", topology.TAG_OWNER: "ada"}) == []
 
 
@@ -150,8 +150,8 @@ def test_libraries_that_were_not_fetched_stop_a_deployment_but_not_the_synthesis
     bare = tmp_path / "bare"
     (bare / "bootstrap" / "nodes" / "gpu").mkdir(parents=True)
     (bare / "bootstrap" / "nodes" / "gpu" / "boot.sh").write_text("boot")
-    wanted = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None})
-    stack = synthesise(wanted, tmp_path / "out", repository=bare)
+    spec = topology.load("demo", SHIPPED).model_copy(update={"preprocessing": None})
+    stack = synthesise(spec, tmp_path / "out", repository=bare)
     assert errors(stack) == {
         "build/wheels/gpu.zip is missing; run `make setup` in a checkout of Shoal, and deploy from there."
     }

@@ -140,7 +140,7 @@ def needs(topology: Topology, *, scaled: bool = False) -> dict[VcpuQuota, int]:
         groups.append((emr.primary.instance_type, 1, emr.primary.market == "spot"))
         groups += [
             (group.instance_type, count, group.market == "spot")
-            for group, count in (emr.scaled if scaled else [(group, group.count) for _, group in emr.workers])
+            for group, count in (emr.scaled_workers if scaled else [(group, group.count) for _, group in emr.workers])
         ]
     found: Counter[VcpuQuota] = Counter()
     for name, count, spot in groups:

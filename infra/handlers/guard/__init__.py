@@ -1,1 +1,1 @@
-"""The function that switches a deployment off; it imports only what Lambda has, and its own files."""
+"""The function that switches a deployment off. It may import only its own files and what Lambda provides."""

@@ -1,7 +1,7 @@
-"""Reads the state of a deployment, and does what the rules decide. AWS runs it every five minutes.
+"""Reads the state of a deployment and carries out what `rules` decides. AWS runs it every five minutes.
 
-A service that fails must not stop the guard from using the others. So every read and every action fails alone, and what
-could not be read counts as working.
+A service that fails must not stop the guard from using the others. So each read and each action may fail alone, and
+what cannot be read counts as busy.
 """
 
 import json
@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .kept import read_account, read_extension, write_account
+from .parameters import read_account, read_extension, write_account
 from .rules import (
     Action,
     GuardSettings,
@@ -31,25 +31,25 @@ from .rules import (
 _OVER = ("DELETE_IN_PROGRESS", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _PAID = ("PROVISIONING", "BOOTSTRAPPING", "RUNNING")
-# A service that does not answer must leave time for the others; the next round asks it again.
-_PATIENCE = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
+# A service that does not answer must leave time for the others; the next run asks it again.
+_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 3})
 _logger = logging.getLogger(__name__)
 _logger.setLevel(logging.INFO)
 Found = TypeVar("Found")
 
 
 class GuardRoundError(Exception):
-    """Some of a round failed; the rest of it was done."""
+    """Some reads or actions of a run failed; all others were done."""
 
 
 class Round:
-    """Does things that may fail, one without the others, and remembers the failures."""
+    """Runs reads and actions that may fail separately, and keeps the failures."""
 
     def __init__(self) -> None:
         self.failures: list[str] = []
 
     def attempt(self, what: Callable[[], Found], otherwise: Found) -> Found:
-        """What it returns, or `otherwise` when it fails."""
+        """Return the result of the call, or `otherwise` when it fails."""
         try:
             return what()
         except Exception as error:
@@ -58,29 +58,29 @@ class Round:
 
 
 def handler(event: dict[str, Any], context: object) -> None:
-    """One round. Its clock is the event's `time`, which EventBridge sends.
+    """Run the guard once, at the event's `time`, which EventBridge sends.
 
-    Raises UnfinishedError at the end when anything failed, so that AWS counts an error and tries the round again.
+    Raises GuardRoundError at the end when anything failed, so that AWS counts an error and runs it again.
     """
     del context
-    logging.basicConfig(format="%(message)s")  # Lambda has its own way, which this leaves alone
+    logging.basicConfig(format="%(message)s")  # on Lambda, which has a handler already, this has no effect
     settings = GuardSettings(**json.loads(os.environ["SETTINGS"]))
     now = datetime.fromisoformat(event["time"]) if "time" in event else datetime.now(UTC)
     created = _created(settings)
     if created is None:
         return
     this = Round()
-    account, extension = _remembered(settings, now, created, this)
-    seen = _look(settings, now, this, created, extension)
-    after, actions = decide(settings, now, account, seen)
-    # Told before it is remembered as told, and remembered before anything is deleted: a round that breaks off between
-    # tells twice, but never deletes without having told, and what it writes does not outlive the stack.
+    account, extension = _read_stored(settings, now, created, this)
+    observed = _observe(settings, now, this, created, extension)
+    after, actions = decide(settings, now, account, observed)
+    # Keep this order: send warnings, store the account, then delete. An interrupted run may send a warning twice,
+    # but it never deletes without a warning, and it writes nothing after the stack's deletion has begun.
     for action in actions:
         if action.kind == "tell":
             this.attempt(partial(_tell, settings, action), None)
     if after is not None and after != account:
         _logger.info("$%.2f spent by %s, $%.2f an hour now", after.spent, now.isoformat(), after.rate)
-        this.attempt(partial(_remember, settings, after), None)
+        this.attempt(partial(_store_account, settings, after), None)
     for action in actions:
         _logger.info("%s %s %s", action.kind, action.subject, action.text)
         if action.kind != "tell":
@@ -89,11 +89,11 @@ def handler(event: dict[str, Any], context: object) -> None:
         raise GuardRoundError("; ".join(this.failures))
 
 
-# Looking
+# Reads
 
 
 def _created(settings: GuardSettings) -> datetime | None:
-    """When the stack was; None when it has gone, is going, or never came."""
+    """The time of the stack's creation; None when it does not exist or is being deleted."""
     try:
         (stack,) = _client("cloudformation").describe_stacks(StackName=settings.stack)["Stacks"]
     except ClientError as error:
@@ -104,12 +104,12 @@ def _created(settings: GuardSettings) -> datetime | None:
     return None if stack["StackStatus"] in _OVER else created
 
 
-def _remembered(
+def _read_stored(
     settings: GuardSettings, now: datetime, created: datetime, this: Round
 ) -> tuple[GuardState | None, float]:
-    """The account, None when it could not be asked for, and the hours added.
+    """The account and the added hours; the account is None when Systems Manager did not answer.
 
-    What cannot be read, or is older than the stack and so another one's, counts as not there.
+    A parameter that is invalid, or older than the stack, counts as missing.
     """
     names = [settings.account, settings.extension]
     found = this.attempt(lambda: _client("ssm").get_parameters(Names=names)["Parameters"], None)
@@ -128,29 +128,29 @@ def _remembered(
     return account, kept(settings.extension, read_extension, 0.0)
 
 
-def _remember(settings: GuardSettings, account: GuardState) -> None:
+def _store_account(settings: GuardSettings, account: GuardState) -> None:
     text = write_account(account)
     _client("ssm").put_parameter(Name=settings.account, Value=text, Type="String", Overwrite=True)
 
 
-def _look(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
+def _observe(settings: GuardSettings, now: datetime, this: Round, created: datetime, extension: float) -> Observation:
     nothing: list[tuple[str, str]] = []
     resources = this.attempt(partial(_resources, settings), nothing)
     names = [name for kind, name in resources if kind == "AWS::AutoScaling::AutoScalingGroup"]
     clusters = [name for kind, name in resources if kind == "AWS::EMR::Cluster"]
-    looks = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
+    observations = [this.attempt(partial(_cluster, settings, now, identifier), None) for identifier in clusters]
     return Observation(
         created=created,
         extension=extension,
-        groups=this.attempt(partial(_asking, names), []),
+        groups=this.attempt(partial(_groups_with_nodes, names), []),
         nodes=this.attempt(partial(_nodes, settings, now, this, names), []),
-        clusters=[cluster for cluster in looks if cluster],
+        clusters=[cluster for cluster in observations if cluster],
         complete=not this.failures,
     )
 
 
 def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
-    """Type and name of what the stack has; not by DescribeStackResources, which stops at a hundred."""
+    """Type and name of the stack's resources. DescribeStackResources would return only a hundred."""
     pages = _client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=settings.stack)
     return [
         (resource["ResourceType"], resource["PhysicalResourceId"])
@@ -160,9 +160,9 @@ def _resources(settings: GuardSettings) -> list[tuple[str, str]]:
     ]
 
 
-def _asking(groups: Sequence[str]) -> list[str]:
-    """Those of the groups that ask for nodes."""
-    if not groups:  # asked about none, AWS tells of all
+def _groups_with_nodes(groups: Sequence[str]) -> list[str]:
+    """The groups that have or start nodes."""
+    if not groups:  # without names AWS would return all groups
         return []
     pages = _client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=groups)
     return [
@@ -200,7 +200,7 @@ def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence
 
 
 def _signs(settings: GuardSettings) -> dict[str, datetime]:
-    """When each node last reported or worked: both leave objects that are named by its instance's id."""
+    """When each node last reported or worked, from the objects that it writes under its instance id."""
     found: dict[str, datetime] = {}
     pages = _client("s3").get_paginator("list_objects_v2")
     for page in pages.paginate(Bucket=settings.bucket, Prefix=settings.nodes_prefix):
@@ -211,7 +211,7 @@ def _signs(settings: GuardSettings) -> dict[str, datetime]:
 
 
 def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> ObservedCluster | None:
-    """The cluster; None when it has ended or is ending."""
+    """The cluster; None when it has terminated or is terminating."""
     emr = _client("emr")
     status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
     if status["State"] in _ENDING:
@@ -224,7 +224,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
         identifier=identifier,
         state=status["State"],
         quiet_since=max([status["Timeline"].get("ReadyDateTime", created), *ends]),
-        marks=_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
+        marks=_idle_marks(settings, now, identifier) if status["State"] == "WAITING" else (),
         machines=[
             ObservedMachine(
                 price=settings.emr.get(node["InstanceType"], 0.0),
@@ -236,7 +236,7 @@ def _cluster(settings: GuardSettings, now: datetime, identifier: str) -> Observe
     )
 
 
-def _marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
+def _idle_marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
     answer = _client("cloudwatch").get_metric_statistics(
         Namespace="AWS/ElasticMapReduce",
         MetricName="IsIdle",
@@ -249,7 +249,7 @@ def _marks(settings: GuardSettings, now: datetime, cluster: str) -> list[float]:
     return [point["Minimum"] for point in answer["Datapoints"]]
 
 
-# Acting
+# Actions
 
 
 def _tell(settings: GuardSettings, action: Action) -> None:
@@ -257,15 +257,15 @@ def _tell(settings: GuardSettings, action: Action) -> None:
         _client("sns").publish(TopicArn=settings.topic, Subject=action.subject, Message=action.text)
 
 
-def _lower(group: str) -> None:
-    """To no nodes; first without an update, for which AWS may ask the rights to start the group's nodes."""
+def _scale_to_zero(group: str) -> None:
+    """Set the group to zero nodes. An update comes second, because it may need the permission to start nodes."""
     scaling = _client("autoscaling")
     try:
         scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=0)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
-        # Somebody has set a minimum, which ours never have.
+        # Somebody has set a minimum size, which Shoal never does.
         scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
 
 
@@ -274,13 +274,13 @@ def _terminate(cluster: str) -> None:
 
 
 def _delete(stack: str) -> None:
-    """CloudFormation works with the role that the stack was deployed with: the guard's own need not reach its parts."""
+    """Delete the stack. CloudFormation uses the role of the deployment, so the guard needs no permissions for it."""
     _client("cloudformation").delete_stack(StackName=stack)
 
 
-_ACTS: dict[str, Callable[[str], None]] = {"lower": _lower, "terminate": _terminate, "delete": _delete}
+_ACTS: dict[str, Callable[[str], None]] = {"lower": _scale_to_zero, "terminate": _terminate, "delete": _delete}
 
 
 @cache
 def _client(service: str) -> Any:
-    return boto3.client(service, config=_PATIENCE)  # type: ignore[call-overload]
+    return boto3.client(service, config=_CLIENT_CONFIG)  # type: ignore[call-overload]

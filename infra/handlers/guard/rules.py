@@ -1,7 +1,7 @@
-"""Decides what the guard does, from what it has read: nothing here calls AWS.
+"""Decides what the guard does, from what it has read. Nothing here calls AWS.
 
-Nothing is deleted without a warning that is at least ten minutes old and about the very limit that is reached. A limit
-that was moved since needs another warning.
+Nothing is deleted without a warning about the same limit that is at least ten minutes old. A limit that has changed
+since then needs a new warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,25 +10,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 NOTICE = timedelta(minutes=30)
-"""So long before the end of a deployment its owner is warned."""
+"""How long before the end of a deployment its owner is warned."""
 SHORTEST_NOTICE = timedelta(minutes=10)
-"""Nothing is deleted sooner after its warning, also when that came late."""
+"""The shortest time from a warning to the deletion, also after a late warning."""
 NEAR = 0.9
 """The part of the budget at which the owner is warned."""
 BOOT = timedelta(minutes=20)
-"""A GPU node without a report may be booting for so long: a little more than `shoal train` waits."""
+"""How long a GPU node without a report may still be booting: a little longer than `shoal train` waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings:
-    """What the stack tells its guard, as JSON in the environment; prices are dollars an hour, by instance type.
+    """The guard's settings, as JSON in its environment. `gpu` and `emr` are dollars an hour by instance type.
 
-    They are on-demand prices, which no spot price exceeds, with the node's volumes.
+    These are on-demand prices, the upper limit of spot prices, and include the node's volumes.
     """
 
     deployment: str
     stack: str
-    """The stack's id, not its name: a later stack of that name has a guard of its own."""
+    """The stack's id, not its name, because a later stack with the same name has its own guard."""
     bucket: str
     keep: bool
     """Whether the data bucket outlives the stack."""
@@ -42,25 +42,25 @@ class GuardSettings:
     gpu: Mapping[str, float]
     emr: Mapping[str, float]
     standing: float
-    """Dollars an hour of what only the end of the stack ends."""
+    """Dollars an hour of what runs until the stack is deleted."""
     budget: float | None = None
     topic: str = ""
-    """Whom to tell; nobody when empty."""
+    """The SNS topic for warnings; empty: none."""
 
     @property
     def idle(self) -> timedelta:
-        """How long something may do nothing."""
+        """How long nodes and clusters may be idle."""
         return timedelta(minutes=self.idle_minutes)
 
     @property
     def period(self) -> timedelta:
-        """The time of one mark of idleness: EMR's five minutes, or so much more that one question brings them all."""
+        """The period of an `IsIdle` value: EMR's five minutes, or longer, so that one request returns all values."""
         return timedelta(minutes=5 * (1 + self.idle_minutes // 7200))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedMachine:
-    """Something that runs since a time, for so many dollars an hour."""
+    """A machine that has run since a time, at a price in dollars an hour."""
 
     price: float
     since: datetime
@@ -68,46 +68,46 @@ class ObservedMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedNode(ObservedMachine):
-    """A GPU node, with its newest sign of life: a report of its first boot, or of work."""
+    """A GPU node; `sign` is when it last reported its boot or its work."""
 
     sign: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedCluster:
-    """An EMR cluster that has not ended."""
+    """An EMR cluster that has not terminated."""
 
     identifier: str
     state: str
     quiet_since: datetime
-    """When it was ready, or its newest step ended."""
+    """When it became ready, or when its newest step ended."""
     marks: Sequence[float] = ()
-    """EMR's own marks: 1 where it was idle. A short step may pass between two of them."""
+    """EMR's metric `IsIdle`: 1 where the cluster was idle. A short step may run between two values."""
     machines: Sequence[ObservedMachine] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What there is of the deployment."""
+    """The state of the deployment."""
 
     created: datetime
     extension: float = 0.0
     groups: Sequence[str] = ()
-    """The auto scaling groups that ask for nodes."""
+    """The auto scaling groups that have or start nodes."""
     nodes: Sequence[ObservedNode] = ()
     clusters: Sequence[ObservedCluster] = ()
     complete: bool = True
-    """Whether every look succeeded."""
+    """Whether every read succeeded."""
 
     @property
     def machines(self) -> list[ObservedMachine]:
-        """All that is paid for by the hour, but what stands as long as the stack."""
+        """All machines that are paid for by the hour."""
         return [*self.nodes, *(machine for cluster in self.clusters for machine in cluster.machines)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentNotice:
-    """What was told, about which value of a limit, and when."""
+    """When a warning was sent, and about which value of a limit."""
 
     value: str
     at: datetime
@@ -115,19 +115,19 @@ class SentNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class GuardState:
-    """What the guard remembers from one round to the next."""
+    """What the guard keeps from one run to the next."""
 
     spent: float = 0.0
     as_of: datetime | None = None
     rate: float = 0.0
-    """Dollars an hour when it last looked."""
+    """Dollars an hour at the last run."""
     told: Mapping[str, SentNotice] = field(default_factory=dict)
-    """By subject: `end`, `budget`, `deletion`."""
+    """The sent warnings, by subject: `end`, `budget`, `deletion`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Tell the owner a text under a subject, or do something to what the subject names."""
+    """Send a text to the owner (`tell`), or act on the resource that `subject` names."""
 
     kind: Literal["tell", "lower", "terminate", "delete"]
     subject: str
@@ -136,7 +136,7 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """What may end the deployment; `value` changes when the limit is moved, and a new warning is due."""
+    """A limit that may end the deployment. When `value` changes, a new warning is due."""
 
     name: str
     value: str
@@ -148,71 +148,74 @@ class Limit:
 
 
 def decide(
-    settings: GuardSettings, now: datetime, account: GuardState | None, seen: Observation
+    settings: GuardSettings, now: datetime, account: GuardState | None, observed: Observation
 ) -> tuple[GuardState | None, list[Action]]:
-    """The account after this round, and what to do, in this order.
+    """The account after this run, and the actions in their order.
 
-    Without an account nothing is deleted, as nobody knows whether the owner was warned; idle things end all the same.
+    Without an account the stack is not deleted, because it is unknown whether the owner was warned. Idle nodes and
+    clusters are ended nevertheless.
     """
     if account is None:
-        return None, _rest(settings, now, seen)
-    account = charged(settings, now, account, seen)
+        return None, _end_idle(settings, now, observed)
+    account = charged(settings, now, account, observed)
     actions: list[Action] = []
     over = None
-    for limit in _limits(settings, now, account, seen):
-        if not limit.near:  # it was moved away: what was told of it is no warning of its coming back
+    for limit in _limits(settings, now, account, observed):
+        if not limit.near:  # the limit has moved away; when it comes near again, a new warning is due
             account = replace(account, told={name: told for name, told in account.told.items() if name != limit.name})
             continue
-        account, news = _once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
+        account, news = _tell_once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
         actions += news
         if limit.reached and now - account.told[limit.name].at >= SHORTEST_NOTICE:
             over = limit
     if over is None:
-        return account, [*actions, *_rest(settings, now, seen)]
-    text = f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_fate(settings, account)}"
+        return account, [*actions, *_end_idle(settings, now, observed)]
+    text = (
+        f"The deployment '{settings.deployment}' is being deleted: {over.reason}. {_closing_lines(settings, account)}"
+    )
     news_of_it = _tell(f"{settings.deployment} is being deleted", text)
-    account, news = _once(now, account, "deletion", over.value, news_of_it)
-    # Nodes and clusters end here too: a stack in the middle of an update refuses to be deleted, and they cost most.
-    ending = [Action(kind="lower", subject=group) for group in seen.groups]
-    ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in seen.clusters]
+    account, news = _tell_once(now, account, "deletion", over.value, news_of_it)
+    # Also end nodes and clusters, because they cost most and CloudFormation refuses to delete a stack during an update.
+    ending = [Action(kind="lower", subject=group) for group in observed.groups]
+    ending += [Action(kind="terminate", subject=cluster.identifier) for cluster in observed.clusters]
     return account, [*actions, *news, *ending, Action(kind="delete", subject=settings.stack)]
 
 
-def charged(settings: GuardSettings, now: datetime, account: GuardState, seen: Observation) -> GuardState:
-    """The account with what was spent since it was written, at most.
+def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
+    """The account with the most that was spent since it was written.
 
-    What ran then and is gone counts until now; what is new counts from its start. A round that is not later than the
-    account, such as one that AWS tries again, changes nothing.
+    A machine that has gone since then counts until now; a new one counts from its start. A run that is not later than
+    the account, such as one that AWS repeats, changes nothing.
     """
-    last = max(account.as_of or seen.created, seen.created)
+    last = max(account.as_of or observed.created, observed.created)
     if now <= last:
         return account
-    stayed = settings.standing + sum(machine.price for machine in seen.machines if machine.since <= last)
-    new = [machine for machine in seen.machines if machine.since > last]
+    stayed = settings.standing + sum(machine.price for machine in observed.machines if machine.since <= last)
+    new = [machine for machine in observed.machines if machine.since > last]
     spent = max(account.rate, stayed) * _hours(now - last)
     spent += sum(machine.price * max(0.0, _hours(now - machine.since)) for machine in new)
     rate = stayed + sum(machine.price for machine in new)
     return replace(
-        account, spent=account.spent + spent, as_of=now, rate=rate if seen.complete else max(rate, account.rate)
+        account, spent=account.spent + spent, as_of=now, rate=rate if observed.complete else max(rate, account.rate)
     )
 
 
 def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> bool:
-    """Whether it started, reported and worked too long ago."""
+    """Whether its start, its last report and its last work are all too long ago."""
     patience = settings.idle if node.sign else max(settings.idle, BOOT)
     return now - max(node.since, node.sign or node.since) >= patience
 
 
 def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
-    """Whether it waits, no step ended lately, and EMR marked it idle all the time; the newest marks come late."""
+    """Whether it waits, no step ended lately, and all `IsIdle` values are 1; the newest values arrive late."""
     expected = max(1, settings.idle // settings.period - 2)
     marked = len(cluster.marks) >= expected and min(cluster.marks) >= 1
     return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
 
 
-def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: Observation) -> Iterator[Limit]:
+def _limits(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> Iterator[Limit]:
     name = settings.deployment
-    end = seen.created + timedelta(hours=settings.max_hours + seen.extension)
+    end = observed.created + timedelta(hours=settings.max_hours + observed.extension)
     yield Limit(
         name="end",
         value=end.isoformat(),
@@ -220,8 +223,8 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: O
         reached=now >= end,
         subject=f"{name} ends soon",
         warning=f"The deployment '{name}' ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
-        f"{settings.max_hours + seen.extension:g} hours after it was made: all that runs is ended, and its stack is "
-        f"deleted. To keep it longer: shoal extend {name} --hours 4\n{_fate(settings, account)}",
+        f"{settings.max_hours + observed.extension:g} hours after it was made: all that runs is ended, and its stack "
+        f"is deleted. To keep it longer: shoal extend {name} --hours 4\n{_closing_lines(settings, account)}",
         reason=f"its end, {_clock(end)}, has come",
     )
     if settings.budget is not None:
@@ -234,25 +237,25 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, seen: O
             warning=f"The deployment '{name}' has spent about ${account.spent:,.2f} of its budget of "
             f"${settings.budget:,.2f}, and spends ${account.rate:,.2f} an hour now. When the budget is spent, but not "
             f"before {_clock(now + SHORTEST_NOTICE)}, all that runs is ended, and its stack is deleted. To go on, "
-            f"raise `budget` in the topology's `guard` and deploy it again.\n{_fate(settings, account)}",
+            f"raise `budget` in the topology's `guard` and deploy it again.\n{_closing_lines(settings, account)}",
             reason=f"its budget of ${settings.budget:,.2f} is spent",
         )
 
 
-def _rest(settings: GuardSettings, now: datetime, seen: Observation) -> list[Action]:
-    """End what is idle. The groups end together: a training needs the nodes of all of them."""
+def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
+    """End what is idle. All node groups end together, because a training needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     actions = []
-    if seen.groups and seen.nodes and all(node_is_idle(settings, now, node) for node in seen.nodes):
+    if observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
             f"The GPU nodes of the deployment '{name}' have done nothing for {minutes}, and are being ended. "
             "`shoal train` starts them again; what lay on their disks alone is lost."
         )
         actions += [
             _tell(f"idle GPU nodes of {name} end", text),
-            *(Action(kind="lower", subject=group) for group in seen.groups),
+            *(Action(kind="lower", subject=group) for group in observed.groups),
         ]
-    for cluster in seen.clusters:
+    for cluster in observed.clusters:
         if cluster_is_idle(settings, now, cluster):
             text = (
                 f"The EMR cluster {cluster.identifier} of the deployment '{name}' has done nothing for {minutes}, and "
@@ -265,8 +268,10 @@ def _rest(settings: GuardSettings, now: datetime, seen: Observation) -> list[Act
     return actions
 
 
-def _once(now: datetime, account: GuardState, name: str, value: str, news: Action) -> tuple[GuardState, list[Action]]:
-    """Tell the news, unless they were told for this value already."""
+def _tell_once(
+    now: datetime, account: GuardState, name: str, value: str, news: Action
+) -> tuple[GuardState, list[Action]]:
+    """Send the message, unless it was already sent for this value."""
     given = account.told.get(name)
     if given and given.value == value:
         return account, []
@@ -277,7 +282,7 @@ def _tell(subject: str, text: str) -> Action:
     return Action(kind="tell", subject=f"Shoal: {subject}", text=text)
 
 
-def _fate(settings: GuardSettings, account: GuardState) -> str:
+def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
     lost = f"Models and datasets go with it; to keep a model: shoal fetch {settings.deployment} --output FOLDER"
     kept = f"The bucket {settings.bucket} stays, with datasets and models."
     return f"{kept if settings.keep else lost}\nSpent so far, at most: ${account.spent:,.2f}."

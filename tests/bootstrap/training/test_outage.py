@@ -51,7 +51,7 @@ class Person:
     """Presses Ctrl-C when something is said."""
 
     def __init__(self, aws: EmbeddedAws) -> None:
-        (server,) = psutil.Process(aws._keeper.pid).children()  # type: ignore[union-attr]
+        (server,) = psutil.Process(aws._watchdog.pid).children()  # type: ignore[union-attr]
         self.server, self.said = server, list[str]()
         self.presses: list[str] = []
         self.then = lambda: None

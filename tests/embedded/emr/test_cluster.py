@@ -24,7 +24,7 @@ def make(tmp_path):
         }
         environment = {"PATH": os.environ["PATH"], "NODE_ROOT": str(tmp_path)}
         machine = Machine(root=tmp_path, environment=environment)
-        return EmulatedCluster(record=record, steps=[], machine=machine, unruly=lambda: None, **more)
+        return EmulatedCluster(record=record, steps=[], machine=machine, attempt_faults=lambda: None, **more)
 
     return cluster
 

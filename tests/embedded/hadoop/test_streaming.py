@@ -65,7 +65,7 @@ class Hadoop:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.unruly = AttemptFaults()
+        self.faults = AttemptFaults()
         self.output = root / "output"
         for name, code in {"mapper.py": MAPPER, "reducer.py": REDUCER, "flaky.py": FLAKY, "tells.py": TELLS}.items():
             (root / name).write_text(code)
@@ -89,7 +89,7 @@ class Hadoop:
                 "PYTHONPATH": str(PACKAGES),
                 "NODE_ROOT": str(self.root),
                 "TRACE": str(self.root / "trace"),
-                **attempt_faults_environment(self.unruly),
+                **attempt_faults_environment(self.faults),
             },
             capture_output=True,
             text=True,
@@ -205,7 +205,7 @@ def trace(hadoop: Hadoop) -> dict[str, str]:
 
 
 def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is_killed(hadoop):
-    hadoop.unruly = AttemptFaults(doubled=1.0, within=0.4)
+    hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
     done = stamped(hadoop)
     assert done.returncode == 0, done.stderr
     assert trace(hadoop) == {"000000_0": "ended", "000000_1": "began"}
@@ -214,13 +214,13 @@ def test_of_two_attempts_at_once_the_first_that_succeeds_counts_and_the_other_is
 
 
 def test_a_job_may_forbid_second_attempts(hadoop):
-    hadoop.unruly = AttemptFaults(doubled=1.0, within=0.4)
+    hadoop.faults = AttemptFaults(doubled=1.0, within=0.4)
     assert stamped(hadoop, mapreduce_map_speculative="false").returncode == 0
     assert trace(hadoop) == {"000000_0": "ended"}
 
 
 def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
-    hadoop.unruly = AttemptFaults(killed=1.0, within=0.2)
+    hadoop.faults = AttemptFaults(killed=1.0, within=0.2)
     done = stamped(hadoop, mapreduce_map_maxattempts="1")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("Status : KILLED") == 3
@@ -229,7 +229,7 @@ def test_a_killed_attempt_is_no_failure_of_its_task(hadoop):
 
 
 def test_an_unruly_cluster_counts_words_as_any_other(hadoop, words):
-    hadoop.unruly = AttemptFaults(seed=4, killed=0.3, doubled=0.5, within=0.3)
+    hadoop.faults = AttemptFaults(seed=4, killed=0.3, doubled=0.5, within=0.3)
     (hadoop.root / "input.txt").write_bytes(lines_of(words))
     counts = hadoop.count_words(hadoop.root / "input.txt", mapreduce_job_maps="5", mapreduce_job_reduces="3")
     assert counts == Counter(words)

@@ -37,8 +37,8 @@ class Group:
         self.asg.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
 
     def move(self, *zones: str) -> None:
-        wanted = ",".join(self._subnets[zone] for zone in zones)
-        self.update(VPCZoneIdentifier=wanted)
+        subnets = ",".join(self._subnets[zone] for zone in zones)
+        self.update(VPCZoneIdentifier=subnets)
 
     def update(self, **values: Any) -> None:
         self.asg.update_auto_scaling_group(AutoScalingGroupName=self.name, **values)

@@ -119,8 +119,8 @@ def test_a_node_has_the_groups_propagated_tags_and_its_templates(group, two):
 
 def test_groups_are_found_by_their_tags(group):
     def found(*filters: tuple[str, str]) -> list[str]:
-        wanted = [{"Name": name, "Values": [value]} for name, value in filters]
-        groups = group.asg.describe_auto_scaling_groups(Filters=wanted)["AutoScalingGroups"]
+        conditions = [{"Name": name, "Values": [value]} for name, value in filters]
+        groups = group.asg.describe_auto_scaling_groups(Filters=conditions)["AutoScalingGroups"]
         return [entry["AutoScalingGroupName"] for entry in groups]
 
     assert found(("tag:shoal:group", "workers"), ("tag:kept", "here")) == ["workers"]

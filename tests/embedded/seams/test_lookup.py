@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from embedded.errors import EmulatorError
+<<<<<<<< HEAD:tests/embedded/seams/test_required_names.py
 from embedded.seams.required_names import WRITTEN_FOR, Inside, Operations, Seam
+========
+from embedded.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
+>>>>>>>> plain-infra:tests/embedded/seams/test_lookup.py
 
 ROOT = Path(__file__).resolve().parents[3]
 FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"
@@ -30,7 +34,7 @@ def importing(seam: str, before: str) -> str:
         ("emr", "services.emr", "_make_step"),
         ("ec2", "services.ec2", "_subnets"),
         ("cloudformation", "services.cloudformation.handlers", "_delete_stack_async"),
-        ("front", "core.router", "SERVICE_PATTERNS"),
+        ("routing", "core.router", "SERVICE_PATTERNS"),
     ],
 )
 def test_a_name_that_is_gone_is_said_at_the_import(seam, module, name):
@@ -45,13 +49,13 @@ def test_a_module_that_is_gone_is_said_at_the_import():
 
 
 def test_an_operation_that_is_gone_is_said_when_it_is_to_be_wrapped():
-    operations = Operations(Inside("services.emr"), "_HANDLERS")
+    operations = Operations(MinistackModule("services.emr"), "_HANDLERS")
     with pytest.raises(EmulatorError, match=rf"no ministack\.services\.emr\._HANDLERS\['RunJobFlows'\], .*{FOR}"):
         operations.wrap("RunJobFlows", lambda operation: operation)
 
 
 def test_a_seam_is_put_in_all_its_places_and_one_that_lacks_it_is_said():
-    stacks, handlers = (Inside(f"services.cloudformation.{name}") for name in ("stacks", "handlers"))
+    stacks, handlers = (MinistackModule(f"services.cloudformation.{name}") for name in ("stacks", "handlers"))
     seam: Seam[object] = Seam("_delete_stack_async", stacks, handlers)
     before = seam.now
     try:
@@ -60,7 +64,7 @@ def test_a_seam_is_put_in_all_its_places_and_one_that_lacks_it_is_said():
     finally:
         seam.put(before)
     with pytest.raises(EmulatorError, match=r"services\.emr\._delete_stack_async"):
-        Seam("_delete_stack_async", stacks, Inside("services.emr"))
+        Seam("_delete_stack_async", stacks, MinistackModule("services.emr"))
 
 
 def test_the_seams_are_written_for_the_version_that_is_installed():

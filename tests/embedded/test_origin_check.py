@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from embedded.aws import EmbeddedAws
-from embedded.visitors import is_allowed
+from embedded.origin_check import is_allowed
 
 HERE = (b"host", b"127.0.0.1:4566")
 

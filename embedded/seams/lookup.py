@@ -1,8 +1,8 @@
 """Looks up names inside ministack; a missing name is reported when the emulator starts.
 
-`Inside.take` reads what does not change: tables, which are changed in place, and functions that are not replaced. A
-`Seam` is a name that ministack looks up at each use, and that can be replaced. A module that imported a function by its
-name has its own reference to it, so a seam must list every module whose reference is replaced.
+`MinistackModule.take` reads what does not change: tables, which are changed in place, and functions that are not
+replaced. A `Seam` is a name that ministack looks up at each use, and that can be replaced. A module that imported a
+function by its name has its own reference to it, so a seam must list every module whose reference is replaced.
 """
 
 import importlib
@@ -23,15 +23,15 @@ _T = TypeVar("_T")
 
 
 def missing(name: str) -> EmulatorError:
-    """What is said of a name that is not there."""
+    """The error for a name that ministack does not have."""
     return EmulatorError(
         f"ministack {version('ministack')} has no {name}, which the embedded AWS needs: it was written for ministack "
-        f"{WRITTEN_FOR}. Install that version (`make setup`), or bring embedded/seams up to the other one."
+        f"{WRITTEN_FOR}. Install that version (`make setup`), or adapt embedded/seams to the other one."
     )
 
 
-class Inside:
-    """A module of ministack, of which names are taken.
+class MinistackModule:
+    """A module of ministack.
 
     Raises (as its methods do):
         EmulatorError: ministack has no such module, or the module no such name.
@@ -47,14 +47,14 @@ class Inside:
             raise missing(str(error.name)) from error
 
     def take(self, name: str) -> Any:
-        """What a name stands for."""
+        """Return the object of a name."""
         try:
             return getattr(self._module, name)
         except AttributeError:
             raise missing(f"{self.name}.{name}") from None
 
     def replace(self, name: str, new: Any) -> None:
-        """Let a name, which must be there, stand for something else."""
+        """Replace the object of a name, which must exist."""
         self.take(name)
         setattr(self._module, name, new)
 
@@ -64,10 +64,10 @@ class Seam(Generic[_T]):
 
     Args:
         name: as ministack has it.
-        modules: whose place for it is meant, the one that defines it or uses it most first.
+        modules: those in which the name is replaced; the one that defines it comes first.
     """
 
-    def __init__(self, name: str, *modules: Inside) -> None:
+    def __init__(self, name: str, *modules: MinistackModule) -> None:
         self._name = name
         self._modules = modules
         for module in modules:
@@ -75,38 +75,38 @@ class Seam(Generic[_T]):
 
     @property
     def now(self) -> _T:
-        """What the name stands for at the moment."""
+        """The current object of the name."""
         found: _T = self._modules[0].take(self._name)
         return found
 
     def put(self, new: _T) -> None:
-        """Let it stand for something else."""
+        """Replace the object."""
         for module in self._modules:
             module.replace(self._name, new)
 
     def wrap(self, around: Callable[[_T], _T]) -> None:
-        """Let it stand for something around what it stands for."""
+        """Replace the object by a wrapper around it."""
         self.put(around(self.now))
 
 
 class Operations:
-    """The operations of a service, by their names in its API: a table of ministack's."""
+    """ministack's table of a service's operations, by their names in the API."""
 
-    def __init__(self, module: Inside, name: str) -> None:
+    def __init__(self, module: MinistackModule, name: str) -> None:
         self._name = f"{module.name}.{name}"
         self._table: dict[str, Operation] = module.take(name)
 
     def now(self, name: str) -> Operation:
-        """What answers an operation at the moment; an EmulatorError where ministack does not have it."""
+        """The current handler of an operation. Raises EmulatorError where ministack does not have it."""
         try:
             return self._table[name]
         except KeyError:
             raise missing(f"{self._name}[{name!r}]") from None
 
     def put(self, **operations: Operation) -> None:
-        """Let operations be answered otherwise, also such as ministack does not have."""
+        """Replace or add handlers of operations."""
         self._table.update(operations)
 
     def wrap(self, name: str, around: Callable[[Operation], Operation]) -> None:
-        """Let an operation be answered by something around what answers it."""
+        """Replace the handler of an operation by a wrapper around it."""
         self._table[name] = around(self.now(name))

@@ -1,6 +1,6 @@
-"""Watches the emulator and the process that started it: when either ends, by any signal, it ends what remains.
+"""Watches the emulator and the process that started it. When either ends, by any signal, it ends all that remains.
 
-This process does not carry the mark that it gives to the emulator, so that it does not kill itself.
+Do not start this process with the mark that it gives to the emulator, because it would kill itself.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 from embedded.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
-_GLANCE = 0.5  # seconds between looks at the parent, for the case that a fork of it holds the pipe
+_POLL_SECONDS = 0.5  # seconds between checks of the parent, of which a fork may keep the pipe open
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
     ended = os.pidfd_open(server.pid)
     try:
         while os.getppid() == parent:
-            if select.select([sys.stdin, ended], [], [], _GLANCE)[0]:
+            if select.select([sys.stdin, ended], [], [], _POLL_SECONDS)[0]:
                 break
     finally:
         kill_marked(MARK, folder)

@@ -1,7 +1,7 @@
-"""Reads and writes what is kept in parameters between two rounds: the guard's account, and the hours that were added.
+"""Reads and writes the parameters that keep the guard's state between two runs: its account, and the added hours.
 
-Do not trust the text, because anybody may write a parameter. An invalid number, or a time in the future, would disable
-the guard for ever; so all values are checked here.
+Do not trust the text, because others may write a parameter. An invalid number or a time in the future would disable the
+guard for ever, so all values are checked here.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any
 from .rules import GuardState, SentNotice
 
 MOST_HOURS = 100_000.0
-"""So many can be added in all."""
+"""The most hours that can be added in all."""
 _MOST_DOLLARS = 1e12
 _AHEAD = timedelta(days=1)
-"""AWS tries a failed round again for hours, so an account may be of a later time; not of another day."""
+"""AWS retries a failed run for hours, so an account may be newer than the run, but by less than a day."""
 
 
 def read_account(text: str, now: datetime) -> GuardState:
-    """The account as `write_account` wrote it. Raises ValueError with what is wrong, for a sentence that goes on."""
+    """Read the text of `write_account`. Raises ValueError with the end of a sentence about the parameter."""
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
@@ -43,12 +43,12 @@ def read_account(text: str, now: datetime) -> GuardState:
 
 
 def write_account(account: GuardState) -> str:
-    """The account as text."""
+    """Return the account as text."""
     return json.dumps(asdict(account), default=datetime.isoformat)
 
 
 def read_extension(text: str) -> float:
-    """The hours that were added. Raises ValueError with what is wrong, for a sentence that goes on."""
+    """Read the added hours. Raises ValueError with the end of a sentence about the parameter."""
     try:
         hours = float(text)
     except ValueError:

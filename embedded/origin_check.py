@@ -8,7 +8,7 @@ domain name resolves to the loopback interface is recognised by the Host header.
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from embedded.seams import front
+from embedded.seams import routing
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -20,8 +20,8 @@ _REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.
 
 
 def install() -> None:
-    """Look at each request before it is served."""
-    serve = front.serve.now
+    """Check each request before it is served."""
+    serve = routing.serve.now
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or is_allowed(scope["headers"]):
@@ -32,17 +32,17 @@ def install() -> None:
             await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
             await send({"type": "http.response.body", "body": _REFUSAL})
 
-    front.serve.put(guarded)
+    routing.serve.put(guarded)
 
 
 def is_allowed(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request with these headers, their names in small letters, is a client's on this machine."""
+    """Whether a request comes from a client on this machine, by its headers (names in lower case)."""
     found = list(headers)
     hosts = [value for name, value in found if name == b"host"]
     return len(hosts) == 1 and _is_here(hosts[0]) and not any(name in _OF_BROWSERS for name, _ in found)
 
 
 def _is_here(host: bytes) -> bool:
-    """Whether a host, with its port or without, is this machine; S3 takes a bucket's name before it."""
+    """Whether a host, with or without its port, is this machine; with S3 a bucket's name may precede it."""
     name = host.decode("latin-1").lower().partition(":")[0]
     return any(name == here or name.endswith(f".{here}") for here in _HOSTS)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.handlers.guard.kept import MOST_HOURS, read_account, read_extension, write_account
+from infra.handlers.guard.parameters import MOST_HOURS, read_account, read_extension, write_account
 from infra.handlers.guard.rules import GuardState, SentNotice
 
 NOW = datetime(2030, 5, 1, 12, tzinfo=UTC)
