@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.named import Target, dollars, spent, target_options
+from bootstrap.cli.figures import dollars, spent
 from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.target import Target, target_options
 
 _PAST = timedelta(days=30)
 
@@ -20,7 +21,7 @@ _PAST = timedelta(days=30)
 @target_options
 @json_option
 def run(target: Target, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal costs`."""
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import bill, status
     from infra import topology

@@ -50,7 +50,7 @@ _REASONS = {
     "demo's and nothing else (default: results/demo)",
 )
 def run(inputs: tuple[Path, ...], output: Path) -> int:
-    """Do it."""
+    """Run `shoal demo`."""
     from bootstrap.demo import life
 
     result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))

@@ -10,9 +10,10 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
-from bootstrap.cli.named import checked, time
+from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.plan import content, lines
+from bootstrap.cli.target import check_name
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 
@@ -43,7 +44,7 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 @option("--dry-run", is_flag=True, help="report what would change, and create nothing")
 @json_option
 def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal deploy`."""
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
@@ -51,7 +52,7 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
     request = deploy.DeployRequest(
         topology=wanted,
         source=topology.anywhere(source),
-        deployment=checked(deployment or wanted.name),
+        deployment=check_name(deployment or wanted.name),
         owner=caller.owner_of(wanted, owner),
     )
     if not (yes or dry_run or sys.stdin.isatty()):
@@ -129,7 +130,7 @@ def _summarised(made: "DeploymentPlan", request: "DeployRequest", done: "DeployR
         ("", "complete" if done.changed else "nothing has changed: it was as the topology wants it"),
         *sorted(done.outputs.items()),
         ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} while everything works"),
-        ("ends by itself", f"{time(done.ends)}; later by: shoal extend {name} --hours H"),
+        ("ends by itself", f"{utc_time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]
     return table(rows)

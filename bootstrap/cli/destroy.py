@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.named import Target, dollars, spent, target_options
+from bootstrap.cli.figures import dollars, spent
 from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.display import plural
@@ -44,7 +45,7 @@ _LEFT, _REFUSED = 1, 1
 )
 @json_option
 def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal destroy`."""
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")

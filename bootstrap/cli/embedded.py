@@ -51,7 +51,7 @@ refuses web pages.
     help="a command with its arguments, which is run against the emulator",
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
-    """Do it."""
+    """Run `shoal embedded`."""
     from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 
     with TemporaryDirectory(prefix="shoal-embedded-") as name:

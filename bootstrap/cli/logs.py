@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.named import Target, target_options
 from bootstrap.cli.output import json_option, show
+from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @option("--tail", type=int, default=10, metavar="N", help="lines of each (default: 10)")
 @json_option
 def run(target: Target, node: str | None, step: int | None, tail: int, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal logs`."""
     from bootstrap.lifecycle import logs, status
 
     for flag, value in (("--step", step), ("--tail", tail)):

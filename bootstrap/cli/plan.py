@@ -10,8 +10,8 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
-from bootstrap.cli.named import checked
 from bootstrap.cli.output import json_option, show, table
+from bootstrap.cli.target import check_name
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
@@ -46,7 +46,7 @@ def run(
     owner: str | None,
     as_json: bool,
 ) -> int:
-    """Do it."""
+    """Run `shoal plan`."""
     if hours is not None and not 0 < hours < math.inf:
         raise UsageError(f"--hours is {hours:g}, but must be a number above 0")
     if hours is not None and not topologies:
@@ -64,7 +64,7 @@ def run(
         made.append(
             plan.make_plan(
                 wanted,
-                deployment=checked(deployment or wanted.name),
+                deployment=check_name(deployment or wanted.name),
                 owner=caller.owner_of(wanted, owner),
                 hours=hours,
                 session=None if offline else preflight.session(wanted.region),
