@@ -1,4 +1,4 @@
-"""`shoal costs`: the bill so far, three times: as the guard counts, as it was foreseen, as AWS bills."""
+"""`shoal costs`: what a deployment has cost: as the guard counts, as estimated, and as AWS bills."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -53,11 +53,11 @@ def run(target: Target, as_json: bool) -> int:
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
-        ("spent, by its guard", spent(guard) if guard else "nobody counts: it has no guard"),
+        ("spent, by its guard", spent(guard) if guard else "not counted: it has no guard"),
         ("now", dollars(found.rate, " an hour")),
         ("estimate", _estimate(most, hours)),
         *_billed(billed),
-        *(("amiss", sentence) for sentence in (guard.broken if guard else ())),
+        *(("problem", sentence) for sentence in (guard.broken if guard else ())),
     ]
     summary(content, rows, as_json=as_json)
     return 0

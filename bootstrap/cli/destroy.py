@@ -1,4 +1,4 @@
-"""`shoal destroy`: a deployment to nothing, with what goes and what stays said before, and the proof after."""
+"""`shoal destroy`: deletes a deployment; reports before what goes and what stays, and proves after that it is gone."""
 
 import sys
 from collections import Counter
@@ -86,7 +86,7 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: 
 
 
 def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]:
-    """What a person should know before."""
+    """What a person should know before the deletion, line by line."""
     said = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
     if goes:
@@ -112,7 +112,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]
 
 
 def _save_models(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
-    """Fetch what would be lost to a folder, where one was given or, if it is asked for, is given now."""
+    """Fetch the models that would be lost to a folder; with `ask`, the user may name the folder now."""
     if folder is None and before.lost and ask:
         sys.stderr.write("Fetch the models first? A folder, or nothing for no: ")
         sys.stderr.flush()

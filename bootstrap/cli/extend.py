@@ -43,8 +43,8 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
         ("end before", utc_time(before)),
         ("end now" if not dry_run else "end then", utc_time(after)),
         ("these hours cost", f"at most {dollars(most)}, while everything runs"),
-        *([("budget", f"{dollars(budget)}, which ends it earlier; it is not moved")] if budget else []),
-        *(("was amiss" if not dry_run else "amiss", sentence) for sentence in now.guard.broken),
+        *([("budget", f"{dollars(budget)}, which may end it earlier; it does not change")] if budget else []),
+        *(("problem before" if not dry_run else "problem", sentence) for sentence in now.guard.broken),
     ]
     content = {
         "deployment": name,

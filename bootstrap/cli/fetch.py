@@ -15,8 +15,8 @@ from corpus.display import plural
 @command(
     short_help="copy the results of training runs here",
     help="Copy the models, records and summaries of a deployment's training runs to DIR/RUN/. Files that are there "
-    "already stay as they are. An object whose name Shoal gives to no file of a run is not copied; it is named, and "
-    "the exit status is 1. A data bucket that outlived its deployment is named by --bucket.",
+    "already stay as they are. An object with a name that Shoal does not give to files of a run is not copied; it is "
+    "reported, and the exit status is 1. For a data bucket that outlived its deployment, use --bucket.",
     epilog="Example: shoal fetch demo --output results",
 )
 @target_options
@@ -50,7 +50,7 @@ def run(target: Target, bucket: str | None, only: str | None, output: Path, as_j
     summary({"bucket": bucket, "output": str(output), **vars(done)}, rows, as_json=as_json)
     if done.refused:
         print_error(
-            f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ can be no file below {output}; "
-            "Shoal names none so, so find out who wrote them"
+            f"{plural(len(done.refused), 'object')} of s3://{bucket}/runs/ cannot be files below {output}: "
+            "Shoal does not use such names; find out who wrote them"
         )
     return 1 if done.refused else 0

@@ -1,4 +1,4 @@
-"""`shoal plan`: what a topology would cost, what stands in its way, what the guard will do."""
+"""`shoal plan`: what a topology would cost, what would keep it from starting, what the guard will do."""
 
 import math
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    short_help="report what a topology costs and what stands in its way",
+    short_help="report what a topology costs and what would keep it from starting",
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
     "do. Creates nothing. Without any topology: lists all of topologies/, a line each.",
     epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
@@ -54,7 +54,7 @@ def run(
     if deployment and len(topologies) != 1:
         raise UsageError("--deployment goes with one topology; name it")
     if not topologies:
-        return _all(as_json=as_json)
+        return _list_topologies(as_json=as_json)
     from bootstrap.lifecycle import plan, preflight
     from infra import caller, topology
 
@@ -79,7 +79,7 @@ def run(
 
 
 def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
-    """A plan as a person reads it, line by line."""
+    """A plan for a person, line by line."""
     from bootstrap.lifecycle.plan import guard_sentences
 
     wanted = made.topology
@@ -118,7 +118,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
 
 
 def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
-    """A plan as a program reads it."""
+    """A plan for a program."""
     from bootstrap.lifecycle.plan import guard_sentences
 
     return {
@@ -145,8 +145,8 @@ def _level(made: "DeploymentPlan", finding: "Finding") -> str:
     return str(finding.level)
 
 
-def _all(*, as_json: bool) -> int:
-    """A line for each topology; one that cannot be read keeps no other from being shown."""
+def _list_topologies(*, as_json: bool) -> int:
+    """Print a line for each topology, also where another one cannot be read."""
     from bootstrap.lifecycle import plan
     from infra import topology
 

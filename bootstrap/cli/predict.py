@@ -38,7 +38,7 @@ Examples:
   echo 'broke after a week' | shoal predict --model results/model
       a text a line, from standard input
   shoal predict --model results/model reviews/*.json.gz >labels.tsv
-      files as `shoal preprocess` reads them; scores where they say ratings or
+      files as `shoal preprocess` reads them; scores where they have ratings or
       labels
   shoal predict --model results/model new.csv --text-field comment --json
       fields of other names
@@ -61,15 +61,15 @@ _AS_TRAINED = "default: as the model was trained"
 @command(
     short_help="label texts with a trained model",
     help="""\
-Read texts, and print for each its label, the probability that it is positive,
-and the text, in a line. A text that keeps no word (it has none, or only
-stopwords) is 'unknown'.
+Read texts, and print a line for each: its label, the probability that it is
+positive, and the text. A text without a word that counts (it has only
+stopwords, or no word) is 'unknown'.
 
-Files may be all that `shoal preprocess` reads, packed or not: JSON lines, CSV,
-TSV, Parquet, fastText; of what is none of these each line is a text. Where they
-hold ratings or labels, the answers are compared with them: accuracy, F1 and
-confusion matrix, on standard error. Malformed records get no line; they are
-counted there.
+Files may have all formats that `shoal preprocess` reads, compressed or not:
+JSON lines, CSV, TSV, Parquet, fastText; in other files each line is a text.
+Where files have ratings or labels, the predictions are compared with them:
+accuracy, F1 and confusion matrix, on standard error. Malformed records get no
+line; they are counted on standard error.
 """,
     epilog=_EXAMPLES,
     notes={"How it is read": NOTES["How it is read"]},
@@ -109,7 +109,7 @@ counted there.
     "--json",
     "as_json",
     is_flag=True,
-    help="print a JSON object a line; the last one on standard error has the scores",
+    help="print a JSON object a line; the last one, on standard error, has the scores",
 )
 @click.pass_obj
 def run(
@@ -132,7 +132,7 @@ def _require_files_for(given: dict[str, Any]) -> None:
     """Raise UsageError for an option of files: standard input is plain text, without ratings and labels."""
     for name, value in given.items():
         if value not in (None, (), False):
-            raise UsageError(f"--{name.replace('_', '-')} goes with files; of standard input each line is a text")
+            raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
 
 
 def _label_standard_input(model: "Model", *, threshold: float, as_json: bool) -> None:

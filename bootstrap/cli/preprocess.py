@@ -30,8 +30,8 @@ Turn raw reviews into a dataset: duplicates removed, words as numbers, split
 into train and test.
 
 Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment
-its EMR cluster does it, which is paid for from its deployment until it has been
-idle for a while.
+the deployment's EMR cluster does it. The cluster costs money from `shoal deploy`
+on, until it has been idle for a while.
 """
 _EXAMPLES = """\
 \b
@@ -96,7 +96,7 @@ class _Request:
     help="with --local: local (a process a core), inline (one process), or auto (the default: local but for little "
     "input); with --deployment: streaming (the default) or spark",
 )
-@option("--dry-run", is_flag=True, help="show what is understood and estimated; write nothing")
+@option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
 @argparse_options(add_limit_options)
 @argparse_options(lambda parser: add_settings(parser.add_argument_group("Settings of the dataset").add_argument))
 @json_option
@@ -174,10 +174,10 @@ def _preprocess_locally(request: _Request) -> "MergeResult":
 
 def _preprocess_on_deployment(request: _Request, target: Target) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.preprocess import preprocess
+    from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 
     with Bars() as bars:
-        return preprocess(
+        return preprocess_on_deployment(
             find_deployment(target.name, target.account),
             request.inputs,
             settings=request.settings,

@@ -71,7 +71,7 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     if guard:
         rows.append(("spent", spent(guard)))
         rows.append(("ends by itself", f"{utc_time(guard.ends)}; later by: shoal extend {now.name} --hours H"))
-        rows += [("amiss", sentence) for sentence in guard.broken]
+        rows += [("problem", sentence) for sentence in guard.broken]
     else:
         rows.append(("ends by itself", f"no: it has no guard; end it by: shoal destroy {now.name}"))
     return rows

@@ -78,11 +78,11 @@ def run(
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
-    """The figures a person looks at."""
+    """The summary for a person."""
     if result.get("finished_before"):
         return [
             ("model", str(output / MODEL)),
-            ("finished", "before: nothing is left to train; --force instead of --resume trains anew"),
+            ("finished", "already: nothing is left to train; --force instead of --resume trains anew"),
         ]
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
@@ -92,7 +92,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         *_cost(result),
     ]
     if result["stopped"]:
-        stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
+        stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
         return [*speed, *_speed(result), *_profile(result), stopped, *_refused(result)]
     return [
         ("model", str(output / MODEL)),
@@ -124,15 +124,17 @@ def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:
 
 
 def _rows_of_ranks(result: dict[str, Any]) -> str:
-    """As they were computed, and what of it was not planned."""
-    told = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
+    """The rows that each rank computed, and how many of them it claimed."""
+    rows_text = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
     claimed = sum(result["rows_claimed"])
-    return f"{told}, of them {claimed:,} claimed as ranks came free" if claimed else told
+    return f"{rows_text}, of them {claimed:,} claimed as ranks became free" if claimed else rows_text
 
 
 def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """How near the ranks together came to the sum of their speeds, and what the rest went to; nothing of a run that was
-    at its end when it was gone on with."""
+    """How near the ranks together came to the sum of their speeds, and why not nearer.
+
+    Empty for a resumed run that had no step left to train.
+    """
     if None in (result["balanced"], result["share_of_ideal"], result["lost"]):
         return []
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
@@ -146,13 +148,13 @@ def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the time of the run went to, since it was started."""
+    """Where the time of the run went, since its start or its resume."""
     spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
     return [("time", f"{result['wall']:.1f} s: {spent}")]
 
 
 def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a deployment's nodes cost for this training."""
+    """The cost of a deployment's nodes for this training."""
     if result.get("cost") is None:
         return []
     spot = any(node["market"] == "spot" for node in result["nodes"])
@@ -161,15 +163,15 @@ def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _refused(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What of a deployment's run can be no file here."""
+    """The objects of a deployment's run that were not fetched."""
     return [("not fetched", sentence) for sentence in result.get("refused", ())]
 
 
 def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Where a deployment's nodes were, and how they were paid for: neither need be what the topology prefers."""
+    """A deployment's nodes: zone and market may differ from what the topology prefers."""
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
-    told = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
-    return [("nodes", "; ".join(told))] if told else []
+    texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
+    return [("nodes", "; ".join(texts))] if texts else []
 
 
 def _config(ctx: click.Context, data: Path) -> TrainConfig:
@@ -178,5 +180,5 @@ def _config(ctx: click.Context, data: Path) -> TrainConfig:
     except TrainingError as error:
         raise UsageError(str(error)) from error
     if config.resume and config.force:
-        raise UsageError("--resume goes on with a run, and --force begins one anew; give one of them")
+        raise UsageError("--resume continues a run, and --force begins a new one; give one of them")
     return config
