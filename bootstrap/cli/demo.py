@@ -80,8 +80,8 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
             f"{summary['global_batch']:,} a step, which the nodes share by their speeds",
         ),
         *(
-            (f"  {_node(rank, node)}", f"{given:,} texts{_slowdown_text(slowed.get(rank))}")
-            for rank, (node, given) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
+            (f"  {_node(rank, node)}", f"{rows_of_rank:,} texts{_slowdown_text(slowed.get(rank))}")
+            for rank, (node, rows_of_rank) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
         ),
         ("  speed", f"{percent(summary['balanced'])} of what the nodes together could do at their speeds meanwhile"),
         ("  the rest of it", lost),

@@ -48,20 +48,20 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
-    wanted = topology.load(source, cdk.TOPOLOGIES)
+    chosen = topology.load(source, cdk.TOPOLOGIES)
     request = deploy.DeployRequest(
-        topology=wanted,
+        topology=chosen,
         source=topology.anywhere(source),
-        deployment=check_name(deployment or wanted.name),
-        owner=caller.owner_of(wanted, owner),
+        deployment=check_name(deployment or chosen.name),
+        owner=caller.owner_of(chosen, owner),
     )
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
     made = plan.make_plan(
-        wanted,
+        chosen,
         deployment=request.deployment,
         owner=request.owner,
-        session=preflight.session(wanted.region),
+        session=preflight.session(chosen.region),
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
     )
     for line in lines(made, deployment=request.deployment):

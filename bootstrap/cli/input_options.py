@@ -83,35 +83,35 @@ def reading_options(function: Callback) -> Callback:
 
 
 def read_inputs(
-    given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+    options: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
 ) -> Inputs:
-    """The files and how they are read, by `given` options. Raises DataError for options that contradict each other."""
+    """The files and how they are read, by `options`. Raises DataError for options that contradict each other."""
     return Inputs(
-        files=given["input"],
-        test=given["test_input"],
-        positive=given["positive_input"],
-        negative=given["negative_input"],
-        exclude=given["exclude"],
-        options=read_reading_options(given, rating_range, rating_steps, rating_fraction=rating_fraction),
+        files=options["input"],
+        test=options["test_input"],
+        positive=options["positive_input"],
+        negative=options["negative_input"],
+        exclude=options["exclude"],
+        options=read_reading_options(options, rating_range, rating_steps, rating_fraction=rating_fraction),
     )
 
 
 def read_reading_options(
-    given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+    options: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
 ) -> ReadingOptions:
     """How files are read, as far as options give it.
 
     Raises DataError for options that contradict each other, UsageError for two of which one excludes the other.
     """
-    if given["rating_field"] is not None and given["label_field"] is not None:
+    if options["rating_field"] is not None and options["label_field"] is not None:
         raise UsageError("--rating-field and --label-field contradict each other; give one of them")
     return ReadingOptions(
-        kind=given["format"],
-        separator="\t" if given["separator"] == r"\t" else given["separator"],
-        text=given["text_field"],
-        rating=given["rating_field"],
-        label=given["label_field"],
-        positive_label=given["positive_label"],
+        kind=options["format"],
+        separator="\t" if options["separator"] == r"\t" else options["separator"],
+        text=options["text_field"],
+        rating=options["rating_field"],
+        label=options["label_field"],
+        positive_label=options["positive_label"],
         rating_range=rating_range,
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,

@@ -25,10 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run(arguments, _interrupt)
     except (KeyboardInterrupt, Exception) as error:
-        if (asked := interrupt_behind(error)) is None:
+        if (interrupt := interrupt_behind(error)) is None:
             raise
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
-        return status_of(name_of(asked))
+        return status_of(name_of(interrupt))
     finally:
         Interrupt.again = False
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -60,14 +60,14 @@ def run(
 
     made = []
     for name in topologies:
-        wanted = topology.load(name, cdk.TOPOLOGIES)
+        chosen = topology.load(name, cdk.TOPOLOGIES)
         made.append(
             plan.make_plan(
-                wanted,
-                deployment=check_name(deployment or wanted.name),
-                owner=caller.owner_of(wanted, owner),
+                chosen,
+                deployment=check_name(deployment or chosen.name),
+                owner=caller.owner_of(chosen, owner),
                 hours=hours,
-                session=None if offline else preflight.session(wanted.region),
+                session=None if offline else preflight.session(chosen.region),
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
@@ -82,8 +82,8 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     """A plan for a person, line by line."""
     from bootstrap.lifecycle.plan import guard_sentences
 
-    wanted = made.topology
-    yield f"{wanted.name}: {wanted.description} ({wanted.region})"
+    chosen = made.topology
+    yield f"{chosen.name}: {chosen.description} ({chosen.region})"
     yield ""
     bill = [
         (
@@ -111,7 +111,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     yield f"By use: {by_use}; the guard's function: less than a cent a day."
     yield ""
     yield "The guard:"
-    yield from (f"  {sentence}" for sentence in guard_sentences(wanted, deployment=deployment))
+    yield from (f"  {sentence}" for sentence in guard_sentences(chosen, deployment=deployment))
     yield ""
     yield f"Checked: the topology; AWS: {made.asked}."
     yield from (f"  {_level(made, finding)}: {finding.sentence}" for finding in made.findings)
@@ -160,12 +160,12 @@ def _list_topologies(*, as_json: bool) -> int:
             faults.append(str(error))
             found.append({"topology": name, "error": str(error)})
             continue
-        wanted, gone = made.topology, plan.retired(made.topology)
-        gpus = plan.gpus(wanted)
+        chosen, gone = made.topology, plan.retired(made.topology)
+        gpus = plan.gpus(chosen)
         price = f"{made.hourly:.2f}"
-        rows.append((name, price, str(gpus), "yes" if gone else "", wanted.description))
+        rows.append((name, price, str(gpus), "yes" if gone else "", chosen.description))
         found.append(
-            {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": wanted.description}
+            {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": chosen.description}
         )
     heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
     listed = table(rows, heads, right=(1, 2), ruled=True)

@@ -113,24 +113,24 @@ line; they are counted on standard error.
 )
 @click.pass_obj
 def run(
-    typed: list[str], /, *, model: str, files: tuple[str, ...], threshold: float, as_json: bool, **given: Any
+    typed: list[str], /, *, model: str, files: tuple[str, ...], threshold: float, as_json: bool, **options: Any
 ) -> int:
     """Run `shoal predict`."""
     if not files:
-        _require_files_for(given)
+        _require_files_for(options)
     require_s3(model, *files)
     loaded = open_model(model)
     if files:
         with scale_suggested(typed):
-            _label_files(loaded, files, given, threshold=threshold, as_json=as_json)
+            _label_files(loaded, files, options, threshold=threshold, as_json=as_json)
     else:
         _label_standard_input(loaded, threshold=threshold, as_json=as_json)
     return 0
 
 
-def _require_files_for(given: dict[str, Any]) -> None:
+def _require_files_for(options: dict[str, Any]) -> None:
     """Raise UsageError for an option of files: standard input is plain text, without ratings and labels."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value not in (None, (), False):
             raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
 
@@ -148,13 +148,13 @@ def _label_standard_input(model: "Model", *, threshold: float, as_json: bool) ->
 
 
 def _label_files(
-    model: "Model", files: Sequence[str], given: dict[str, Any], *, threshold: float, as_json: bool
+    model: "Model", files: Sequence[str], options: dict[str, Any], *, threshold: float, as_json: bool
 ) -> None:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import label_text_files
     from corpus.reading.tally import Tally
 
-    found = _find_files(model, files, given)
+    found = _find_files(model, files, options)
     total_bytes = found.understanding.plain_bytes
     tally, answers, done = Tally(), AnswerCounts(), 0
     with Bars() as bars:
@@ -169,19 +169,19 @@ def _label_files(
     report(tally, answers, found, threshold=threshold, as_json=as_json)
 
 
-def _find_files(model: "Model", files: Sequence[str], given: dict[str, Any]) -> "TextFiles":
+def _find_files(model: "Model", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
     """The files, with what their ratings mean; prints what a person should know of them."""
     from bootstrap.prediction.texts import find_text_files
     from jobs.choose import DEFAULT_MAX_MALFORMED
 
     try:
-        settings = rating_settings(model, **{name: given[name] for name in _RATING_OPTIONS})
-        options = read_reading_options(
-            given, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+        settings = rating_settings(model, **{name: options[name] for name in _RATING_OPTIONS})
+        reading = read_reading_options(
+            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
     except DataError as error:
         raise UsageError(str(error)) from error
-    found = find_text_files(list(files), options, settings, exclude=list(given["exclude"]))
+    found = find_text_files(list(files), reading, settings, exclude=list(options["exclude"]))
     if found.not_compared is None:
         found.understanding.check_ratings(found.settings, DEFAULT_MAX_MALFORMED)
     for warning in found.understanding.warnings:

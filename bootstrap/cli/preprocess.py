@@ -110,13 +110,13 @@ def run(
     runner: str | None,
     dry_run: bool,
     as_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Run `shoal preprocess`."""
     try:
-        settings = read_settings(Namespace(**given))
+        settings = read_settings(Namespace(**options))
         inputs = read_inputs(
-            given, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
     except DataError as error:
         raise UsageError(str(error)) from error
@@ -126,8 +126,8 @@ def run(
         settings=settings,
         output=output,
         runner=_runner(target, output, runner, dry_run=dry_run),
-        max_malformed=given["max_malformed"],
-        allow_damaged=given["allow_damaged"],
+        max_malformed=options["max_malformed"],
+        allow_damaged=options["allow_damaged"],
     )
     require_s3(*inputs.files, *inputs.test, *inputs.positive, *inputs.negative, output)
     with scale_suggested(typed):

@@ -53,7 +53,7 @@ def target_options(function: Callable[..., int]) -> Callable[..., int]:
     @click.pass_context
     @wraps(function)
     def with_target(
-        ctx: click.Context, /, *, name: str | None, deployment: str | None, region: str | None, **given: Any
+        ctx: click.Context, /, *, name: str | None, deployment: str | None, region: str | None, **options: Any
     ) -> int:
         from infra import topology
 
@@ -62,7 +62,7 @@ def target_options(function: Callable[..., int]) -> Callable[..., int]:
         )  # a deployment with its topology's name may be given by the topology's file
         if typed and deployment and typed != deployment:
             raise UsageError(f"two deployments are named, '{typed}' and '{deployment}'; name one")
-        return function(target=Target(typed or deployment, region, str(ctx.info_name)), **given)
+        return function(target=Target(typed or deployment, region, str(ctx.info_name)), **options)
 
     return with_target
 
@@ -76,13 +76,13 @@ def where_options(function: Callable[..., int]) -> Callable[..., int]:
     @click.pass_context
     @wraps(function)
     def with_target(
-        ctx: click.Context, /, *, local: bool, deployment: str | None, region: str | None, **given: Any
+        ctx: click.Context, /, *, local: bool, deployment: str | None, region: str | None, **options: Any
     ) -> int:
         if local == (deployment is not None):
             raise UsageError(f"choose where it runs: shoal {ctx.info_name} with either --local or --deployment NAME")
         if local and region is not None:
             raise UsageError("--region goes with --deployment; with --local AWS's own configuration names it")
-        return function(target=None if local else Target(deployment, region, str(ctx.info_name)), **given)
+        return function(target=None if local else Target(deployment, region, str(ctx.info_name)), **options)
 
     return with_target
 
