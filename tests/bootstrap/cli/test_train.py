@@ -157,6 +157,6 @@ def test_a_run_that_was_finished_before_is_said_to_be(tmp_path: Path, capsys: py
     (tmp_path / "summary.json").write_text('{"stopped": false}')
     asked = ["train", "--local", "--data", "d.h5", "--output", str(tmp_path)]
     assert main([*asked, "--resume"]) == 0
-    assert "finished  before: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
+    assert "finished  already: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
     assert main([*asked, "--resume", "--force"]) == 2
     assert "--resume continues a run, and --force begins a new one" in capsys.readouterr().err
