@@ -78,8 +78,8 @@ class StreamingNode:
         """What runs a step here; `properties` are more of Hadoop's, each `NAME=VALUE`."""
         if isinstance(step, CommandStep):
             return command_arguments(step, str(self._failure))
-        having = WorkerResources(vcpus=reducers, cores=1, task_mb=1536)
-        arguments = streaming_arguments(_with_schemes(step), reducers=reducers, run="here", having=having)[1:]
+        resources = WorkerResources(vcpus=reducers, cores=1, task_mb=1536)
+        arguments = streaming_arguments(_with_schemes(step), reducers=reducers, run="here", resources=resources)[1:]
         more = [argument for each in properties for argument in ("-D", each)]
         return [sys.executable, "-m", "embedded.hadoop.streaming", *more, *arguments]
 

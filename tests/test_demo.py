@@ -37,7 +37,9 @@ def test_a_model_that_is_no_demos_is_left_and_another_output_is_asked_for(tmp_pa
     model.parent.mkdir()
     model.write_text("mine")
     (tmp_path / "cdk.log").write_text("an earlier demo's, that never came to a model")
-    with pytest.raises(ShoalError, match=r"model would be removed, and it is of no demo; choose another --output"):
+    with pytest.raises(
+        ShoalError, match=r"the demo would replace .*model, which no demo has made; choose another --output"
+    ):
         life.run([], tmp_path, say=lambda _: pytest.fail("the demo began"))
     assert {path.name for path in tmp_path.rglob("*")} == {"cdk.log", "model", "model.pt"}
     assert model.read_text() == "mine"
@@ -66,7 +68,7 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert 0 < summary["share_of_ideal"] <= 1.1
     assert 0 < summary["balanced"] <= 1
     assert re.search(rf"node 1, g5\.xlarge \(fast\) +{fast:,} texts", said)
-    assert re.search(rf"node 2, g4dn\.xlarge \(slow\) +{slow:,} texts; this machine plays it 2 times slower", said)
+    assert re.search(rf"node 2, g4dn\.xlarge \(slow\) +{slow:,} texts; this machine slows it down 2 times", said)
     assert {path.name for path in (tmp_path / "out" / "model").iterdir()} >= {
         "model.pt",
         "record.jsonl",

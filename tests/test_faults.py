@@ -114,7 +114,7 @@ def test_a_throttled_api_is_asked_again_and_otherwise_said(person: Person) -> No
         deploys(person)
     with person.aws.faults.during(Throttled(service="elasticmapreduce")):
         told = person.types("status", "whole", status=1)[1]
-    assert "AWS is asked too much at the moment" in told
+    assert "AWS limits the number of requests at the moment" in told
     with person.aws.faults.during(*often):
         assert "nothing that costs money is left" in destroys(person)
 

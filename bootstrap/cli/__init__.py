@@ -1,1 +1,1 @@
-"""The command `shoal`: a file a command, whose `run` is the command: its options, its work, and its exit status."""
+"""The command `shoal`. Each command has a file, whose `run` declares its options and returns its exit status."""

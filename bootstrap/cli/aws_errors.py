@@ -1,7 +1,4 @@
-"""What an error of AWS means for the person who typed the command: one sentence, with what to do.
-
-The easy mistake is one sentence for all of them: who has no network is not helped by looking at permissions.
-"""
+"""Explains an error of AWS to the person who typed the command: one sentence, with what to do."""
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import (
@@ -41,25 +38,27 @@ def sentence(error: AwsError) -> str:
     """What happened, in AWS's words, and what to do."""
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
         return (
-            f"there are no AWS credentials ({_said(error)}); run `aws configure` or set AWS_PROFILE, or, without an "
+            f"there are no AWS credentials ({_words(error)}); run `aws configure` or set AWS_PROFILE, or, without an "
             "account, use the emulator: shoal embedded"
         )
     if isinstance(error, SSOError | TokenRetrievalError):
-        return f"your AWS login is over ({_said(error)}); run: aws sso login"
+        return f"your AWS login is over ({_words(error)}); run: aws sso login"
     if loopback.is_gone(error):
-        return f"AWS cannot be reached ({_said(error)}); {loopback.START}"
+        return f"AWS cannot be reached ({_words(error)}); {loopback.START}"
     if isinstance(error, NoConnectionError | HTTPClientError):
-        return f"AWS cannot be reached ({_said(error)}); look at the network, and at the proxy if there is one"
+        return f"AWS cannot be reached ({_words(error)}); check the network, and the proxy if there is one"
     if isinstance(error, ClientError):
         code = error.response["Error"].get("Code", "")
         if code in _NOT_ACCEPTED:
-            return f"AWS does not accept your credentials ({_said(error)}); renew them, or set AWS_PROFILE to others"
+            return f"AWS does not accept your credentials ({_words(error)}); renew them, or set AWS_PROFILE to others"
         if code in _NOT_ALLOWED:
-            return f"your AWS credentials do not allow that ({_said(error)}); ask your administrator, or use others"
+            return f"your AWS credentials do not allow that ({_words(error)}); ask your administrator, or use others"
         if code in THROTTLED:
-            return f"AWS is asked too much at the moment ({_said(error)}); do the same again in a minute"
-    return f"AWS could not do what was asked: {_said(error)}"
+            return (
+                f"AWS limits the number of requests at the moment ({_words(error)}); type the command again in a minute"
+            )
+    return f"AWS could not do this: {_words(error)}"
 
 
-def _said(error: AwsError) -> str:
+def _words(error: AwsError) -> str:
     return str(error).rstrip(".")

@@ -33,7 +33,7 @@ _RETIRED = ("retired", "since", "take instead")
 @option("--dry-run", is_flag=True, help="with --refresh: print what differs, write nothing")
 @json_option
 def run(region: str, gpu: bool, emr: bool, refresh: bool, dry_run: bool, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal catalog`."""
     from infra.parts import known_region
 
     if gpu and emr:

@@ -1,8 +1,8 @@
-"""How the command line is read and its help is laid out: Click's commands, with a few habits of ours.
+"""Click's commands and options, with help in groups and with options of several values.
 
-An option of `several` values takes them separated by spaces, up to the next option (`--input a b c`), or by being
-repeated; Click knows only the latter. Options that jobs and trainer declare for argparse, so that they can read them
-without Click, are declared here by `declared`.
+An option of `several` values takes them separated by spaces, up to the next option (`--input a b c`), or repeated;
+Click itself has only repeated options. Jobs and trainer declare their options for argparse, so that they do not need
+Click; `argparse_options` declares those here.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _HYPHEN, _WHOLE = "-", "\N{NON-BREAKING HYPHEN}"
 
 
 class Help(click.HelpFormatter):
-    """Breaks lines between words alone, where Click would break `--learning-rate` at its hyphens, too."""
+    """Help that breaks lines between words only; Click also breaks `--learning-rate` at its hyphens."""
 
     def write_text(self, text: str) -> None:
         """Write a paragraph, or several."""
@@ -35,11 +35,11 @@ class Help(click.HelpFormatter):
         super().write_dl(kept, col_max, col_spacing)
 
     def write_heading(self, heading: str) -> None:
-        """Write a heading, bold where the help goes to a terminal."""
+        """Write a heading, which is bold on a terminal."""
         self.write(f"{'':>{self.current_indent}}{click.style(heading, bold=True)}:\n")
 
     def getvalue(self) -> str:
-        """What was written."""
+        """The text that was written."""
         return super().getvalue().replace(_WHOLE, _HYPHEN)
 
 
@@ -48,7 +48,7 @@ class _Context(click.Context):
 
 
 class Option(click.Option):
-    """An option that may have `several` values, and a `group` below whose heading the help shows it."""
+    """An option that may have `several` values; the help shows it below the heading of its `group`."""
 
     def __init__(self, flags: Sequence[str], *, group: str = _OPTIONS, several: bool = False, **how: Any) -> None:
         super().__init__(flags, multiple=several, **how)
@@ -56,7 +56,7 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help shows its options in groups. `notes` are sentences that follow the headings of groups."""
+    """A command whose help shows its options in groups; `notes` are the sentences below the groups' headings."""
 
     context_class = _Context
 
@@ -66,7 +66,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read a command line. Raises click.UsageError, which names the option."""
-        return super().parse_args(ctx, list(self._repeated(args, lenient=ctx.resilient_parsing)))
+        return super().parse_args(ctx, list(self._repeat_flags(args, lenient=ctx.resilient_parsing)))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group, in the order in which they were declared; `--help` is the last."""
@@ -82,11 +82,11 @@ class Command(click.Command):
                     formatter.write_paragraph()
                 formatter.write_dl(groups[group])
 
-    def _repeated(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
-        """The command line with the flag of several values before each of them, as Click reads it.
+    def _repeat_flags(self, args: Sequence[str], *, lenient: bool) -> Iterator[str]:
+        """The command line for Click: the flag of an option of several values is repeated before each value.
 
-        Raises click.UsageError where an option stands in the place of a value, which Click would take for the value;
-        not where it has to be `lenient`, with a line that is still being typed.
+        Raises click.UsageError where an option is in the place of a value, because Click would take it for the value.
+        With `lenient`, for a line that is still being typed, it does not raise.
         """
         flags = {flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts}
         rest = list(args)
@@ -115,7 +115,7 @@ class Group(click.Group):
 
 
 class Commands(Group):
-    """Commands of which each is a module, imported when it is asked for: its `run` is the command."""
+    """Commands in a module each, which is imported when its command is needed; its `run` is the command."""
 
     def __init__(self, *positional: Any, modules: Mapping[str, str], **how: Any) -> None:
         """`modules`: the names of the commands, in the order of the help, and the module of each."""
@@ -136,10 +136,10 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that a line begins with. Raises click.NoSuchCommand, which names the nearest."""
+        """The command that a line begins with. Raises click.NoSuchCommand, which names similar commands."""
         try:
             return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:  # which knows those alone that are imported
+        except click.NoSuchCommand as error:  # it names only commands that are imported
             raise click.NoSuchCommand(error.command_name, possibilities=self._modules, ctx=ctx) from None
 
 
@@ -158,7 +158,7 @@ def option(*flags: str, **how: Any) -> Callable[[Callback], Callback]:
     return click.option(*flags, cls=Option, **how)
 
 
-def declared(declare: Callable[[Any], None]) -> Callable[[Callback], Callback]:
+def argparse_options(declare: Callable[[Any], None]) -> Callable[[Callback], Callback]:
     """Declare the options that `declare` adds to a parser of argparse."""
 
     def decorated(function: Callback) -> Callback:
@@ -171,14 +171,14 @@ def declared(declare: Callable[[Any], None]) -> Callable[[Callback], Callback]:
     return decorated
 
 
-def given(ctx: click.Context) -> dict[str, Any]:
-    """The parameters that the command line says, by their names."""
-    said = ParameterSource.COMMANDLINE
-    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is said}
+def typed_options(ctx: click.Context) -> dict[str, Any]:
+    """The values of the parameters that were typed, by their names; without defaults."""
+    typed = ParameterSource.COMMANDLINE
+    return {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is typed}
 
 
 def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The topologies that a name which was begun may become, or else files."""
+    """Completions of the name of a topology that was begun; if there are none, files."""
     from bootstrap.aws.cdk import TOPOLOGIES
     from infra.topology import names
 
@@ -187,7 +187,7 @@ def complete_topology(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 class _Parser:
-    """Takes what argparse's `add_argument` takes, and keeps it as the arguments of `option`."""
+    """Has the methods of argparse's parser that declare options, and keeps them as the arguments of `option`."""
 
     def __init__(self, group: str = _OPTIONS, made: list[tuple[tuple[str, ...], dict[str, Any]]] | None = None) -> None:
         self._group = group
@@ -213,7 +213,7 @@ class _Parser:
 
 
 class Converted(click.ParamType[Any]):
-    """A value as a function of argparse's kind makes it of a text."""
+    """A value that a function converts, as argparse's `type` does."""
 
     name = "text"
 
@@ -230,7 +230,7 @@ class Converted(click.ParamType[Any]):
 
 
 def _value(how: Mapping[str, Any]) -> dict[str, Any]:
-    """What argparse is told of an option's value, as Click is."""
+    """Click's arguments for an option's value, from argparse's."""
     made: dict[str, Any] = {"nargs": 1}
     kind = how.get("type", str)
     if "choices" in how:

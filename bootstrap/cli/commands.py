@@ -1,7 +1,7 @@
-"""All commands: reads the command line, runs the one that it names, and turns every known failure into one sentence.
+"""Runs the command that the command line names, and prints every known failure as one sentence.
 
-What one command alone needs is imported by its module, and what it needs only while it runs, by its functions: else
-every command would wait for it.
+Import what only one command needs in its module, and what it needs only while it runs in its functions, because every
+command waits for imports here.
 """
 
 import os
@@ -43,7 +43,7 @@ COMMANDS = (
     "embedded",
     "completion",
 )
-"""Their names, in the order of the help."""
+"""The names of the commands, in the order of the help."""
 _KNOWN = (DataError, EmulatorError, JobError, ShoalError, TopologyError, TrainingError)
 _HELP = """\
 A pile of reviews to a trained sentiment model, on a cluster that switches
@@ -75,18 +75,18 @@ shoal = Commands(
     help=_HELP,
     epilog=_STATUS,
 )
-"""The command line. What follows it in `ctx.obj` is what was typed."""
+"""The command line. Its `ctx.obj` is the list of words that were typed."""
 click.version_option(package_name="shoal", message="%(prog)s %(version)s")(shoal)
 
 
 def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | None], None]) -> int:
-    """Run the command that is asked for, with `interrupt` for all signals that end it; returns the exit status."""
+    """Run the command that `arguments` name; `interrupt` handles the signals that end it. Returns the exit status."""
     typed = sys.argv[1:] if arguments is None else list(arguments)
     before = _children()
     for number in ENDING_SIGNALS:
         signal.signal(number, interrupt)
     try:
-        return _parsed_and_run(typed)
+        return _parse_and_run(typed)
     except UsageError as error:
         print_error(str(error))
         return 2
@@ -94,22 +94,22 @@ def run(arguments: Sequence[str] | None, interrupt: Callable[[int, FrameType | N
         print_error(f"{error}{_hint(error)}")
         return 1
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what Python would still flush must not fail again.
+        # The reader of the output has gone. What Python flushes at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        told = _of_aws(error)
-        if told is None:
+        explanation = _explain_aws_error(error)
+        if explanation is None:
             raise
-        print_error(told)
+        print_error(explanation)
         return 1
     finally:
         _end_children(before)
 
 
-def _parsed_and_run(typed: list[str]) -> int:
-    """The exit status of what was typed; what Click finds wrong with it is printed."""
-    if COMPLETION in os.environ:  # a shell asks what may follow
+def _parse_and_run(typed: list[str]) -> int:
+    """Run what was typed, and return its exit status; errors that Click finds are printed."""
+    if COMPLETION in os.environ:  # a shell asks for completions
         shoal.main(typed, prog_name="shoal", complete_var=COMPLETION)
     try:
         with shoal.make_context("shoal", list(typed), obj=typed) as ctx:
@@ -128,26 +128,26 @@ def _with_help(error: click.ClickException) -> str:
     """What is wrong with a command line, and the command that explains it."""
     sentence = error.format_message()
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "shoal"
-    return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; what may be written: {where} --help"
+    return f"{sentence[:1].lower()}{sentence[1:].rstrip('.')}; see: {where} --help"
 
 
-def _asked_aws() -> bool:
-    """Whether an error may be one of AWS: what such errors mean is not worth loading otherwise."""
+def _has_used_aws() -> bool:
+    """Whether the command has used AWS; if not, its errors need not be loaded."""
     return "botocore" in sys.modules
 
 
 def _hint(error: Exception) -> str:
-    """What else is to be said where the emulator is not there."""
-    if not _asked_aws():
+    """How to start the emulator, where an error has the cause that it does not run."""
+    if not _has_used_aws():
         return ""
     from bootstrap.aws.loopback import START, is_gone
 
     return f"; {START}" if is_gone(error) else ""
 
 
-def _of_aws(error: Exception) -> str | None:
+def _explain_aws_error(error: Exception) -> str | None:
     """The sentence for an error of AWS; None for any other one."""
-    if not _asked_aws():
+    if not _has_used_aws():
         return None
     from bootstrap.cli.aws_errors import AwsError, sentence
 
@@ -159,7 +159,7 @@ def _children() -> set[psutil.Process]:
 
 
 def _end_children(but: AbstractSet[psutil.Process]) -> None:
-    """No command leaves a process behind, however it ended; those that were there before it are not its own."""
+    """End the processes that the command has started; `but` are those that ran before it."""
     children = _children() - but
     for child in children:
         child.terminate()

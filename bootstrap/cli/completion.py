@@ -1,4 +1,4 @@
-"""`shoal completion`: what lets a shell complete commands and options."""
+"""`shoal completion`: the lines with which a shell completes commands and options."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -6,7 +6,7 @@ from click.shell_completion import get_completion_class
 from bootstrap.cli.command import command
 
 COMPLETION = "_SHOAL_COMPLETE"
-"""The environment variable by which a shell asks what may follow."""
+"""The environment variable by which a shell asks for completions."""
 
 
 @command(
@@ -22,7 +22,7 @@ Examples:
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def run(ctx: click.Context, shell: str) -> int:
-    """Do it."""
+    """Run `shoal completion`."""
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(ctx.find_root().command, {}, "shoal", COMPLETION).source())

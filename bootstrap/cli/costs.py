@@ -1,11 +1,12 @@
-"""`shoal costs`: the bill so far, three times: as the guard counts, as it was foreseen, as AWS bills."""
+"""`shoal costs`: what a deployment has cost: as the guard counts, as estimated, and as AWS bills."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.named import Target, dollars, spent, target_options
+from bootstrap.cli.figures import dollars, spent
 from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.target import Target, target_options
 
 _PAST = timedelta(days=30)
 
@@ -20,7 +21,7 @@ _PAST = timedelta(days=30)
 @target_options
 @json_option
 def run(target: Target, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal costs`."""
     from bootstrap.aws import stacks
     from bootstrap.lifecycle import bill, status
     from infra import topology
@@ -52,11 +53,11 @@ def run(target: Target, as_json: bool) -> int:
     }
     rows = [
         ("deployment", f"{name}, {hours:,.1f} hours old"),
-        ("spent, by its guard", spent(guard) if guard else "nobody counts: it has no guard"),
+        ("spent, by its guard", spent(guard) if guard else "not counted: it has no guard"),
         ("now", dollars(found.rate, " an hour")),
         ("estimate", _estimate(most, hours)),
         *_billed(billed),
-        *(("amiss", sentence) for sentence in (guard.broken if guard else ())),
+        *(("problem", sentence) for sentence in (guard.broken if guard else ())),
     ]
     summary(content, rows, as_json=as_json)
     return 0

@@ -1,7 +1,6 @@
 """`shoal dataset info`: what is in a dataset: shapes, settings, counts, digest, and a few rows as words.
 
-The easy mistake is to fetch gigabytes from S3 to show a page of them: only what is shown is read, unless --check has to
-see everything.
+Do not read arrays whole, because a dataset on S3 may have gigabytes; only --check reads all of it.
 """
 
 import sys
@@ -16,8 +15,8 @@ import click
 
 from bootstrap.cli.command import command, group, option
 from bootstrap.cli.figures import size
+from bootstrap.cli.input_options import require_s3
 from bootstrap.cli.output import json_option, percent, show, table
-from bootstrap.cli.reading import require_s3
 from bootstrap.terminal import columns
 from corpus.display import plural, printable
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1 << 20
 _WIDTH = 118
-"""Letters of a line where no terminal says."""
+"""Letters of a line where the output is no terminal."""
 _LABELS = {0: "negative", 1: "positive"}
 _NAMELESS = ("<padding>", "<unknown>")
 
@@ -37,14 +36,14 @@ _NAMELESS = ("<padding>", "<unknown>")
     epilog="Example: shoal dataset info results/data/dataset.h5",
 )
 def run() -> None:
-    """Has one action so far."""
+    """The group of commands about datasets."""
 
 
 @command(
     name="info",
     short_help="shapes, settings, counts, digest, and a few rows as words",
     help="Show what is in a dataset, or in one of its part files: shapes, settings, counts, digest, and a few rows as "
-    "words. Of s3:// only that is read.",
+    "words. Of a dataset on S3, only what is shown is read.",
     epilog="Examples: shoal dataset info results/data/dataset.h5; "
     "shoal dataset info s3://bucket/datasets/DIGEST/dataset.h5 --sample 10 --check",
 )
@@ -53,7 +52,7 @@ def run() -> None:
 @option("--check", is_flag=True, help="read all of it, and compare its digest with the recorded one")
 @json_option
 def info(file: str, sample: int, check: bool, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal dataset info`."""
     require_s3(file)
     with _opened(file, whole=check) as (dataset, stored_bytes):
         if check:
@@ -69,7 +68,7 @@ run.add_command(info)
 
 @contextmanager
 def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
-    """The dataset at an address, and its bytes; of one on S3 only what is asked for travels, unless it is the whole."""
+    """The dataset at an address, and its size in bytes; of one on S3 only what is used is fetched, unless `whole`."""
     from corpus.dataset import open_dataset
     from corpus.reading.s3 import is_s3
     from corpus.reading.storage import open_range, readable
@@ -115,7 +114,7 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
 
 
 def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[str, Any]]:
-    """The first rows of a split. Rows are in the order of digests, which is none: any are as good as others."""
+    """The first rows of a split. Rows are sorted by digest, so the first ones are as random as any others."""
     rows = split.rows(0, count)
     for number, (tokens, length, label, rating) in enumerate(zip(*rows, strict=True)):
         known = [words[word] if word < len(words) else f"<no word {word}>" for word in tokens[:length].tolist()]
@@ -124,7 +123,7 @@ def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[s
 
 
 def _page(content: Mapping[str, Any]) -> str:
-    from bootstrap.cli.made import figures
+    from bootstrap.cli.dataset_summary import count_figures
 
     plain, packed = (sum(array[name] for array in content["arrays"].values()) for name in ("plain_bytes", "bytes"))
     share = f", rows packed to {percent(packed / plain)}" if plain else ""
@@ -149,18 +148,20 @@ def _page(content: Mapping[str, Any]) -> str:
         )
         for path, array in content["arrays"].items()
     ]
-    settings = [(name, _said(value)) for name, value in content["settings"].items()]
+    settings = [(name, _setting_text(value)) for name, value in content["settings"].items()]
     parts = [
         table(head),
         table(arrays, ("array", "shape", "type", "rows a chunk", "packing", "stored")),
         table(settings, ("setting", "")),
-        figures(content["counts"]) if content["counts"] else "no counts: those of a part file are in its dataset's",
+        count_figures(content["counts"])
+        if content["counts"]
+        else "no counts: those of a part file are in its dataset's",
         *(_row(row) for row in content["sample"]),
     ]
     return "\n\n".join(parts)
 
 
-def _said(value: object) -> str:
+def _setting_text(value: object) -> str:
     if isinstance(value, tuple):
         return " to ".join(map(str, value))
     if isinstance(value, bool):

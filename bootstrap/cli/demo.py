@@ -12,7 +12,7 @@ from bootstrap.cli.output import percent, say, table
 from corpus.display import plural, printable
 
 if TYPE_CHECKING:
-    from bootstrap.demo.life import Result
+    from bootstrap.demo.life import DemoResult
 
 _SHOWN = 80
 _REASONS = {
@@ -22,7 +22,7 @@ _REASONS = {
     "checkpoints": "checkpoints",
     "rest": "what else a step takes",
 }
-"""Where the time of training went besides computing, in words."""
+"""Why the nodes were not at their full speed, in plain words."""
 
 
 @command(
@@ -50,7 +50,7 @@ _REASONS = {
     "demo's and nothing else (default: results/demo)",
 )
 def run(inputs: tuple[Path, ...], output: Path) -> int:
-    """Do it."""
+    """Run `shoal demo`."""
     from bootstrap.demo import life
 
     result = life.run(list(inputs), output, say=lambda text: say(f"demo: {text}"))
@@ -63,8 +63,8 @@ def run(inputs: tuple[Path, ...], output: Path) -> int:
     return 0
 
 
-def rows(result: "Result", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:
-    """What a person is told; `slowed`: how many times slower ranks were made."""
+def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> list[tuple[str, str]]:
+    """The summary for a person; `slowed`: how many times slower ranks were made."""
     counts, summary = result.counts, result.summary
     lost = ", ".join(f"{percent(share)} {_REASONS[reason]}" for reason, share in summary["lost"].items())
     return [
@@ -80,15 +80,15 @@ def rows(result: "Result", *, slowed: Mapping[int, float], output: Path) -> list
             f"{summary['global_batch']:,} a step, which the nodes share by their speeds",
         ),
         *(
-            (f"  {_node(rank, node)}", f"{given:,} texts{_made_slower(slowed.get(rank))}")
-            for rank, (node, given) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
+            (f"  {_node(rank, node)}", f"{rows_of_rank:,} texts{_slowdown_text(slowed.get(rank))}")
+            for rank, (node, rows_of_rank) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
         ),
         ("  speed", f"{percent(summary['balanced'])} of what the nodes together could do at their speeds meanwhile"),
         ("  the rest of it", lost),
         ("  for comparison", f"{percent(summary['share_of_ideal'])} of what they do at their best, in short bursts"),
         (
             "accuracy",
-            f"{percent(summary['accuracy'])} of {counts['test']:,} other texts; always saying what most are: "
+            f"{percent(summary['accuracy'])} of {counts['test']:,} other texts; always the more frequent label: "
             f"{percent(summary['majority'])}",
         ),
         ("  mean of both classes", percent(summary["balanced_accuracy"])),
@@ -107,5 +107,5 @@ def _node(rank: int, node: Mapping[str, Any]) -> str:
     return f"node {rank + 1}, {node['instance_type']} ({node['group']})"
 
 
-def _made_slower(factor: float | None) -> str:
-    return f"; this machine plays it {factor:g} times slower" if factor else ""
+def _slowdown_text(factor: float | None) -> str:
+    return f"; this machine slows it down {factor:g} times" if factor else ""

@@ -1,4 +1,4 @@
-"""`shoal deploy`: a topology to a deployment, with the plan before and a summary after."""
+"""`shoal deploy`: creates or updates a deployment; prints the plan before and a summary after."""
 
 import os
 import sys
@@ -10,9 +10,10 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
-from bootstrap.cli.named import checked, time
+from bootstrap.cli.figures import utc_time
 from bootstrap.cli.output import confirm, json_option, say, show, table
 from bootstrap.cli.plan import content, lines
+from bootstrap.cli.target import check_name
 from bootstrap.errors import UsageError
 from bootstrap.progress import Bars
 
@@ -43,24 +44,24 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 @option("--dry-run", is_flag=True, help="report what would change, and create nothing")
 @json_option
 def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal deploy`."""
     from bootstrap.lifecycle import deploy, plan, preflight
     from infra import caller, topology
 
-    wanted = topology.load(source, cdk.TOPOLOGIES)
+    chosen = topology.load(source, cdk.TOPOLOGIES)
     request = deploy.DeployRequest(
-        topology=wanted,
+        topology=chosen,
         source=topology.anywhere(source),
-        deployment=checked(deployment or wanted.name),
-        owner=caller.owner_of(wanted, owner),
+        deployment=check_name(deployment or chosen.name),
+        owner=caller.owner_of(chosen, owner),
     )
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then deploy with --yes")
     made = plan.make_plan(
-        wanted,
+        chosen,
         deployment=request.deployment,
         owner=request.owner,
-        session=preflight.session(wanted.region),
+        session=preflight.session(chosen.region),
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
     )
     for line in lines(made, deployment=request.deployment):
@@ -72,25 +73,27 @@ def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_r
         return _REFUSED
     if dry_run:
         found = deploy.changes(request)
-        show(_foreseen(made, request, found), _described(request, found), as_json=as_json)
+        show(_changes_content(made, request, found), _changes_text(request, found), as_json=as_json)
         return 0
     if not yes and not confirm("Deploy?"):
         show(refused, "nothing was deployed", as_json=as_json)
         return _REFUSED
     with Bars(unit="resource") as bars:
         done = deploy.deploy(request, bars=bars, say=say)
-    show(_summary(made, request, done), _summarised(made, request, done), as_json=as_json)
+    show(_summary(made, request, done), _summary_text(made, request, done), as_json=as_json)
     return 0
 
 
-def _foreseen(made: "DeploymentPlan", request: "DeployRequest", found: "Sequence[ResourceChange]") -> dict[str, Any]:
+def _changes_content(
+    made: "DeploymentPlan", request: "DeployRequest", found: "Sequence[ResourceChange]"
+) -> dict[str, Any]:
     changes = [{"action": each.action, "type": each.type, "logical_id": each.logical_id} for each in found]
     return {"plan": content(made, deployment=request.deployment), "deployed": False, "changes": changes}
 
 
-def _described(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:
+def _changes_text(request: "DeployRequest", found: "Sequence[ResourceChange]") -> str:
     if not found:
-        return f"{request.stack_name} is as the topology wants it: a deployment would change nothing"
+        return f"{request.stack_name} matches the topology: a deployment would change nothing"
     counted = Counter((each.action, each.type) for each in found)
     which = {key: [each.logical_id for each in found if (each.action, each.type) == key] for key in counted}
     rows = [f"  {_SIGNS[action]} {kind} x {number}" for (action, kind), number in counted.items() if action == "create"]
@@ -115,9 +118,9 @@ def _summary(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResu
     }
 
 
-def _summarised(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> str:
+def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "DeployResult") -> str:
     name = request.deployment
-    # Without preprocessing of its own it has no dataset that training would find.
+    # A deployment without preprocessing has no dataset of its own.
     data = "" if made.topology.preprocessing else " --data DATASET"
     next_one = [
         *([f"shoal preprocess --deployment {name} --input FILE"] if made.topology.preprocessing else []),
@@ -126,10 +129,10 @@ def _summarised(made: "DeploymentPlan", request: "DeployRequest", done: "DeployR
     ]
     rows = [
         ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
-        ("", "complete" if done.changed else "nothing has changed: it was as the topology wants it"),
+        ("", "complete" if done.changed else "nothing has changed: it already matched the topology"),
         *sorted(done.outputs.items()),
         ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} while everything works"),
-        ("ends by itself", f"{time(done.ends)}; later by: shoal extend {name} --hours H"),
+        ("ends by itself", f"{utc_time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]
     return table(rows)

@@ -1,4 +1,4 @@
-"""`shoal destroy`: a deployment to nothing, with what goes and what stays said before, and the proof after."""
+"""`shoal destroy`: deletes a deployment; reports before what goes and what stays, and proves after that it is gone."""
 
 import sys
 from collections import Counter
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.named import Target, dollars, spent, target_options
+from bootstrap.cli.figures import dollars, spent
 from bootstrap.cli.output import confirm, json_option, say, show, table
+from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import ShoalError, UsageError
 from bootstrap.progress import Bars
 from corpus.display import plural
@@ -44,7 +45,7 @@ _LEFT, _REFUSED = 1, 1
 )
 @json_option
 def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal destroy`."""
     name, account = target.name, target.account
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("there is no terminal to ask on; look with --dry-run, then destroy with --yes")
@@ -85,33 +86,33 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: 
 
 
 def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]:
-    """What a person should know before."""
-    said = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
+    """What a person should know before the deletion, line by line."""
+    lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
     if goes:
-        said.append("goes: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
+        lines.append("goes: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
     if before.running:
-        said.append(f"runs now: {', '.join(before.running)}")
+        lines.append(f"runs now: {', '.join(before.running)}")
     if before.rate is not None:
-        said.append(f"costs now: {dollars(before.rate, ' an hour')}")
+        lines.append(f"costs now: {dollars(before.rate, ' an hour')}")
     if before.guard:
-        said.append(f"spent: {spent(before.guard)}")
+        lines.append(f"spent: {spent(before.guard)}")
     if before.lost:
-        said.append(
+        lines.append(
             f"models that would be lost: {', '.join(before.lost)} (s3://{before.lost_bucket}/runs/); to keep them: "
             f"shoal fetch {name} --output DIR, or --fetch DIR here"
         )
-    said += [
+    lines += [
         f"stays: s3://{kept.bucket}, {plural(kept.objects, 'object')}, {kept.bytes / 1e9:,.2f} GB, "
         f"{dollars(kept.monthly, ' a month')} ({kept.why})"
         for kept in before.kept
     ]
-    said += [f"note: {note}" for note in before.notes]
-    return [*said, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
+    lines += [f"note: {note}" for note in before.notes]
+    return [*lines, "stays: CDKToolkit, the CDK's own stack, which all deployments of the region share"]
 
 
 def _save_models(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
-    """Fetch what would be lost to a folder, where one was given or, if it is asked for, is given now."""
+    """Fetch the models that would be lost to a folder; with `ask`, the user may name the folder now."""
     if folder is None and before.lost and ask:
         sys.stderr.write("Fetch the models first? A folder, or nothing for no: ")
         sys.stderr.flush()
@@ -167,15 +168,15 @@ def _result(name: str, done: "DestroyResult") -> str:
 
     found = f"left by the stack, or beside it:\n{_table(done.things)}\n" if done.things else ""
     left = sum(thing.costs for thing in done.things)
-    said = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
+    stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
     unseen = f"whether more is left cannot be told ({plural(done.unverified, 'answer')} missing, see the table)"
     if done.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
         more = f"; {unseen}" if done.unverified else ""
-        return f"{found}{said}{things} still there{more}; mend what is said, and {again}"
+        return f"{found}{stack}{things} still there{more}; correct what the table reports, and {again}"
     if done.unverified:
-        return f"{found}{said}{unseen}; look with credentials that may see it, and {again}"
+        return f"{found}{stack}{unseen}; use credentials that may see it, and {again}"
     kept = sum(thing.outcome == "stays" for thing in done.things)
     looked = f"of {len(KINDS)} kinds of things that AWS was asked for, nothing that costs money is left"
-    return f"{found}{said}{looked}" + (f" but {plural(kept, 'bucket')}, kept" if kept else "")
+    return f"{found}{stack}{looked}" + (f" but {plural(kept, 'bucket')}, kept" if kept else "")

@@ -1,7 +1,7 @@
-"""`shoal embedded`: the AWS emulator in the foreground, for one's own `cdk` and `shoal` commands.
+"""`shoal embedded`: the AWS emulator in the foreground, for `cdk` and `shoal` commands of the user.
 
-The easy mistake is to take a terminal's Ctrl-C for the end of a command that is run with it: the command gets it, too,
-and may have work to finish against the emulator.
+Do not end the emulator at once on Ctrl-C while a command runs against it, because the command gets the signal, too, and
+may have to finish its work.
 """
 
 import os
@@ -25,8 +25,8 @@ from bootstrap.interrupt import mark_handled
 if TYPE_CHECKING:
     from embedded.aws import EmbeddedAws
 
-_GLANCE_SECONDS = 0.5
-_PATIENCE_SECONDS = 10.0
+_POLL_SECONDS = 0.5
+_END_SECONDS = 10.0
 
 
 @command(
@@ -51,7 +51,7 @@ refuses web pages.
     help="a command with its arguments, which is run against the emulator",
 )
 def run(port: int | None, words: tuple[str, ...]) -> int:
-    """Do it."""
+    """Run `shoal embedded`."""
     from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 
     with TemporaryDirectory(prefix="shoal-embedded-") as name:
@@ -64,44 +64,44 @@ def run(port: int | None, words: tuple[str, ...]) -> int:
             cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
             if words:
                 return _run(words, aws)
-            _stay(aws)
+            _wait_for_interrupt(aws)
     return 0
 
 
-def _stay(aws: "EmbeddedAws") -> None:
-    """Until Ctrl-C. Raises ShoalError where the emulator ends by itself."""
+def _wait_for_interrupt(aws: "EmbeddedAws") -> None:
+    """Wait for Ctrl-C. Raises ShoalError where the emulator ends by itself."""
     for variable, value in aws.environment.items():
         print(f"export {variable}={shlex.quote(value)}")  # noqa: T201
     sys.stdout.flush()
     say("ready; paste these lines into another shell. Ctrl-C ends the emulator.")
     try:
-        while not aws.ended(_GLANCE_SECONDS):
+        while not aws.ended(_POLL_SECONDS):
             pass
-    except KeyboardInterrupt as asked:
-        mark_handled(asked)
+    except KeyboardInterrupt as interrupt:
+        mark_handled(interrupt)
         say("ending the emulator and all that runs in it")
     else:
-        raise ShoalError(_gone(aws))
+        raise ShoalError(_ended_message(aws))
 
 
 def _run(words: tuple[str, ...], aws: "EmbeddedAws") -> int:
-    """The status of a command that is run against the emulator; as a shell has it where a signal ended it."""
+    """Run a command against the emulator; returns its exit status, as a shell reports it where a signal ended it."""
     try:
         running = subprocess.Popen(words, env={**os.environ, **aws.environment})
     except OSError as error:
         raise ShoalError(f"{words[0]} cannot be run ({error.strerror}); check what follows --") from None
     before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
-        told = False
-        while not _ended(running, _GLANCE_SECONDS):
-            if not told and aws.ended(0):
-                print_error(_gone(aws))
-                told = True
+        reported = False
+        while not _ended(running, _POLL_SECONDS):
+            if not reported and aws.ended(0):
+                print_error(_ended_message(aws))
+                reported = True
     finally:
         signal.signal(signal.SIGINT, before)
         if running.poll() is None:
             running.terminate()
-            _ended(running, _PATIENCE_SECONDS)
+            _ended(running, _END_SECONDS)
     return running.returncode if running.returncode >= 0 else 128 - running.returncode
 
 
@@ -113,7 +113,7 @@ def _ended(running: "subprocess.Popen[bytes]", seconds: float) -> bool:
     return True
 
 
-def _gone(aws: "EmbeddedAws") -> str:
+def _ended_message(aws: "EmbeddedAws") -> str:
     return (
         f"the emulator on port {aws.port} has ended by itself, and all that was in it is gone; start it again. Its log "
         f"ended with:\n{aws.log_tail()}"

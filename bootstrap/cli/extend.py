@@ -3,8 +3,9 @@
 import math
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.named import Target, dollars, target_options, time
+from bootstrap.cli.figures import dollars, utc_time
 from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import ShoalError, UsageError
 
 
@@ -19,7 +20,7 @@ from bootstrap.errors import ShoalError, UsageError
 @option("--dry-run", is_flag=True, help="report what it would cost, and change nothing")
 @json_option
 def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal extend`."""
     from bootstrap.lifecycle import guard, status
 
     name = target.name
@@ -39,11 +40,11 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
     most = None if now.most is None else now.most * hours
     budget = now.guard.budget
     rows = [
-        ("end before", time(before)),
-        ("end now" if not dry_run else "end then", time(after)),
+        ("end before", utc_time(before)),
+        ("end now" if not dry_run else "end then", utc_time(after)),
         ("these hours cost", f"at most {dollars(most)}, while everything runs"),
-        *([("budget", f"{dollars(budget)}, which ends it earlier; it is not moved")] if budget else []),
-        *(("was amiss" if not dry_run else "amiss", sentence) for sentence in now.guard.broken),
+        *([("budget", f"{dollars(budget)}, which may end it earlier; it does not change")] if budget else []),
+        *(("problem before" if not dry_run else "problem", sentence) for sentence in now.guard.broken),
     ]
     content = {
         "deployment": name,

@@ -1,14 +1,19 @@
-"""Figures as a person looks at them: sizes, times, histograms as small bars of text.
+"""Figures for a person: sizes, times, amounts of money, and histograms as bars of text.
 
-Only ASCII is drawn: a terminal or a log file may lack other characters.
+Bars are drawn in ASCII alone, because a terminal or a log file may lack other characters.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from bootstrap.cli.output import table
 
+if TYPE_CHECKING:
+    from bootstrap.lifecycle.guard import GuardReport
+
 _BAR_LETTERS = 30
-"""Of all bars in a line, so that they fit into 80 letters with their figures."""
+"""The width of all bars of a line together: with their figures they fit into 80 letters."""
 
 
 def size(number: float) -> str:
@@ -21,7 +26,7 @@ def size(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time that was estimated: no more of it than is known."""
+    """An estimated time, without more digits than an estimate has."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     if seconds < 90 * 60:
@@ -29,15 +34,33 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
+def dollars(amount: float | None, per: str = "") -> str:
+    """An amount; a dash where it is not known."""
+    return "-" if amount is None else f"${amount:,.2f}{per}"
+
+
+def utc_time(moment: datetime | None) -> str:
+    """A time in UTC; a dash where it is not known."""
+    return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def spent(guard: "GuardReport") -> str:
+    """What a deployment has cost, as its guard has counted."""
+    if guard.spent is None:
+        return "nothing counted yet"
+    budget = f" of {dollars(guard.budget)}" if guard.budget else ""
+    return f"{dollars(guard.spent)}{budget} as of {utc_time(guard.as_of)}"
+
+
 def bar(share: float, letters: int) -> str:
-    """A share of the largest bar, which has so many letters; what is not nothing shows."""
+    """A bar for a share of the largest one, which has `letters` letters; a share above 0 has at least one."""
     return "#" * (max(1, round(share * letters)) if share else 0)
 
 
 def histogram(title: str, columns: Mapping[str, Mapping[str, int]]) -> str:
-    """A table with a line for each entry, and for each column its number, share and bar; all columns have the same.
+    """A table with a line for each entry, and for each column its number, share and bar.
 
-    `columns` maps each column's name, which may be empty, to its counts.
+    `columns` maps each column's name, which may be empty, to its counts. All columns have the same entries.
     """
     letters = _BAR_LETTERS // len(columns)
     lines = []

@@ -1,10 +1,10 @@
-"""`shoal logs`: what a deployment's steps, nodes and guard said."""
+"""`shoal logs`: the newest logs of a deployment's steps, nodes and guard."""
 
 from typing import TYPE_CHECKING
 
 from bootstrap.cli.command import command, option
-from bootstrap.cli.named import Target, target_options
 from bootstrap.cli.output import json_option, show
+from bootstrap.cli.target import Target, target_options
 from bootstrap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @option("--tail", type=int, default=10, metavar="N", help="lines of each (default: 10)")
 @json_option
 def run(target: Target, node: str | None, step: int | None, tail: int, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal logs`."""
     from bootstrap.lifecycle import logs, status
 
     for flag, value in (("--step", step), ("--tail", tail)):
@@ -33,17 +33,17 @@ def run(target: Target, node: str | None, step: int | None, tail: int, as_json: 
         raise UsageError("--node and --step each show one thing alone; name one")
     name, account = target.name, target.account
     now = status.read_status(name, account)
-    said: list[LogExcerpt] = []
+    excerpts: list[LogExcerpt] = []
     if not node:
-        said += logs.steps(account, now, newest=step or 5, tail=tail)
+        excerpts += logs.steps(account, now, newest=step or 5, tail=tail)
     if not step:
-        said += logs.nodes(account, now, tail=tail, only=node)
+        excerpts += logs.nodes(account, now, tail=tail, only=node)
     if not (node or step) and (guard := logs.guard(account, now, tail=tail)):
-        said.append(guard)
-    text = "\n".join(line for each in said for line in _lines(each))
-    show({"said": [vars(each) for each in said]}, text or "there are no logs yet", as_json=as_json)
+        excerpts.append(guard)
+    text = "\n".join(line for each in excerpts for line in _lines(each))
+    show({"said": [vars(each) for each in excerpts]}, text or "there are no logs yet", as_json=as_json)
     return 0
 
 
-def _lines(said: "LogExcerpt") -> list[str]:
-    return [f"{said.who}: {said.state}", *(f"    {line}" for line in said.lines)]
+def _lines(excerpt: "LogExcerpt") -> list[str]:
+    return [f"{excerpt.who}: {excerpt.state}", *(f"    {line}" for line in excerpt.lines)]

@@ -1,7 +1,7 @@
-"""`shoal`: from the first moment on Ctrl-C ends it with a word and status 130; all else is in `bootstrap.cli.commands`.
+"""The entry point of `shoal`: Ctrl-C ends it with status 130 from the first moment on.
 
-Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by Ctrl-C, 143 by SIGTERM. The easy mistake
-is to import the commands here: that takes half a second, in which Ctrl-C would be a traceback.
+Exit status: 0 done; 1 failed, with a reason; 2 wrong use; 130 interrupted by Ctrl-C, 143 by SIGTERM. Do not import
+`bootstrap.cli.commands` at the top, because that takes half a second, in which Ctrl-C would print a traceback.
 """
 
 import os
@@ -25,23 +25,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run(arguments, _interrupt)
     except (KeyboardInterrupt, Exception) as error:
-        if (asked := interrupt_behind(error)) is None:
+        if (interrupt := interrupt_behind(error)) is None:
             raise
         print("shoal: interrupted", file=sys.stderr)  # noqa: T201
-        return status_of(name_of(asked))
+        return status_of(name_of(interrupt))
     finally:
         Interrupt.is_raised_again = False
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    if os.getpid() != _PROCESS:  # a process forked by a library, which inherited this handler
+    if os.getpid() != _PROCESS:  # a library forked this process, which inherited the handler
         os._exit(128 + number)
     raise Interrupt(number)
 
 
 def _interrupt_again(_number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(Interrupt.dropped)  # which may be one that lets nothing through just now
+    handler = signal.getsignal(Interrupt.dropped)  # it may be one that holds interrupts back at the moment
     if callable(handler):
         handler(Interrupt.dropped, frame)
 

@@ -1,7 +1,7 @@
-"""What commands share in what they print: one summary at the end, for a person or, with --json, for a program.
+"""Functions with which commands print: messages, tables, and one summary at the end, as text or as JSON (--json).
 
-Easy to get wrong: what a person reads fits the terminal and breaks no word, at 80 columns too; but what goes into a
-file or to a program is never wrapped.
+Text for a terminal is wrapped to its width, and no word is broken. Do not wrap text that goes into a file or to a
+program.
 """
 
 import json
@@ -35,7 +35,7 @@ def print_error(sentence: str) -> None:
 
 
 def print_warning(sentence: str) -> None:
-    """Print what a person should look at, in yellow on a terminal."""
+    """Print a warning, in yellow on a terminal."""
     _say_marked("warning:", sentence, colour="yellow")
 
 
@@ -64,7 +64,7 @@ def confirm(question: str) -> bool:
 
 
 def percent(share: float) -> str:
-    """A share as a person reads it."""
+    """A share in percent."""
     return f"{share:.1%}"
 
 
@@ -76,10 +76,10 @@ def table(
     ruled: bool = False,
     stream: TextIO | None = None,
 ) -> str:
-    """Rows as a table that fits into the stream's lines (standard output's unless told), as far as its words do.
+    """Rows as a table that fits the width of the stream (by default standard output), if its words do.
 
-    `right` are the columns whose cells end at the right; `ruled` draws a line below the heads. Where the words of a
-    table with heads do not fit side by side, each row becomes some lines, one a cell.
+    `right` are the right-aligned columns; `ruled` draws a line below the heads. Where a table with heads is too wide
+    for the terminal, each row becomes several lines, one for each cell.
     """
     cells = [[str(cell) for cell in row] for row in ([heads] if heads else []) + list(rows)]
     if not cells:
@@ -107,12 +107,12 @@ def _width(cell: str) -> int:
 
 
 def _longest_word(cell: str) -> int:
-    """Commands, which stay whole, are such words, too."""
+    """The length of the longest word; a command counts as one word, because it is not broken."""
     return _width(wrapped(cell, 1))
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """The widths of columns, of which the widest are made narrower until all fit, but none than its longest word."""
+    """The widths after the widest columns were made narrower until all fit; none is below its longest word."""
     made = list(widths)
     while sum(made) + _BETWEEN * (len(made) - 1) > width:
         able = [number for number in range(len(made)) if made[number] > least[number]]
@@ -124,5 +124,5 @@ def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[i
 
 def _stacked(row: Sequence[str], heads: Sequence[str], width: int) -> list[str]:
     first, *rest = row
-    told = [f"  {head}: {cell}" if head else f"  {cell}" for head, cell in zip(heads[1:], rest, strict=True) if cell]
-    return [wrapped(line, width) for line in (first, *told)]
+    lines = [f"  {head}: {cell}" if head else f"  {cell}" for head, cell in zip(heads[1:], rest, strict=True) if cell]
+    return [wrapped(line, width) for line in (first, *lines)]

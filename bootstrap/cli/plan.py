@@ -1,4 +1,4 @@
-"""`shoal plan`: what a topology would cost, what stands in its way, what the guard will do."""
+"""`shoal plan`: what a topology would cost, what would keep it from starting, what the guard will do."""
 
 import math
 import os
@@ -10,8 +10,8 @@ import click
 
 from bootstrap.aws import cdk
 from bootstrap.cli.command import command, complete_topology, option
-from bootstrap.cli.named import checked
 from bootstrap.cli.output import json_option, show, table
+from bootstrap.cli.target import check_name
 from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    short_help="report what a topology costs and what stands in its way",
+    short_help="report what a topology costs and what would keep it from starting",
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
     "do. Creates nothing. Without any topology: lists all of topologies/, a line each.",
     epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
@@ -46,7 +46,7 @@ def run(
     owner: str | None,
     as_json: bool,
 ) -> int:
-    """Do it."""
+    """Run `shoal plan`."""
     if hours is not None and not 0 < hours < math.inf:
         raise UsageError(f"--hours is {hours:g}, but must be a number above 0")
     if hours is not None and not topologies:
@@ -54,20 +54,20 @@ def run(
     if deployment and len(topologies) != 1:
         raise UsageError("--deployment goes with one topology; name it")
     if not topologies:
-        return _all(as_json=as_json)
+        return _list_topologies(as_json=as_json)
     from bootstrap.lifecycle import plan, preflight
     from infra import caller, topology
 
     made = []
     for name in topologies:
-        wanted = topology.load(name, cdk.TOPOLOGIES)
+        chosen = topology.load(name, cdk.TOPOLOGIES)
         made.append(
             plan.make_plan(
-                wanted,
-                deployment=checked(deployment or wanted.name),
-                owner=caller.owner_of(wanted, owner),
+                chosen,
+                deployment=check_name(deployment or chosen.name),
+                owner=caller.owner_of(chosen, owner),
                 hours=hours,
-                session=None if offline else preflight.session(wanted.region),
+                session=None if offline else preflight.session(chosen.region),
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
@@ -79,11 +79,11 @@ def run(
 
 
 def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
-    """A plan as a person reads it, line by line."""
+    """A plan for a person, line by line."""
     from bootstrap.lifecycle.plan import guard_sentences
 
-    wanted = made.topology
-    yield f"{wanted.name}: {wanted.description} ({wanted.region})"
+    chosen = made.topology
+    yield f"{chosen.name}: {chosen.description} ({chosen.region})"
     yield ""
     bill = [
         (
@@ -111,14 +111,14 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     yield f"By use: {by_use}; the guard's function: less than a cent a day."
     yield ""
     yield "The guard:"
-    yield from (f"  {sentence}" for sentence in guard_sentences(wanted, deployment=deployment))
+    yield from (f"  {sentence}" for sentence in guard_sentences(chosen, deployment=deployment))
     yield ""
     yield f"Checked: the topology; AWS: {made.account}."
     yield from (f"  {_level(made, finding)}: {finding.sentence}" for finding in made.findings)
 
 
 def content(made: "DeploymentPlan", *, deployment: str) -> dict[str, Any]:
-    """A plan as a program reads it."""
+    """A plan for a program."""
     from bootstrap.lifecycle.plan import guard_sentences
 
     return {
@@ -145,8 +145,8 @@ def _level(made: "DeploymentPlan", finding: "Finding") -> str:
     return str(finding.level)
 
 
-def _all(*, as_json: bool) -> int:
-    """A line for each topology; one that cannot be read keeps no other from being shown."""
+def _list_topologies(*, as_json: bool) -> int:
+    """Print a line for each topology, also where another one cannot be read."""
     from bootstrap.lifecycle import plan
     from infra import topology
 
@@ -160,12 +160,12 @@ def _all(*, as_json: bool) -> int:
             faults.append(str(error))
             found.append({"topology": name, "error": str(error)})
             continue
-        wanted, gone = made.topology, plan.retired(made.topology)
-        gpus = plan.gpus(wanted)
+        chosen, gone = made.topology, plan.retired(made.topology)
+        gpus = plan.gpus(chosen)
         price = f"{made.hourly:.2f}"
-        rows.append((name, price, str(gpus), "yes" if gone else "", wanted.description))
+        rows.append((name, price, str(gpus), "yes" if gone else "", chosen.description))
         found.append(
-            {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": wanted.description}
+            {"topology": name, "hourly": made.hourly, "gpus": gpus, "retired": gone, "description": chosen.description}
         )
     heads = ("topology", "$ an hour", "GPUs", "retired", "what it is for")
     listed = table(rows, heads, right=(1, 2), ruled=True)

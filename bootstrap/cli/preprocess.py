@@ -1,25 +1,24 @@
 """`shoal preprocess`: raw reviews to dataset.h5 and counts.json."""
 
-import os
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bootstrap.cli.command import command, declared, option
-from bootstrap.cli.made import result, warnings
-from bootstrap.cli.named import Target, where_options
+from bootstrap.cli.command import argparse_options, command, option
+from bootstrap.cli.dataset_summary import preprocess_summary
+from bootstrap.cli.input_options import NOTES, input_options, read_inputs, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import json_option, print_warning, say, show
-from bootstrap.cli.reading import NOTES, input_options, read_inputs, reading_options, require_s3, whole_command
+from bootstrap.cli.target import Target, where_options
 from bootstrap.errors import UsageError
+from bootstrap.preprocessing.dataset_warnings import dataset_warnings
 from bootstrap.progress import Bars
 from corpus.errors import DataError
 from jobs.choose import add_limit_options
 from jobs.settings import add_settings, read_settings
 
 if TYPE_CHECKING:
-    from bootstrap.cli.preview import Preview
     from corpus.reading.sources import Inputs
     from corpus.settings import Settings
     from jobs.merge import MergeResult
@@ -31,8 +30,8 @@ Turn raw reviews into a dataset: duplicates removed, words as numbers, split
 into train and test.
 
 Reads JSON lines, CSV, TSV, Parquet, fastText and plain text. With --deployment
-its EMR cluster does it, which is paid for from its deployment until it has been
-idle for a while.
+the deployment's EMR cluster does it. The cluster costs money from `shoal deploy`
+on, until it has been idle for a while.
 """
 _EXAMPLES = """\
 \b
@@ -69,8 +68,8 @@ Examples:
 
 
 @dataclass(frozen=True)
-class _Order:
-    """What was asked for."""
+class _Request:
+    """What the command line asks for."""
 
     target: Target | None
     inputs: "Inputs"
@@ -97,9 +96,9 @@ class _Order:
     help="with --local: local (a process a core), inline (one process), or auto (the default: local but for little "
     "input); with --deployment: streaming (the default) or spark",
 )
-@option("--dry-run", is_flag=True, help="show what is understood and estimated; write nothing")
-@declared(add_limit_options)
-@declared(lambda parser: add_settings(parser.add_argument_group("Settings of the dataset").add_argument))
+@option("--dry-run", is_flag=True, help="show how the input is read and what it would take; write nothing")
+@argparse_options(add_limit_options)
+@argparse_options(lambda parser: add_settings(parser.add_argument_group("Settings of the dataset").add_argument))
 @json_option
 @click.pass_obj
 def run(
@@ -111,42 +110,42 @@ def run(
     runner: str | None,
     dry_run: bool,
     as_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> int:
-    """Do it."""
+    """Run `shoal preprocess`."""
     try:
-        settings = read_settings(Namespace(**given))
+        settings = read_settings(Namespace(**options))
         inputs = read_inputs(
-            given, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
     except DataError as error:
         raise UsageError(str(error)) from error
-    order = _Order(
+    request = _Request(
         target=target,
         inputs=inputs,
         settings=settings,
         output=output,
         runner=_runner(target, output, runner, dry_run=dry_run),
-        max_malformed=given["max_malformed"],
-        allow_damaged=given["allow_damaged"],
+        max_malformed=options["max_malformed"],
+        allow_damaged=options["allow_damaged"],
     )
     require_s3(*inputs.files, *inputs.test, *inputs.positive, *inputs.negative, output)
-    with whole_command(typed):
+    with scale_suggested(typed):
         if dry_run:
-            _preview(order, as_json=as_json)
+            _show_preview(request, as_json=as_json)
             return 0
-        made = _here(order) if target is None else _there(order, target)
-    noticed = warnings(made, settings)
-    said = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
-    show({**said, "damaged": made.damaged, "warnings": noticed}, result(made), as_json=as_json)
+        made = _preprocess_locally(request) if target is None else _preprocess_on_deployment(request, target)
+    warnings = dataset_warnings(made, settings)
+    content = {"dataset": made.dataset, "digest": made.digest, **made.counts, "malformed_lines": made.malformed}
+    show({**content, "damaged": made.damaged, "warnings": warnings}, preprocess_summary(made), as_json=as_json)
     if not as_json:
-        for each in noticed:
-            print_warning(each)
+        for warning in warnings:
+            print_warning(warning)
     return 0
 
 
 def _runner(target: Target | None, output: str | None, runner: str | None, *, dry_run: bool) -> str:
-    """What runs the jobs. Raises UsageError for what does not go with --local, or with --deployment."""
+    """The runner of the jobs. Raises UsageError for what does not go with --local, or with --deployment."""
     if target is None and output is None and not dry_run:
         raise UsageError("--local needs --output, the folder for dataset.h5 and counts.json")
     if target is not None and output is not None:
@@ -157,87 +156,54 @@ def _runner(target: Target | None, output: str | None, runner: str | None, *, dr
     return runner or _RUNNERS[where][0]
 
 
-def _here(order: _Order) -> "MergeResult":
+def _preprocess_locally(request: _Request) -> "MergeResult":
     from jobs.pipeline import preprocess_locally
 
-    assert order.output is not None
+    assert request.output is not None
     with Bars() as bars:
         return preprocess_locally(
-            order.inputs,
-            order.output,
-            settings=order.settings,
-            runner=order.runner,
-            max_malformed=order.max_malformed,
-            allow_damaged=order.allow_damaged,
+            request.inputs,
+            request.output,
+            settings=request.settings,
+            runner=request.runner,
+            max_malformed=request.max_malformed,
+            allow_damaged=request.allow_damaged,
             progress=bars,
         )
 
 
-def _there(order: _Order, target: Target) -> "MergeResult":
+def _preprocess_on_deployment(request: _Request, target: Target) -> "MergeResult":
     from bootstrap.aws.deployment import find_deployment
-    from bootstrap.preprocessing.preprocess import preprocess
+    from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 
     with Bars() as bars:
-        return preprocess(
+        return preprocess_on_deployment(
             find_deployment(target.name, target.account),
-            order.inputs,
-            settings=order.settings,
-            max_malformed=order.max_malformed,
-            allow_damaged=order.allow_damaged,
-            runner=order.runner,
+            request.inputs,
+            settings=request.settings,
+            max_malformed=request.max_malformed,
+            allow_damaged=request.allow_damaged,
+            runner=request.runner,
             bars=bars,
             say=say,
         )
 
 
-def _preview(order: _Order, *, as_json: bool) -> None:
-    """Show what would be done."""
-    from bootstrap.cli.preview import Preview, content, text
-    from corpus.reading.inputs.understanding import understand_inputs
-    from corpus.reading.s3 import is_s3
-    from corpus.reading.storage import join
-    from jobs.preparation import estimate_work
+def _show_preview(request: _Request, *, as_json: bool) -> None:
+    """Show what would be done, and end with the run's error if the sample shows one."""
+    from bootstrap.cli.preview import content, text
+    from bootstrap.preprocessing.preview import check_preview, preview_local, preview_on_deployment
     from jobs.settings import read_stopwords
 
-    inputs, settings, output = order.inputs, order.settings, order.output
-    read_stopwords(settings.stopwords)
-    uploads_to = None
-    if order.target is None:
-        cores = len(os.sched_getaffinity(0)) if order.runner != "inline" else 1
-        # Results on S3 lie in a folder named by what they are, so that none replaces another.
-        home = join(output, "DIGEST") if output and is_s3(output) else output
+    read_stopwords(request.settings.stopwords)
+    if request.target is None:
+        preview = preview_local(
+            request.inputs, request.settings, output=request.output, processes=request.runner != "inline"
+        )
     else:
         from bootstrap.aws.deployment import find_deployment
-        from bootstrap.preprocessing.cluster import EmrCluster
-        from bootstrap.preprocessing.preprocess import RAW_PREFIX
-        from infra import topology
 
-        deployment = find_deployment(order.target.name, order.target.account)
-        for address in filter(is_s3, (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative)):
-            deployment.own(address)
-        cores = EmrCluster(deployment).workers().vcpus
-        home = f"s3://{deployment.output(topology.OUTPUT_DATA_BUCKET)}/{topology.DATASETS_PREFIX}DIGEST"
-        uploads_to = f"s3://{deployment.output(topology.OUTPUT_RAW_BUCKET)}/{RAW_PREFIX}"
-    understanding = understand_inputs(inputs, leave_out=output)
-    preview = Preview(
-        understanding=understanding,
-        settings=understanding.settings(settings),
-        estimated=estimate_work(understanding, cores),
-        cores=cores,
-        output=tuple(join(home, name) for name in ("dataset.h5", "counts.json")) if home else (),
-        uploads_to=uploads_to,
-    )
+        deployment = find_deployment(request.target.name, request.target.account)
+        preview = preview_on_deployment(request.inputs, request.settings, deployment)
     show(content(preview), text(preview), as_json=as_json)
-    _refuse(order, preview)
-
-
-def _refuse(order: _Order, preview: "Preview") -> None:
-    """End as the run would, by what the sample shows of its input. Raises DataError."""
-    from jobs.choose import check_input
-
-    understanding = preview.understanding
-    understanding.check_ratings(preview.settings, order.max_malformed)
-    try:
-        check_input(understanding.sample.tally, order.max_malformed, allow_damaged=order.allow_damaged)
-    except DataError as error:
-        raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error
+    check_preview(preview, max_malformed=request.max_malformed, allow_damaged=request.allow_damaged)

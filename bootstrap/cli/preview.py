@@ -1,65 +1,28 @@
-"""What `shoal preprocess --dry-run` shows: what was understood, a sample of it, and what the work would take and make.
+"""The output of `shoal preprocess --dry-run`: how each file is read, a sample, and what the work would take and write.
 
-The easy mistake is to hide a guess: every choice that was not asked for is shown with what led to it, a text as read.
+Show each setting that was found out and not given, because a wrong guess must be visible.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from bootstrap.cli.figures import duration, histogram, size
-from bootstrap.cli.made import threshold, too_few
 from bootstrap.cli.output import percent, table
+from bootstrap.preprocessing.preview import PreprocessingPreview
 from corpus.display import plural
 from corpus.reading.formats import Format
 from corpus.reading.inputs.understanding import Understanding
-from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Source
 from corpus.settings import Settings
-from jobs.preparation import Estimate
 
 _FILES_SHOWN = 12
 _BETTER = "these stopwords hold 'not'; with --stopwords keep-negations models tell 'not good' from 'good'"
 _KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "a text a line"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preview:
-    """What would be done."""
-
-    understanding: Understanding
-    settings: Settings
-    """What the input says of them included."""
-    estimated: Estimate
-    cores: int
-    output: tuple[str, ...]
-    """Addresses of what would be written."""
-    uploads_to: str | None = None
-    """Where files of this machine would be copied first."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a person should know."""
-        return [
-            *self.understanding.warnings,
-            *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damaged_files()),
-            *([] if self.settings.labelled else threshold(self.settings)),
-            *([] if self.settings.test_input else self._too_few()),
-        ]
-
-    def _too_few(self) -> list[str]:
-        """A warning where the rows would be too few, even if all texts were distinct."""
-        test = round(self.understanding.rows * self.settings.test_share)
-        return too_few(self.understanding.rows - test, test, self.settings)
-
-    @property
-    def uploaded(self) -> list[Source]:
-        """The files that would be."""
-        return [each for each in self.understanding.sources if self.uploads_to and not is_s3(each.address)]
-
-
-def content(preview: Preview) -> dict[str, Any]:
-    """All of it for a program."""
+def content(preview: PreprocessingPreview) -> dict[str, Any]:
+    """The preview for a program."""
     understanding = preview.understanding
     sample = understanding.sample
     return {
@@ -98,8 +61,8 @@ def content(preview: Preview) -> dict[str, Any]:
     }
 
 
-def text(preview: Preview) -> str:
-    """All of it for a person."""
+def text(preview: PreprocessingPreview) -> str:
+    """The preview for a person."""
     understanding, estimated = preview.understanding, preview.estimated
     sample = understanding.sample
     parts = [_files(understanding)]
@@ -151,8 +114,8 @@ def text(preview: Preview) -> str:
     return "\n\n".join(parts)
 
 
-def reading(form: Format) -> str:
-    """How a format reads a file, for a person."""
+def format_name(form: Format) -> str:
+    """The name of a format, for a person."""
     if form.kind in _KINDS:
         return _KINDS[form.kind]
     if form.kind == "csv":
@@ -184,7 +147,7 @@ def _files(understanding: Understanding) -> str:
             [
                 first.address if len(group) == 1 else f"{len(group):,} like {first.address}",
                 size(sum(source.size for source in group)),
-                reading(form),
+                format_name(form),
                 ", ".join(f"{column}{field}" for field in form.text) or "the line",
                 "the first word" if form.kind == "fasttext" else value,
                 "test" if first.test else "training" if understanding.test_input else "both",

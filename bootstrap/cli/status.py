@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.command import command
-from bootstrap.cli.named import Target, dollars, spent, target_options, time
+from bootstrap.cli.figures import dollars, spent, utc_time
 from bootstrap.cli.output import json_option, summary
+from bootstrap.cli.target import Target, target_options
 from corpus.display import plural
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @target_options
 @json_option
 def run(target: Target, as_json: bool) -> int:
-    """Do it."""
+    """Run `shoal status`."""
     from bootstrap.lifecycle import status
 
     name, account = target.name, target.account
@@ -69,8 +70,8 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
     )
     if guard:
         rows.append(("spent", spent(guard)))
-        rows.append(("ends by itself", f"{time(guard.ends)}; later by: shoal extend {now.name} --hours H"))
-        rows += [("amiss", sentence) for sentence in guard.broken]
+        rows.append(("ends by itself", f"{utc_time(guard.ends)}; later by: shoal extend {now.name} --hours H"))
+        rows += [("problem", sentence) for sentence in guard.broken]
     else:
         rows.append(("ends by itself", f"no: it has no guard; end it by: shoal destroy {now.name}"))
     return rows

@@ -8,19 +8,18 @@ from typing import Any
 
 import click
 
-from bootstrap.cli.command import command, declared, given, option
-from bootstrap.cli.named import Target, dollars, where_options
+from bootstrap.cli.command import argparse_options, command, option, typed_options
+from bootstrap.cli.figures import dollars
 from bootstrap.cli.output import json_option, percent, summary
+from bootstrap.cli.target import Target, where_options
 from bootstrap.errors import UsageError
 from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
+from bootstrap.training.profile import phase_shares
 from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.output.files import MODEL
-
-_MOST_RANKS = 8
-"""So many have a line each in the profile."""
 
 
 @command(
@@ -44,13 +43,13 @@ Examples:
     help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
     "(default there: the deployment's newest)",
 )
-@declared(lambda parser: add_arguments(parser, leave_out=("data",)))
+@argparse_options(lambda parser: add_arguments(parser, leave_out=("data",)))
 @json_option
 @click.pass_context
 def run(
     ctx: click.Context, /, *, target: Target | None, nodes: int | None, data: str | None, as_json: bool, **_options: Any
 ) -> int:
-    """Do it."""
+    """Run `shoal train`."""
     if target is None:
         if data is None:
             raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
@@ -79,11 +78,11 @@ def run(
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
-    """The figures a person looks at."""
+    """The summary for a person."""
     if result.get("finished_before"):
         return [
             ("model", str(output / MODEL)),
-            ("finished", "before: nothing is left to train; --force instead of --resume trains anew"),
+            ("finished", "already: nothing is left to train; --force instead of --resume trains anew"),
         ]
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),
@@ -93,8 +92,8 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         *_cost(result),
     ]
     if result["stopped"]:
-        stopped = ("stopped", "with a checkpoint; go on by the same command with --resume")
-        return [*speed, *_speed(result), *profile(result), stopped, *_refused(result)]
+        stopped = ("stopped", "with a checkpoint; to continue, type the same command with --resume")
+        return [*speed, *_speed(result), *_profile(result), stopped, *_refused(result)]
     return [
         ("model", str(output / MODEL)),
         *speed,
@@ -102,65 +101,40 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
         ("accuracy", f"{percent(result['accuracy'])} (always the majority: {percent(result['majority'])})"),
         ("balanced accuracy", percent(result["balanced_accuracy"])),
         ("F1 positive, negative", f"{result['f1_positive']:.3f}, {result['f1_negative']:.3f}"),
-        *profile(result),
+        *_profile(result),
         ("curves", f"tensorboard --logdir {output}"),
         *_refused(result),
     ]
 
 
-def profile(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where the time of the steps went, in shares: by rank, or where those are many by their mean over a node group.
-
-    What a rank spends in the all-reduce beyond the run's communication is its wait for others.
-    """
-    ranks: list[dict[str, float]] = result["profile"]
-    lines = {}
-    for name, members in _grouped(len(ranks), result.get("nodes", ())).items():
-        spent = Counter[str]()
-        for rank in members:
-            spent.update(ranks[rank])
-        if whole := sum(spent.values()):
-            lines[name] = {phase: seconds / whole for phase, seconds in spent.items()}
-    if not lines or not result["lost"]:
+def _profile(result: dict[str, Any]) -> list[tuple[str, str]]:
+    shares = phase_shares(result)
+    if not shares:
         return []
-    columns = [_columns(line, communication=result["lost"]["communication"]) for line in lines.values()]
-    shown = [head for head in columns[0] if head != "slowed" or any(column[head] for column in columns)]
-    told = ["  ".join(f"{percent(column[head]):<{len(head)}}" for head in shown) for column in columns]
-    return [("time of the steps", "  ".join(shown)), *zip(lines, told, strict=True)]
+    phases = [phase for phase in next(iter(shares.values())) if phase != "slowed" or _any_slowed(shares)]
+    lines = [
+        (f"  {name}", "  ".join(f"{percent(of_rank[phase]):<{len(phase)}}" for phase in phases))
+        for name, of_rank in shares.items()
+    ]
+    return [("time of the steps", "  ".join(phases)), *lines]
 
 
-def _grouped(ranks: int, nodes: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
-    """The ranks of each line of the profile. Nodes come in the order of their ranks."""
-    if ranks <= _MOST_RANKS:
-        return {f"  rank {rank}": [rank] for rank in range(ranks)}
-    groups = [node["group"] for node in nodes for _ in range(node["gpus"])]
-    if len(groups) != ranks:
-        return {f"  {ranks} ranks": list(range(ranks))}
-    return {f"  {name}": [rank for rank in range(ranks) if groups[rank] == name] for name in dict.fromkeys(groups)}
-
-
-def _columns(shares: dict[str, float], *, communication: float) -> dict[str, float]:
-    told = {
-        "data": shares.get("order", 0.0) + shares.get("rows", 0.0),
-        "forward": shares.get("forward", 0.0),
-        "backward": shares.get("backward", 0.0),
-        "slowed": shares.get("slowed", 0.0),
-        "all-reduce": min(communication, shares.get("all_reduce", 0.0)),
-    }
-    told["wait"] = shares.get("all_reduce", 0.0) - told["all-reduce"]
-    return {**told, "rest": 1.0 - sum(told.values())}
+def _any_slowed(shares: dict[str, dict[str, float]]) -> bool:
+    return any(of_rank["slowed"] for of_rank in shares.values())
 
 
 def _rows_of_ranks(result: dict[str, Any]) -> str:
-    """As they were computed, and what of it was not planned."""
-    told = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
+    """The rows that each rank computed, and how many of them it claimed."""
+    rows_text = " + ".join(f"{rows:,}" for rows in result["rows_of_ranks"])
     claimed = sum(result["rows_claimed"])
-    return f"{told}, of them {claimed:,} claimed as ranks came free" if claimed else told
+    return f"{rows_text}, of them {claimed:,} claimed as ranks became free" if claimed else rows_text
 
 
 def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """How near the ranks together came to the sum of their speeds, and what the rest went to; nothing of a run that was
-    at its end when it was gone on with."""
+    """How near the ranks together came to the sum of their speeds, and why not nearer.
+
+    Empty for a resumed run that had no step left to train.
+    """
     if None in (result["balanced"], result["share_of_ideal"], result["lost"]):
         return []
     lost = ", ".join(f"{percent(share)} {reason}" for reason, share in result["lost"].items())
@@ -174,13 +148,13 @@ def _speed(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _times(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the time of the run went to, since it was started."""
+    """Where the time of the run went, since its start or its resume."""
     spent = ", ".join(f"{seconds:.1f} {what}" for what, seconds in result["times"].items())
     return [("time", f"{result['wall']:.1f} s: {spent}")]
 
 
 def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a deployment's nodes cost for this training."""
+    """The cost of a deployment's nodes for this training."""
     if result.get("cost") is None:
         return []
     spot = any(node["market"] == "spot" for node in result["nodes"])
@@ -189,22 +163,22 @@ def _cost(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _refused(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """What of a deployment's run can be no file here."""
+    """The objects of a deployment's run that were not fetched."""
     return [("not fetched", sentence) for sentence in result.get("refused", ())]
 
 
 def _nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Where a deployment's nodes were, and how they were paid for: neither need be what the topology prefers."""
+    """A deployment's nodes: zone and market may differ from what the topology prefers."""
     kinds = Counter((node["instance_type"], node["market"], node["zone"]) for node in nodes)
-    told = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
-    return [("nodes", "; ".join(told))] if told else []
+    texts = [f"{count} {kind}, {market}, in {zone}" for (kind, market, zone), count in kinds.items()]
+    return [("nodes", "; ".join(texts))] if texts else []
 
 
 def _config(ctx: click.Context, data: Path) -> TrainConfig:
     try:
-        config = from_args(Namespace(**{**given(ctx), "data": data}))
+        config = from_args(Namespace(**{**typed_options(ctx), "data": data}))
     except TrainingError as error:
         raise UsageError(str(error)) from error
     if config.resume and config.force:
-        raise UsageError("--resume goes on with a run, and --force begins one anew; give one of them")
+        raise UsageError("--resume continues a run, and --force begins a new one; give one of them")
     return config

@@ -1,1 +1,1 @@
-"""The whole life of a deployment on this machine, with reviews of our own making."""
+"""The whole life of a deployment on this machine, with generated reviews."""

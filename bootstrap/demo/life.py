@@ -1,7 +1,7 @@
 """The life of a deployment on this machine: the real CDK app, jobs and trainer against the embedded AWS.
 
-Every step is what a person would type, by the same code. The easy mistake is to believe oneself: what was created
-and what is left are asked of the emulator, service by service, before and after.
+Every step runs the code of the command that a person would type. The emulator's own list calls report, service by
+service, what was created and what is left.
 """
 
 import os
@@ -22,7 +22,7 @@ from bootstrap.aws.deployment import Deployment, find_deployment
 from bootstrap.aws.objects import Place
 from bootstrap.demo.reviews import WrittenReviews, write_reviews
 from bootstrap.errors import ShoalError
-from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess
+from bootstrap.preprocessing.preprocess import RAW_PREFIX, preprocess_on_deployment
 from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.training.remote import train_on_deployment
@@ -37,17 +37,17 @@ from jobs.merge import MergeResult
 from trainer.config import Slowdown, TrainConfig
 
 TOPOLOGY = "demo"
-# A step of so many rows takes long enough that what comes with each, such as the all-reduce, is little of it. In our
-# own texts each word counts, so none is dropped.
+# A step of so many rows takes long enough that the all-reduce is a small part of it. In generated texts each word
+# counts, so none is dropped.
 _TEXTS = 12_000
-_OWN_LEARNING: Mapping[str, Any] = {"epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
+_GENERATED_LEARNING: Mapping[str, Any] = {"epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"epochs": 12}
 _MODEL, _MARK = "model", ".demo"
-"""In the output: the folder of the training, which each demo makes anew, and in that what says that one made it."""
-# The second node plays an older GPU: the balancer has to find that out.
+"""In the output: the folder of the training, which each demo makes anew, and the file that marks it as a demo's."""
+# The second node emulates an older GPU; the balancer has to find that out.
 SLOWED = {1: Slowdown(2.0)}
-"""Ranks that are made slower."""
-# Always saying one label has a balanced accuracy of one half.
+"""The ranks that are slowed down, and by how much."""
+# Always predicting the same label has a balanced accuracy of one half.
 _MARGIN = 0.05
 _SENTENCES = (
     "The screen is sharp. The battery is reliable. The strap is never flimsy.",
@@ -56,8 +56,8 @@ _SENTENCES = (
 
 
 @dataclass(kw_only=True)
-class Result:
-    """What the demo found out."""
+class DemoResult:
+    """The results of the demo."""
 
     created: dict[str, int] = field(default_factory=dict)
     """Resources by type, as the services list them."""
@@ -81,15 +81,15 @@ class Result:
 
 def run(
     inputs: Sequence[Path], output: Path, *, say: Callable[[str], None], before_proof: Callable[[], None] = lambda: None
-) -> Result:
+) -> DemoResult:
     """Deploy, preprocess, train, predict, destroy, prove; results and logs go to `output`.
 
     `inputs` are review files; without any, reviews are generated. `before_proof` is called between the destruction
     and the proof. Raises ShoalError, or what a step raises, when anything is not as it should be.
     """
-    result = Result()
-    given = Inputs(files=tuple(map(str, inputs))) if inputs else None
-    files = [Path(each.address) for each in find_files(given).files] if given else []
+    result = DemoResult()
+    own = Inputs(files=tuple(map(str, inputs))) if inputs else None
+    files = [Path(each.address) for each in find_files(own).files] if own else []
     log = output / "cdk.log"
     _require_own(output / _MODEL)
     output.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def run(
             with announce(f"cdk deploy -c topology={TOPOLOGY}"):
                 cdk_run("deploy", "-c", f"topology={TOPOLOGY}", "--require-approval", "never")
                 result.created = {kind: len(found) for kind, found in left_over(before, inventory()).items()}
-            _work(result, files, folder, output, announce)
+            _preprocess_train_predict(result, files, folder, output, announce)
             with announce(f"cdk destroy -c topology={TOPOLOGY}"):
                 cdk_run("destroy", "-c", f"topology={TOPOLOGY}", "--force")
             before_proof()
@@ -128,13 +128,17 @@ def run(
 
 
 def _require_own(model: Path) -> None:
-    """Raise ShoalError where the folder of the training is there, and is none that an earlier demo made."""
+    """Raise ShoalError where the folder of the training exists and was not made by an earlier demo."""
     if os.path.lexists(model) and not (model / _MARK).exists():
-        raise ShoalError(f"{model} would be removed, and it is of no demo; choose another --output, or remove it")
+        raise ShoalError(
+            f"the demo would replace {model}, which no demo has made; choose another --output, or remove it"
+        )
 
 
-def _work(result: Result, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]) -> None:
-    """What the deployment is for."""
+def _preprocess_train_predict(
+    result: DemoResult, files: list[Path], folder: Path, output: Path, announce: Callable[[str], Any]
+) -> None:
+    """Use the deployment: preprocess, train, predict."""
     written: WrittenReviews | None = None
     if not files:
         with announce("write reviews"):
@@ -143,7 +147,7 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
     deployment = find_deployment(TOPOLOGY)
     result.dollars_an_hour = cost.hourly(topology.load(TOPOLOGY, cdk.ROOT / "topologies"))
     with announce(f"shoal preprocess --deployment {TOPOLOGY}"), Bars() as bars:
-        merged = preprocess(
+        merged = preprocess_on_deployment(
             deployment,
             Inputs(files=tuple(map(str, files))),
             settings=Settings(),
@@ -154,7 +158,7 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         _check_buckets(deployment, files, merged)
         if written:
             _check_counts(written, merged.counts)
-    learning = _OWN_LEARNING if written else _LEARNING
+    learning = _GENERATED_LEARNING if written else _LEARNING
     options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in learning.items())
     slow = " ".join(f"{rank}:{slowed}" for rank, slowed in SLOWED.items())
     with announce(f"shoal train --deployment {TOPOLOGY} {options} --slow {slow}"), Bars(unit="row") as bars:
@@ -171,10 +175,10 @@ def _work(result: Result, files: list[Path], folder: Path, output: Path, announc
         from trainer.classification.model_file import load_model
 
         texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
-        said = Labeller(load_model(output / _MODEL))(texts)
+        predictions = Labeller(load_model(output / _MODEL))(texts)
         result.predictions = [
             (text, "positive" if each.label else "negative", each.probability)
-            for text, each in zip(texts, said, strict=True)
+            for text, each in zip(texts, predictions, strict=True)
         ]
 
 
@@ -189,7 +193,7 @@ def _announced(name: str, seconds: dict[str, float], say: Callable[[str], None])
 
 @contextmanager
 def _environment(added: Mapping[str, str]) -> Iterator[None]:
-    """This process's environment with the emulator's, so that its clients talk to nothing else."""
+    """Add the emulator's variables to this process's environment, so that its clients use the emulator alone."""
     before = dict(os.environ)
     os.environ.update(added)
     boto3.DEFAULT_SESSION = None
@@ -202,7 +206,7 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
 
 
 def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeResult) -> None:
-    """The raw bucket holds the reviews, all of their bytes, and the data bucket the dataset."""
+    """Check that the raw bucket has all bytes of the reviews, and the data bucket the dataset."""
     s3 = deployment.session.client("s3")
     raw = Place(deployment.output(topology.OUTPUT_RAW_BUCKET), RAW_PREFIX)
     for path in files:
@@ -214,14 +218,14 @@ def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeR
 
 
 def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
-    """The jobs found what the generator wrote."""
+    """Check that the jobs counted what the generator wrote."""
     for name, expected in vars(written).items():
         if counts[name] != expected:
             raise ShoalError(f"preprocessing counted {counts[name]} {name}, but {expected} were written")
 
 
-def _check(result: Result, *, generated: bool) -> None:
-    """The demo passes only if all of this is true. Our own reviews can be learnt; of others nobody knows how well."""
+def _check(result: DemoResult, *, generated: bool) -> None:
+    """Raise ShoalError unless all of this is true. Only for generated reviews a quality is known beforehand."""
     if not result.created_total:
         raise ShoalError("the deployment created nothing")
     if result.left:

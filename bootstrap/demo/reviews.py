@@ -1,8 +1,8 @@
-"""Reviews of our own making: seeded, in the shape of SNAP's JSON lines, with all that makes real ones difficult.
+"""Generates reviews from a seed, as SNAP's JSON lines, with duplicates, conflicting ratings and malformed lines.
 
-Their sentiment can be learnt, but not by one word: a clause praises or blames through an adjective that a
-"hardly" or "never" before it turns round, and a review's rating follows the majority of its clauses. (The turning
-words must be none of the stopwords, or they would never reach the model.)
+A model can learn their sentiment, but not from single words: the adjective of a clause praises or blames, a "hardly" or
+"never" before it reverses that, and a review's rating follows the majority of its clauses. The reversing words must not
+be stopwords, because stopwords do not reach the model.
 """
 
 import json
@@ -64,7 +64,7 @@ _MALFORMED = (
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenReviews:
-    """What a generated file holds: numbers that preprocessing has to find again."""
+    """The numbers of a generated file, which preprocessing must count as well."""
 
     lines: int
     malformed: int
@@ -73,7 +73,7 @@ class WrittenReviews:
 
 
 def write_reviews(path: Path, *, texts: int, seed: int = 0) -> WrittenReviews:
-    """Write `texts` different reviews, with duplicates, conflicting ratings and malformed lines among them."""
+    """Write `texts` distinct reviews, with duplicates, conflicting ratings and malformed lines among them."""
     random_ = random.Random(seed)  # noqa: S311
     lines: list[str] = []
     distinct: set[str] = set()  # of cleaned texts: an exclamation mark makes no other text

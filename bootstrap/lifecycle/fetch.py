@@ -11,11 +11,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws import names, objects
+from bootstrap.aws import names, objects, stacks
+from bootstrap.aws.account import Account
+from bootstrap.aws.deployment import no_such_deployment
 from bootstrap.aws.objects import Place
 from bootstrap.aws.paths import path_below
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
+from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_resources
 from corpus.display import printable
 from infra import topology
 from trainer.output.files import MODEL
@@ -102,6 +105,30 @@ def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | Non
         bytes=done,
         refused=refused,
     )
+
+
+def find_data_bucket(deployment: str, account: Account) -> str:
+    """The data bucket of a deployment: by its stack or, when that is gone, by the bucket's tags.
+
+    Raises ShoalError where there is none, where there are several, and where AWS does not tell.
+    """
+    stack = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
+    bucket = stacks.outputs(stack).get(topology.OUTPUT_DATA_BUCKET) if stack else None
+    if bucket:
+        return bucket
+    found = find_resources(deployment, account)
+    kept = [resource.identifier for resource in found if resource.outcome == KEPT]
+    if not kept:
+        for resource in found:
+            if resource.kind == "s3 bucket" and resource.outcome == UNVERIFIED:
+                raise ShoalError(
+                    f"whether '{deployment}' left a data bucket cannot be told: {resource.identifier} {resource.why}, "
+                    "or name the bucket by --bucket"
+                )
+        raise no_such_deployment(deployment, account)
+    if len(kept) > 1:
+        raise ShoalError(f"several data buckets of '{deployment}' were kept: {', '.join(kept)}; name one by --bucket")
+    return kept[0]
 
 
 def _is_fit(output: Path, file: Object, refused: list[str]) -> bool:

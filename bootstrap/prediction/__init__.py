@@ -1,1 +1,1 @@
-"""Texts of files for a model to label, and its answers beside what the files have."""
+"""Labels texts with a trained model, and compares its predictions with the labels that files have."""

@@ -1,6 +1,6 @@
-"""A model's answers, counted and compared with what the files have for the same texts.
+"""A model's predictions, counted and compared with the ratings or labels of the same texts.
 
-The easy mistake is to score what was not answered: a text without a known word is neither right nor wrong.
+A text without a known word has no prediction. It is counted as unknown, and scored neither right nor wrong.
 """
 
 from collections import Counter
@@ -14,21 +14,22 @@ from trainer.classification.metrics import Confusion
 
 
 @dataclass(kw_only=True)
-class Answers:
-    """How often a model gave which answer to texts of each code of a rating or label."""
+class AnswerCounts:
+    """How often a model predicted each label, for the texts of each code of a rating or label."""
 
     counts: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """By code and label; texts without an answer are not among them."""
+    """By code and predicted label; without the texts that have no prediction."""
     unknown: int = 0
-    """Texts without an answer: none of their words counts."""
+    """Texts without a prediction: they keep no word."""
 
-    def add(self, codes: Sequence[int], said: Sequence[Prediction]) -> None:
-        """Count the answers to texts of these codes."""
-        self.unknown += sum(each.label is None for each in said)
-        self.counts.update((code, each.label) for code, each in zip(codes, said, strict=True) if each.label is not None)
+    def add(self, codes: Sequence[int], predictions: Sequence[Prediction]) -> None:
+        """Count the predictions for texts of these codes."""
+        pairs = zip(codes, predictions, strict=True)
+        self.unknown += sum(each.label is None for each in predictions)
+        self.counts.update((code, each.label) for code, each in pairs if each.label is not None)
 
     def confusion(self, settings: Settings) -> Confusion:
-        """Answers beside what is right. Raises FinalError where the labels do not say which of them is positive."""
+        """Predictions beside the right labels. Raises FinalError where it is not clear which label is positive."""
         by_code = Counter[int]()
         for (code, _), number in self.counts.items():
             by_code[code] += number

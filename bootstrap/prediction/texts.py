@@ -1,11 +1,12 @@
 """Texts of files for a model to label, and the ratings or labels that the files have for them.
 
-The easy mistake is to refuse a file that says no rating or label, as preprocessing has to: its texts can be labelled
-all the same, and only the comparison is missing. But whoever names the field of one wants the comparison.
+A file without ratings and labels is read, too; only the comparison is missing. Where an option names the field of a
+rating or label, a file without it is an error.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from corpus.errors import DataError
 from corpus.reading.batches import TextBatch
@@ -13,11 +14,16 @@ from corpus.reading.formats import Codes
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.reading.tally import Tally
-from corpus.reading.texts import read_texts
+from corpus.reading.texts import join_batches, read_texts
 from corpus.rules import in_test_set
 from corpus.settings import Settings
 from corpus.text import digest, words
 from jobs.settings import read_stopwords
+
+if TYPE_CHECKING:
+    from bootstrap.prediction.answers import AnswerCounts
+    from trainer.classification.labelling import Prediction
+    from trainer.classification.model_file import Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,37 +34,56 @@ class TextFiles:
     settings: Settings
     """What ratings and labels of the files mean."""
     not_compared: str | None = None
-    """Why answers cannot be compared with what the files say; None where they can."""
+    """Why predictions cannot be compared with the files' ratings or labels; None where they can."""
 
 
 def find_text_files(
-    files: Sequence[str], wanted: ReadingOptions, settings: Settings, *, exclude: Sequence[str] = ()
+    files: Sequence[str], options: ReadingOptions, settings: Settings, *, exclude: Sequence[str] = ()
 ) -> TextFiles:
-    """Find the files, and how they are read: with the ratings or labels that they say, or without any.
+    """Find the files, and how they are read: with their ratings or labels, or without any.
 
-    `settings` say what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
+    `settings` define what ratings mean; `exclude` are patterns of what is left out of folders and patterns. Raises
     DataError for files that cannot be read, or where it is not clear how.
     """
     try:
-        known = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=wanted))
-        return TextFiles(understanding=known, settings=known.settings(settings))
+        understanding = understand_inputs(Inputs(files=tuple(files), exclude=tuple(exclude), options=options))
+        return TextFiles(understanding=understanding, settings=understanding.settings(settings))
     except DataError as error:
-        if wanted.rating or wanted.label or wanted.positive_label:
+        if options.rating or options.label or options.positive_label:
             raise
         try:
-            known = understand_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=wanted))
+            understanding = understand_inputs(Inputs(unlabelled=tuple(files), exclude=tuple(exclude), options=options))
         except DataError:
             raise error from None
-        return TextFiles(understanding=known, settings=known.settings(settings), not_compared=str(error))
+        return TextFiles(
+            understanding=understanding, settings=understanding.settings(settings), not_compared=str(error)
+        )
 
 
-def read_text_files(given: TextFiles, tally: Tally) -> Iterator[TextBatch]:
+def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
     """The texts of the files, in their order; see `read_texts`."""
-    return read_texts(given.understanding.sources, Codes(given.settings), tally)
+    return read_texts(files.understanding.sources, Codes(files.settings), tally)
+
+
+def label_text_files(
+    model: "Model", files: TextFiles, tally: Tally, answers: "AnswerCounts", *, threshold: float
+) -> Iterator[tuple[Sequence[str], "Sequence[Prediction]", int]]:
+    """Each batch of texts with the model's predictions and the bytes that were read for it.
+
+    `tally` counts the records that are read, and `answers` the predictions.
+    """
+    from trainer.classification.labelling import Labeller
+    from trainer.computing.threads import cores
+
+    label = Labeller(model, threshold, expected=files.understanding.plain_bytes, threads=cores())
+    for texts, codes, size in join_batches(read_text_files(files, tally)):
+        predictions = label(texts)
+        yield texts, predictions, size
+        answers.add(codes, predictions)
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:
-    """The different texts of the files' test rows, as they are written there: no model has learnt from them."""
+    """The distinct texts of the files' test rows, as they are written there: no model has learnt from them."""
     stopwords, seen = read_stopwords(settings.stopwords), set[bytes]()
     for batch in read_text_files(find_text_files(files, ReadingOptions(), settings), Tally()):
         for text in batch.texts:

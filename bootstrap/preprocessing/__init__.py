@@ -1,1 +1,1 @@
-"""Raw reviews to a dataset on a deployment's EMR cluster."""
+"""Starts and follows preprocessing on a deployment's EMR cluster; previews and warnings for all preprocessing."""

@@ -1,7 +1,7 @@
-"""A deployment's EMR cluster: submit steps, find them again, wait for them, cancel them, and say why one failed.
+"""A deployment's EMR cluster: submits steps, finds them again, waits for them, cancels them, explains why one failed.
 
-The easy mistake is to believe the step's log: EMR brings it to the bucket minutes after the step ended, and a
-streaming task's own words never get into it. What a step wants its user to know it leaves at an address.
+Do not rely on a step's log for errors, because EMR copies it to the bucket minutes after the step has ended, and it
+lacks the output of streaming tasks. A step writes its error for the user to the object `failure`.
 """
 
 import shlex
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, StepConfigTypeDef
 
 _ALIVE = ("STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING")
-_GOING_ON = ("PENDING", "RUNNING", "CANCEL_PENDING")
+_ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# Cancelling a step ends the process that submitted a job to YARN, not the job. A step that does so would wait for
-# other runs' steps.
+# Cancelling a step ends the process that submitted a job to YARN, not the job. This script ends the job; it is not a
+# step itself, because a step would wait for the steps of other runs.
 _KILL = """\
 command -v yarn >/dev/null || exit 0
 yarn application -list | grep -F {name} | awk '{{print $1}}' | xargs --no-run-if-empty yarn application -kill
@@ -42,7 +42,7 @@ yarn application -list | grep -F {name} | awk '{{print $1}}' | xargs --no-run-if
 
 
 class EmrCluster:
-    """The cluster of a deployment, alive. Raises ShoalError when it has ended."""
+    """The running cluster of a deployment. Raises ShoalError when it has ended."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._session = deployment.session
@@ -53,11 +53,11 @@ class EmrCluster:
         if end := self._end():
             raise ShoalError(
                 f"the cluster {self.id} has ended ({end}); `shoal deploy {deployment.topology} --deployment "
-                f"{deployment.name}` brings a new one and leaves the buckets alone"
+                f"{deployment.name}` creates a new one and does not change the buckets"
             )
 
     def workers(self) -> WorkerResources:
-        """What the nodes that map and reduce have: core and task nodes, or the primary one where it is alone."""
+        """The resources of the nodes that map and reduce: core and task nodes, or a primary node that is alone."""
         groups = self._emr.list_instance_groups(ClusterId=self.id)["InstanceGroups"]
         working = [group for group in groups if group["InstanceGroupType"] != "MASTER"] or groups
         nodes: Counter[catalog.InstanceType] = Counter()
@@ -65,40 +65,43 @@ class EmrCluster:
             nodes[catalog.find(group["InstanceType"])] += group["RequestedInstanceCount"]
         return workers(nodes)
 
-    def going_on(self, prefix: str) -> dict[str, str]:
+    def active_steps(self, prefix: str) -> dict[str, str]:
         """The ids of the steps that wait or run and whose names begin with `prefix`, by the rest of the name."""
         pages = self._emr.get_paginator("list_steps").paginate(ClusterId=self.id, StepStates=["PENDING", "RUNNING"])
         found = {step["Name"]: step["Id"] for page in pages for step in page["Steps"]}
         return {name.removeprefix(prefix): found[name] for name in found if name.startswith(prefix)}
 
     def submit(self, steps: Sequence["StepConfigTypeDef"]) -> list[str]:
-        """Hand over steps, which run in this order; returns their ids."""
+        """Submit steps, which run in this order; returns their ids."""
         return self._emr.add_job_flow_steps(JobFlowId=self.id, Steps=steps)["StepIds"]
 
     @contextmanager
     def cancelling(self, ids: Collection[str], run: str) -> Iterator[None]:
-        """What is left of these steps is cancelled on leaving by an error, unless it is that AWS cannot be reached.
+        """Cancel what is left of these steps where the block ends with an error, unless AWS cannot be reached.
 
-        `run` is in the names of the jobs that the steps give to YARN. Raises Abandoned when the user does not wait
-        until AWS answers, so that they could be cancelled: they go on.
+        `run` is in the names of the jobs that the steps submit to YARN. Raises Abandoned when the user interrupts
+        again, before AWS has answered; then the steps continue.
         """
         try:
             yield
         except (BotoCoreError, ClientError):
-            raise  # the cluster works on, and whoever comes back finds the steps
+            raise  # the cluster continues, and the next command finds the steps
         except BaseException:
             try:
                 if retrying.unanswered:
-                    note("the steps are cancelled as soon as AWS answers; Ctrl-C again leaves at once, and they go on")
+                    note(
+                        "the steps are cancelled as soon as AWS answers. Ctrl-C again leaves at once, and they continue"
+                    )
                 self._cancel(ids, run)
-            except KeyboardInterrupt as asked:
-                raise Abandoned(asked) from None
+            except KeyboardInterrupt as interrupt:
+                raise Abandoned(interrupt) from None
             raise
 
     def wait(self, step_id: str, failure: Place, tick: Callable[[], None]) -> None:
-        """Return when a step has completed; `tick` is called now and then.
+        """Return when a step has completed; `tick` is called again and again.
 
-        Raises DataError with what it left at the address `failure`, or else ShoalError with what EMR and its log say.
+        Raises DataError with the sentence that the step wrote to `failure`, or ShoalError with the reason that EMR or
+        the step's log gives.
         """
         pause = _FIRST_PAUSE
         while True:
@@ -106,14 +109,14 @@ class EmrCluster:
             state = step["Step"]["Status"]["State"]
             if state == "COMPLETED":
                 return
-            if state not in _GOING_ON:
+            if state not in _ACTIVE_STATES:
                 raise self._explained(step, failure)
             tick()
             time.sleep(pause)
             pause = min(pause * 1.2, _LONGEST_PAUSE)
 
     def _end(self) -> str | None:
-        """Why the cluster has ended; nothing while it lives."""
+        """Why the cluster has ended; None while it runs."""
         status = self._emr.describe_cluster(ClusterId=self.id)["Cluster"]["Status"]
         if status["State"] in _ALIVE:
             return None
@@ -127,19 +130,19 @@ class EmrCluster:
         status = step["Step"]["Status"]
         log = Place(self._logs, f"emr/{self.id}/steps/{step['Step']['Id']}/")
         details = status.get("FailureDetails", {})
-        said = (
-            self._last_words(log)
+        reason = (
+            self._last_line(log)
             or details.get("Message")
             or details.get("Reason")
             or status.get("StateChangeReason", {}).get("Message")
             or "no reason given"
         )
         return ShoalError(
-            f"the step '{step['Step']['Name']}' ended as {status['State']}: {said}; its log (after some minutes): "
+            f"the step '{step['Step']['Name']}' ended as {status['State']}: {reason}; its log (after some minutes): "
             f"{log}, and those of its tasks: s3://{self._logs}/emr/{self.id}/containers/"
         )
 
-    def _last_words(self, log: Place) -> str | None:
+    def _last_line(self, log: Place) -> str | None:
         """The last line of a step's standard error, if the log bucket has it soon."""
         place = Place(log.bucket, f"{log.key}stderr.gz")
         deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
@@ -151,7 +154,7 @@ class EmrCluster:
         return None
 
     def _cancel(self, ids: Collection[str], run: str) -> None:
-        """End what is left of the steps, and wait until they write no more."""
+        """End the steps that have not ended, and wait until they write no more."""
         if not (states := self._unfinished(ids)):
             return
         cancel = partial(self._emr.cancel_steps, ClusterId=self.id, StepIds=list(states))
@@ -170,7 +173,7 @@ class EmrCluster:
         """The states of those steps that have not ended, by their ids."""
         described = {each: retrying(partial(self._emr.describe_step, ClusterId=self.id, StepId=each)) for each in ids}
         states = {each: step["Step"]["Status"]["State"] for each, step in described.items()}
-        return {each: state for each, state in states.items() if state in _GOING_ON}
+        return {each: state for each, state in states.items() if state in _ACTIVE_STATES}
 
 
 def _kill(run: str) -> str:

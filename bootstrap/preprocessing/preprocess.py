@@ -19,7 +19,7 @@ from bootstrap.aws.retry import Abandoned
 from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.step_arguments import command_arguments, spark_arguments, step_name, streaming_arguments
-from bootstrap.preprocessing.work import Work
+from bootstrap.preprocessing.work import ClusterWork
 from bootstrap.progress import Bars
 from corpus.errors import DataError
 from corpus.reading.s3 import is_s3
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 RAW_PREFIX = "reviews/"
 RUNNERS = {"streaming": streaming_arguments, "spark": spark_arguments}
-"""What runs the jobs on a cluster, the default first."""
+"""The runners of jobs on a cluster; the first one is the default."""
 
-# A task should have more to do than to start.
+# A task should take longer than its start.
 _TASK_BYTES = 32 << 20
-# With two tasks a vCPU the last ones end at about the same time, though no two nodes are equally fast.
+# With two tasks a vCPU the last ones end at about the same time, although nodes are not equally fast.
 _TASKS_PER_VCPU = 2
-# To write what tasks read and to submit the steps takes seconds.
+# Writing the task files and submitting the steps takes seconds.
 _CLAIM_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 
 
-def preprocess(
+def preprocess_on_deployment(
     deployment: Deployment,
     inputs: Inputs,
     *,
@@ -59,23 +59,23 @@ def preprocess(
 ) -> MergeResult:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
-    Files here are uploaded to the raw bucket first; s3:// addresses are in the deployment's own buckets. Steps that
-    another call submitted for the same work and that still go on are followed. Ctrl-C cancels the steps that this
-    call submitted, and leaves nothing of them; what it follows goes on. `say` takes a sentence for the user. Raises
-    DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; what is finished
-    then stays for the next call.
+    Files of this machine are uploaded to the raw bucket first; s3:// addresses must be in the deployment's own buckets.
+    If another call has submitted the same work, and its steps still run, this call follows them. Ctrl-C cancels the
+    steps that this call submitted and removes their files; steps of another call continue. `say` takes a sentence for
+    the user. Raises DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; steps
+    that are finished are then kept for the next call.
     """
     for address in (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative):
         if is_s3(address):
             deployment.own(address)
     cluster = EmrCluster(deployment)
-    having = cluster.workers()
+    resources = cluster.workers()
     prepared = prepare_work(
         inputs,
         settings,
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
-        transfer=lambda sources: _brought(deployment, sources, bars),
+        transfer=lambda sources: _upload_local(deployment, sources, bars),
     )
     run = prepared.name
     folder = Place(deployment.output(topology.OUTPUT_DATA_BUCKET), f"{topology.WORK_PREFIX}{run}/")
@@ -83,14 +83,14 @@ def preprocess(
     plan = prepared.plan(
         work=str(folder).rstrip("/"),
         output=str(Place(folder.bucket, topology.DATASETS_PREFIX)).rstrip("/"),
-        tasks=min(_TASKS_PER_VCPU * having.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
+        tasks=min(_TASKS_PER_VCPU * resources.vcpus, max(1, prepared.plain_bytes // _TASK_BYTES)),
     )
-    work = Work(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
+    work = ClusterWork(s3=deployment.session.client("s3"), run=run, plan=plan, beside=beside)
 
-    def configured(step: JobStep | CommandStep) -> "StepConfigTypeDef":
+    def configure(step: JobStep | CommandStep) -> "StepConfigTypeDef":
         if isinstance(step, JobStep):
-            reducers = min(having.vcpus, 1 << plan.part_bits)
-            arguments = RUNNERS[runner](step, reducers=reducers, run=run, having=having)
+            reducers = min(resources.vcpus, 1 << plan.part_bits)
+            arguments = RUNNERS[runner](step, reducers=reducers, run=run, resources=resources)
         else:
             arguments = command_arguments(step, str(work.failure))
         return {
@@ -99,18 +99,18 @@ def preprocess(
             "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
         }
 
-    ids, own = _joined(cluster, work, configured, say)
+    ids, own = _submit_or_join(cluster, work, configure, say)
     try:
         with cluster.cancelling(ids.values(), run) if own else nullcontext():
-            _follow(cluster, work, ids, bars)
+            _wait_for_steps(cluster, work, ids, bars)
         made = read_merge_result(plan.summary)
     except KeyboardInterrupt as interrupt:
         if own and not isinstance(interrupt, Abandoned):
-            _tidy(work.remove, say)
+            _remove_work_files(work.remove, say)
         else:
-            whose = "" if own else ", which another command began,"
+            origin = "" if own else ", which another command began,"
             say(
-                f"run {run}{whose} goes on; the same command follows it again; to cancel its steps, type: aws emr "
+                f"run {run}{origin} continues; the same command follows it again; to cancel its steps, type: aws emr "
                 f"cancel-steps --cluster-id {cluster.id} --step-ids {' '.join(ids.values())}"
             )
         raise
@@ -118,27 +118,27 @@ def preprocess(
         if not own:
             raise
         left = work.unfinished()
-        lost = isinstance(error, DataError) and left == plan.steps()[-1:]  # what is finished leads to nothing
+        lost = isinstance(error, DataError) and left == plan.steps()[-1:]  # the finished steps cannot lead to a dataset
         if lost or left == plan.steps():
-            _tidy(work.remove, say)
+            _remove_work_files(work.remove, say)
             raise
         raise type(error)(
-            f"{error}; what is finished stays for a day, and the same command goes on from there"
+            f"{error}; the finished steps are kept for a day, and the same command continues after them"
         ) from error
-    _tidy(work.finish, say)
+    _remove_work_files(work.finish, say)
     return made
 
 
-def _tidy(remove: Callable[[], None], say: Callable[[str], None]) -> None:
-    """Remove what passed between the steps; that it stays is no failure of the work."""
+def _remove_work_files(remove: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Remove the files that steps pass on; if that fails, the work has not failed."""
     try:
         remove()
     except ShoalError as error:
-        say(f"what passed between the steps stays, and the bucket deletes it from the third day on: {error}")
+        say(f"the files between the steps were not removed; the bucket deletes them after two days: {error}")
 
 
-def _followed(work: Work) -> str:
-    """What a person is told of work that goes on already."""
+def _follow_message(work: ClusterWork) -> str:
+    """A sentence about work that another command has begun."""
     left = [step.name for step in work.unfinished()]
     finished = ", ".join(step.name for step in work.plan.steps() if step.name not in left)
     return (
@@ -147,23 +147,26 @@ def _followed(work: Work) -> str:
     )
 
 
-def _joined(
+def _submit_or_join(
     cluster: EmrCluster,
-    work: Work,
-    configured: Callable[[JobStep | CommandStep], "StepConfigTypeDef"],
+    work: ClusterWork,
+    configure: Callable[[JobStep | CommandStep], "StepConfigTypeDef"],
     say: Callable[[str], None],
 ) -> tuple[dict[str, str], bool]:
-    """The ids of the work's steps by their names, and whether they are this command's own; others go on already."""
+    """Submit the work's steps, or find those that another command submitted and that still run.
+
+    Returns the steps' ids by their names, and whether this command submitted them.
+    """
     since = None
-    # Asked before what is finished: a step that ends meanwhile is then finished when it is looked for.
-    while not (ids := cluster.going_on(step_name(work.run, ""))):
+    # Ask for active steps before finished ones: a step that ends in between then counts as finished.
+    while not (ids := cluster.active_steps(step_name(work.run, ""))):
         if work.claim():
             try:
-                if not (ids := cluster.going_on(step_name(work.run, ""))):
-                    return _submitted(cluster, work, configured), True
+                if not (ids := cluster.active_steps(step_name(work.run, ""))):
+                    return _submit(cluster, work, configure), True
                 break
             except (KeyboardInterrupt, ShoalError):
-                _tidy(work.remove, say)
+                _remove_work_files(work.remove, say)
                 raise
             finally:
                 work.release()
@@ -171,25 +174,25 @@ def _joined(
             say(f"another command is about to begin run {work.run}, the same work; waiting for it")
             since = time.monotonic()
         elif time.monotonic() - since > _CLAIM_SECONDS:
-            work.release()  # it was killed before it had submitted anything
+            work.release()  # the command that claimed it was killed before it submitted anything
         time.sleep(_PAUSE_SECONDS)
     work.follow()
-    say(_followed(work))
+    say(_follow_message(work))
     return ids, False
 
 
-def _submitted(
-    cluster: EmrCluster, work: Work, configured: Callable[[JobStep | CommandStep], "StepConfigTypeDef"]
+def _submit(
+    cluster: EmrCluster, work: ClusterWork, configure: Callable[[JobStep | CommandStep], "StepConfigTypeDef"]
 ) -> dict[str, str]:
-    """Submit what is still to be done; the ids by the names of the steps."""
+    """Submit the unfinished steps; returns their ids by their names."""
     if not (steps := work.unfinished()):
         return {}
     work.prepare(steps)
-    submitted = cluster.submit([configured(step) for step in steps])
+    submitted = cluster.submit([configure(step) for step in steps])
     return {step.name: step_id for step, step_id in zip(steps, submitted, strict=True)}
 
 
-def _follow(cluster: EmrCluster, work: Work, ids: Mapping[str, str], bars: Bars) -> None:
+def _wait_for_steps(cluster: EmrCluster, work: ClusterWork, ids: Mapping[str, str], bars: Bars) -> None:
     """Return when all steps have completed."""
     for step in work.unfinished():
         if step.name not in ids:
@@ -198,8 +201,8 @@ def _follow(cluster: EmrCluster, work: Work, ids: Mapping[str, str], bars: Bars)
         cluster.wait(ids[step.name], work.failure, bars.tick)
 
 
-def _brought(deployment: Deployment, sources: tuple[Source, ...], bars: Bars) -> tuple[Source, ...]:
-    """The sources as they are in S3; local ones are uploaded."""
+def _upload_local(deployment: Deployment, sources: tuple[Source, ...], bars: Bars) -> tuple[Source, ...]:
+    """The sources with their addresses in S3; local files are uploaded."""
     local = [source for source in sources if not is_s3(source.address)]
     if not local:
         return sources

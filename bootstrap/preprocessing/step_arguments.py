@@ -1,7 +1,7 @@
-"""Steps of the pipeline in the words of EMR: as Hadoop Streaming or Spark jobs, and as plain commands.
+"""The arguments of EMR steps: Hadoop Streaming jobs, Spark jobs and plain commands.
 
-The easy mistake is a shell's quoting: Streaming splits a command at spaces and quotes, and two quoted words side by
-side stay two.
+Do not quote words as for a shell, because Streaming splits a command in its own way: two adjacent quoted words stay two
+words.
 """
 
 import shlex
@@ -16,7 +16,7 @@ PYTHON = "/usr/local/bin/shoal-python"
 HARNESS = "/opt/shoal/venv/lib/python3.11/site-packages/mrjob/spark/harness.py"
 """mrjob's own way to run a job on Spark, where bootstrap/preprocessing/emr/install.sh puts it."""
 
-# Of a node's memory YARN has three quarters on EMR, and one node runs the job's own application master besides.
+# On EMR, YARN has three quarters of a node's memory, and one node also runs the job's application master.
 _YARN_SHARE = 0.75
 _MASTER_MB = 1024
 # A task is a JVM that moves blocks of some megabytes, and beside it Python, which takes under 300 MB.
@@ -27,7 +27,7 @@ _MOST_CORES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerResources:
-    """What the nodes that map and reduce have.
+    """The resources of the nodes that map and reduce.
 
     vcpus: of all of them.
     cores: an executor's, so that one fits on each node beside the application master.
@@ -41,7 +41,7 @@ class WorkerResources:
 
 
 def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
-    """What a cluster has whose working nodes are so many of these types."""
+    """The resources of a cluster with these numbers of nodes, by instance type."""
     free = {kind: int(_YARN_SHARE * 1024 * kind.memory) - _MASTER_MB for kind in nodes}
     task_mb = max(_LEAST_TASK_MB, min(free[kind] // kind.vcpu for kind in nodes) // 64 * 64)
     return WorkerResources(
@@ -52,11 +52,11 @@ def workers(nodes: Mapping[InstanceType, int]) -> WorkerResources:
 
 
 def step_name(run: str, name: str) -> str:
-    """What a step is called on the cluster: in EMR's list of steps and, for a job, in YARN's of applications."""
+    """A step's name on the cluster: in EMR's list of steps and, for a job, in YARN's list of applications."""
     return f"shoal {run}: {name}"
 
 
-def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: WorkerResources) -> list[str]:
+def streaming_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
     """The arguments of Hadoop Streaming for a job; `reducers` is the number of reduce tasks, `run` names the work."""
     names = {option: f"{option.lstrip('-')}.txt" for option in step.files}
     files = ",".join(f"{step.files[option]}#{name}" for option, name in names.items())
@@ -72,8 +72,8 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: Worke
         "mapreduce.input.fileinputformat.split.minsize": 1 << 40,
         # A line ends at \n alone; Hadoop's default also ends it at \r.
         "textinputformat.record.delimiter": "\n",
-        "mapreduce.map.memory.mb": having.task_mb,
-        "mapreduce.reduce.memory.mb": having.task_mb,
+        "mapreduce.map.memory.mb": resources.task_mb,
+        "mapreduce.reduce.memory.mb": resources.task_mb,
         "mapreduce.map.java.opts": f"-Xmx{_HEAP_MB}m",
         "mapreduce.reduce.java.opts": f"-Xmx{_HEAP_MB}m",
         "mapreduce.task.io.sort.mb": _HEAP_MB // 4,
@@ -96,15 +96,15 @@ def streaming_arguments(step: JobStep, *, reducers: int, run: str, having: Worke
     ]
 
 
-def spark_arguments(step: JobStep, *, reducers: int, run: str, having: WorkerResources) -> list[str]:
+def spark_arguments(step: JobStep, *, reducers: int, run: str, resources: WorkerResources) -> list[str]:
     """The arguments of `spark-submit` for a job, by mrjob's harness; the tasks open the step's files themselves."""
     settings = {
         "spark.pyspark.python": PYTHON,
         "spark.pyspark.driver.python": PYTHON,
-        "spark.executor.cores": having.cores,
+        "spark.executor.cores": resources.cores,
         # Python's memory is beside the heap.
-        "spark.executor.memory": f"{having.cores * having.task_mb * 2 // 5}m",
-        "spark.executor.memoryOverhead": f"{having.cores * having.task_mb * 3 // 5}m",
+        "spark.executor.memory": f"{resources.cores * resources.task_mb * 2 // 5}m",
+        "spark.executor.memoryOverhead": f"{resources.cores * resources.task_mb * 3 // 5}m",
         "spark.hadoop.mapreduce.input.fileinputformat.split.minsize": 1 << 40,
     }
     files = (f"{option}={address}" for option, address in step.files.items())
@@ -118,7 +118,7 @@ def spark_arguments(step: JobStep, *, reducers: int, run: str, having: WorkerRes
 
 
 def command_arguments(step: CommandStep, failure: str) -> list[str]:
-    """The command of a step of one process; what it has to say of bad data it writes to the address `failure`."""
+    """The command of a step of one process; it writes an error of the data to the address `failure`."""
     return ["shoal-python", "-m", step.module, *step.arguments, f"--failure={failure}"]
 
 
@@ -127,10 +127,10 @@ def _command(words: Sequence[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word as Streaming takes it for one. Raises ShoalError for one that has both kinds of quotes."""
+    """A word that Streaming reads as one word. Raises ShoalError for a word with both kinds of quotes."""
     if word and not set(word) & set(" '\""):
         return word
     for quote in ("'", '"'):
         if quote not in word:
             return f"{quote}{word}{quote}"
-    raise ShoalError(f"{word} holds both kinds of quotes, which Hadoop cannot pass on; leave one kind out")
+    raise ShoalError(f"{word} has both kinds of quotes, which Hadoop Streaming cannot pass on; leave out one kind")

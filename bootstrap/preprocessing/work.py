@@ -1,8 +1,7 @@
-"""One piece of preprocessing as it lies in the data bucket: what is finished, who submits it, what goes away.
+"""The files of one preprocessing run in the data bucket: which steps are finished, who submits them, what is removed.
 
-Several commands may ask for the same work: one submits it, the others follow. The easy mistake is to believe a marker
-of finished output for ever: the bucket deletes what nobody took away, object by object, and a folder's marker may
-outlive half of the folder.
+Several commands may ask for the same work: one submits it, the others follow. A step's marker counts for a day only,
+because the bucket deletes old objects one by one, and a marker may outlive a part of its folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,16 +17,16 @@ from jobs.steps import CommandStep, JobStep, Plan
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-# The bucket deletes from the third day on; a step may have taken a day for what its marker stands for.
-_COUNTS_FOR = timedelta(days=1)
+# The bucket deletes objects after two days, and a step may take a day for its output.
+_MARKER_LIFETIME = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """A plan and, in the plan's folder, what has come of it.
+class ClusterWork:
+    """A plan, and its files in the plan's folder.
 
-    run: the name by which the same work is found again.
-    beside: files that tasks need besides what the plan has, by address.
+    run: the name of the work; the same work has the same name.
+    beside: further files that tasks need, by address.
     """
 
     s3: "S3Client"
@@ -38,13 +37,13 @@ class Work:
 
     @property
     def failure(self) -> Place:
-        """Where a step says what is wrong with the data."""
+        """Where a step writes what is wrong with the data."""
         return self._place("failure.txt")
 
     def unfinished(self) -> list[JobStep | CommandStep]:
-        """The steps that are still to be done, in order: from the first on that is not finished, or not lately."""
+        """The steps from the first unfinished one on, in order; a marker older than a day does not count."""
         steps = self.plan.steps()
-        oldest = datetime.now(UTC) - _COUNTS_FOR
+        oldest = datetime.now(UTC) - _MARKER_LIFETIME
         for number, step in enumerate(steps):
             finished = objects.written(self.s3, objects.parse(step.done_file))
             if finished is None or finished < oldest:
@@ -52,17 +51,17 @@ class Work:
         return []
 
     def claim(self) -> bool:
-        """Whether this command may submit the work: of several that ask at once one may, until `release`."""
+        """Whether this command may submit the work; of several commands only one may, until `release`."""
         return objects.put_new(self.s3, self._claim, self._own_name)
 
     def release(self) -> None:
-        """Take the claim away, whoever has it."""
+        """Remove the claim, whichever command has it."""
         objects.remove(self.s3, self._claim)
 
     def prepare(self, steps: Sequence[JobStep | CommandStep]) -> None:
-        """Write what tasks read, and take away what an earlier attempt at these steps left half done.
+        """Write the task files, and remove the output of an earlier attempt at these steps.
 
-        What another cluster's number of tasks left over would be read as well.
+        Otherwise tasks would also read the files of an attempt with another number of tasks.
         """
         files = self.plan.task_files()
         stale = {address.rpartition("/")[0] for address in files}
@@ -74,17 +73,17 @@ class Work:
         objects.put(self.s3, {**files, **self.beside})
 
     def follow(self) -> None:
-        """Let whoever finishes the work leave its summary for this command."""
+        """Ask the command that finishes the work to keep its summary for this command."""
         objects.put(self.s3, {str(self._followed): b""})
 
     def finish(self) -> None:
-        """Delete all that passed between the steps, but for what other commands that follow may not have read yet."""
+        """Delete the work's files; its summary stays where other commands follow the work."""
         others = objects.exists(self.s3, self._followed)
         kept = (objects.parse(self.plan.summary), self._followed) if others else ()
         objects.remove(self.s3, self._folder, but=kept)
 
     def remove(self) -> None:
-        """Delete all that passed between the steps."""
+        """Delete the work's files."""
         objects.remove(self.s3, self._folder)
 
     @property

@@ -1,6 +1,6 @@
-"""The ranks of a run on a deployment's nodes, from their start to their end: commands, record, nodes, a stop.
+"""Starts the ranks of a run on a deployment's nodes and follows them to their end.
 
-The easy mistake is to wait for ranks that wait for a lost one: a command that fails, or a node that is gone, ends all.
+Ranks wait for each other. So a command that fails, or a node that is gone, must end the whole run.
 """
 
 import math
@@ -29,16 +29,16 @@ from trainer.output.files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
-_LOOK_AT_NODES_SECONDS = 15
+_CHECK_NODES_SECONDS = 15
 _PORTS = range(20_000, 30_000)
 
 
 def run_ranks(
     deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, config: TrainConfig, view: RunView, bars: Bars
 ) -> KeyboardInterrupt | None:
-    """Start the ranks and follow them to their end; returns what asked them to stop, if anything did.
+    """Start the ranks and follow them to their end; returns the interrupt that asked them to stop, if there was one.
 
-    Raises Abandoned when the user does not wait until AWS answers, so that they could be asked.
+    Raises Abandoned when the user interrupts again, before AWS has answered and the ranks could be asked to stop.
     """
     record = RemoteRecord(deployment, run, view)
     port = random.choice(_PORTS)  # noqa: S311
@@ -47,28 +47,28 @@ def run_ranks(
         for rank, node in enumerate(nodes)
     ]
     watch = RankWatch(deployment, nodes, commands, run, record)
-    asked: KeyboardInterrupt | None = None
+    stop_request: KeyboardInterrupt | None = None
     while True:
         try:
-            if asked:
+            if stop_request:
                 if retrying.unanswered:
-                    bars.note(_unheard(deployment, run))
+                    bars.note(_unanswered_message(deployment, run))
                 watch.stop()
             while not watch.finished():
                 time.sleep(_PAUSE_SECONDS)
-            return asked
+            return stop_request
         except KeyboardInterrupt as interrupt:
-            if asked:
+            if stop_request:
                 raise (Abandoned(interrupt) if retrying.unanswered else interrupt) from None
-            asked = interrupt
-            mark_handled(asked)
+            stop_request = interrupt
+            mark_handled(stop_request)
 
 
-def _unheard(deployment: Deployment, run: TrainingRun) -> str:
-    """What to say to who asks ranks to stop while AWS does not answer."""
+def _unanswered_message(deployment: Deployment, run: TrainingRun) -> str:
+    """What to tell a user who stops a run while AWS does not answer."""
     return (
-        "the ranks are asked to stop as soon as AWS answers; Ctrl-C again leaves at once, and the training goes on: "
-        f"`shoal fetch {deployment.name} --run {run.name} --output DIR` brings what it has written"
+        "the ranks are asked to stop as soon as AWS answers. Ctrl-C again leaves at once, and the training goes on; "
+        f"to copy its results, type: shoal fetch {deployment.name} --run {run.name} --output DIR"
     )
 
 
@@ -76,13 +76,13 @@ class RemoteRecord:
     """Follows the record of a run in S3."""
 
     def __init__(self, deployment: Deployment, run: TrainingRun, view: RunView) -> None:
-        """Before the run begins: what is there already is of the sitting before."""
+        """Call this before the run begins: what the record has by then was written before the run was resumed."""
         self._s3, self._view = deployment.session.client("s3"), view
         self._place = Place(run.folder.bucket, run.folder.key + RECORD)
         self._known = self._state()
 
     def look(self) -> None:
-        """Show what was added."""
+        """Show what was added to the record."""
         more = b""
         if (found := self._state()) is not None and found != self._known:
             if found[1] < self._view.offset:
@@ -96,7 +96,7 @@ class RemoteRecord:
 
 
 class RankWatch:
-    """Follows the commands of a run; a node that fails or vanishes ends all, as its ranks would be waited for."""
+    """Follows the commands of a run; a node that fails or is gone ends all, because other ranks would wait for it."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class RankWatch:
         self._record = record
         self._to_ask: list[int] = []
         self._deadline: float | None = None
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def finished(self) -> bool:
         """Whether all commands have ended. Raises ShoalError when a node is gone, or the ranks will not stop."""
@@ -123,40 +123,40 @@ class RankWatch:
         self._ask_to_stop(states)
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise ShoalError(
-                f"the ranks did not stop in time, so their nodes are ended; what they wrote: {self._run.folder}"
+                f"the ranks did not stop in time, so their nodes are ended; what they wrote is in {self._run.folder}"
             )
-        self._look_at_nodes()
+        self._check_nodes()
         self._record.look()
         return False
 
     def stop(self) -> None:
-        """Have the ranks that still run end well: a checkpoint, and what there is brought to S3."""
+        """Have the running ranks stop with a checkpoint and copy their results to S3."""
         if self._deadline is None:
-            self._deadline = math.inf  # they have time from when they were asked on
+            self._deadline = math.inf  # their time begins when they were asked
             self._to_ask = list(range(len(self._nodes)))
 
     def _ask_to_stop(self, states: Sequence[CommandState]) -> None:
-        """Ask those who are to be asked and have not been; when that is done, their time runs."""
+        """Ask the ranks to stop that were not asked yet; after the last one their time begins."""
         if not self._to_ask:
             return
         while self._to_ask:
             rank = self._to_ask[0]
             script, node = self._run.stop(rank), self._nodes[rank].instance_id
-            # Its node may be what has failed; the others are to be asked all the same.
+            # This node may be the one that has failed. The others must be asked nevertheless.
             with suppress(BotoCoreError, ClientError, ShoalError):
                 if not states[rank].finished:
                     retrying(partial(NodeCommand, self._deployment.session, node, script, online_seconds=10))
             self._to_ask.pop(0)
         self._deadline = time.monotonic() + 2 * STOP_SECONDS
 
-    def _look_at_nodes(self) -> None:
-        if time.monotonic() - self._looked_at < _LOOK_AT_NODES_SECONDS:
+    def _check_nodes(self) -> None:
+        if time.monotonic() - self._checked_at < _CHECK_NODES_SECONDS:
             return
-        self._looked_at = time.monotonic()
-        there = {node.instance_id for node in retrying(partial(fleet.nodes, self._deployment))}
-        gone = [f"{node.instance_id} ({node.group})" for node in self._nodes if node.instance_id not in there]
+        self._checked_at = time.monotonic()
+        running = {node.instance_id for node in retrying(partial(fleet.nodes, self._deployment))}
+        gone = [f"{node.instance_id} ({node.group})" for node in self._nodes if node.instance_id not in running]
         if gone:
             raise ShoalError(
-                f"the node {', '.join(gone)} is gone, and its ranks with it; start again with --resume, "
-                "which goes on from the last checkpoint"
+                f"the node {', '.join(gone)} is gone, and its ranks with it; type the same command with --resume, "
+                "which continues from the last checkpoint"
             )

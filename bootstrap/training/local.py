@@ -1,7 +1,6 @@
-"""Training on this machine: ranks started by trainer/launch.py, watched by their record, stopped with a checkpoint.
+"""Training on this machine: ranks started by trainer/launch.py, followed by their record, stopped with a checkpoint.
 
-The easy mistake is to kill the ranks on Ctrl-C: they are asked to stop, finish their step, write a checkpoint,
-and end well.
+Do not kill the ranks on Ctrl-C, because they have to finish their step and write a checkpoint.
 """
 
 import os
@@ -15,7 +14,7 @@ from bootstrap.interrupt import mark_handled, name_of
 from bootstrap.progress import Bars
 from bootstrap.training.outcome import read_summary
 from bootstrap.training.run_view import RunView
-from bootstrap.training.tensorboard import FOLDER, Board
+from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.dataset import open_dataset
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -26,19 +25,19 @@ _PAUSE_SECONDS = 0.3
 
 
 def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, Any]:
-    """Train with `ranks` processes on this machine; returns what summary.json says.
+    """Train with `ranks` processes on this machine; returns the content of summary.json.
 
-    Ctrl-C and SIGTERM stop the run with a checkpoint; that is a good end, with `stopped` true, and `stopped_by` the
-    signal's name. A finished run that is to be gone on with is left as it is; `finished_before` is true then. Raises
-    DataError for a dataset that cannot be used, TrainingError with the trainer's own sentence, and ShoalError when it
-    ends without one.
+    Ctrl-C and SIGTERM stop the run with a checkpoint. That is no error: `stopped` is true, and `stopped_by` is the
+    signal's name. With `config.resume` a finished run is left as it is, and `finished_before` is true. Raises DataError
+    for a dataset that cannot be used, TrainingError with the trainer's own sentence, and ShoalError when the run ends
+    without one.
     """
     if config.resume and (finished := finished_summary(config.output)):
         return {**finished, "finished_before": True}
     if not config.resume:
         require_free_output(config.output, force=config.force)
     with open_dataset(config.data):
-        pass  # one that cannot be used is said at once, and not by ranks that had to start first
+        pass  # a dataset that cannot be used ends the command here, before ranks start
     try:
         config.output.mkdir(parents=True, exist_ok=True)
         (config.output / SUMMARY).unlink(missing_ok=True)
@@ -46,44 +45,44 @@ def train_locally(config: TrainConfig, *, ranks: int, bars: Bars) -> dict[str, A
     except OSError as error:
         raise TrainingError(f"cannot write to {config.output}: {error.strerror}; choose another --output") from error
     with log, start_ranks(config, ranks=ranks, log=log) as running:
-        asked = _watch(running, config.output, bars)
-    said = (config.output / LOG).read_text("utf-8", "replace")
+        stop_request = _watch(running, config.output, bars)
+    log_text = (config.output / LOG).read_text("utf-8", "replace")
     summary = read_summary(config.output)
-    if asked and summary is None:
-        raise asked  # before there was anything to keep
-    if summary is None or (running.returncode and not asked):
-        raise failure_in(said, f"the log is {config.output / LOG}")
-    return {**summary, "stopped_by": name_of(asked)} if asked and summary["stopped"] else summary
+    if stop_request and summary is None:
+        raise stop_request  # it was stopped before it wrote a checkpoint
+    if summary is None or (running.returncode and not stop_request):
+        raise failure_in(log_text, f"the log is {config.output / LOG}")
+    return {**summary, "stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else summary
 
 
 def _watch(running: "subprocess.Popen[bytes]", output: Path, bars: Bars) -> KeyboardInterrupt | None:
-    """Show progress until the run ends; returns what asked it to stop, if anything did."""
+    """Show progress until the run ends; returns the interrupt that asked it to stop, if there was one."""
     record = output / RECORD
     started = time.time()
-    asked: KeyboardInterrupt | None = None
-    with Board(output / FOLDER) as board:
+    stop_request: KeyboardInterrupt | None = None
+    with TensorBoardWriter(output / FOLDER) as board:
         view = RunView(bars, board)
         try:
             while running.poll() is None:
                 try:
-                    _look(record, started, view)
+                    _show_record(record, started, view)
                     time.sleep(_PAUSE_SECONDS)
                 except KeyboardInterrupt as interrupt:
-                    if asked:
+                    if stop_request:
                         raise
-                    asked = interrupt
-                    mark_handled(asked)
+                    stop_request = interrupt
+                    mark_handled(stop_request)
                     running.send_signal(signal.SIGTERM)
         except BaseException:
             _end(running)
             raise
         finally:
-            _look(record, started, view)  # its last lines came after the last look
-    return asked
+            _show_record(record, started, view)  # the last lines may have come since
+    return stop_request
 
 
-def _look(record: Path, started: float, view: RunView) -> None:
-    """Show what the run has added to its record; one that is older is that of a run before."""
+def _show_record(record: Path, started: float, view: RunView) -> None:
+    """Show what the run has added to its record. An older record is that of an earlier run."""
     if record.exists() and record.stat().st_mtime >= started:
         with record.open("rb") as lines:
             if os.fstat(lines.fileno()).st_size < view.offset:
@@ -93,7 +92,7 @@ def _look(record: Path, started: float, view: RunView) -> None:
 
 
 def _end(running: "subprocess.Popen[bytes]") -> None:
-    """End a run that nobody waits for any more; the launcher ends its ranks."""
+    """End a run; the launcher ends its ranks."""
     running.send_signal(signal.SIGTERM)
     try:
         running.wait(STOP_SECONDS + 10)

@@ -1,10 +1,9 @@
-"""What the nodes of a training run are told to do, as shell scripts: bring the data, train, stop.
+"""The shell scripts that the nodes of a training run execute: copy the dataset, train, stop.
 
-On the share is all that ranks have in common; without a share each node has a folder of its own in its place. Only EFS
-outlives the nodes: what else a run needs to be taken up again is brought to S3 meanwhile. A node with disks of its own
-has the dataset there. The easy mistake is to let the shell wait for `sleep`: a signal would have its effect only
-afterwards. Another is to trust a name: all that is put into a script is of the grammar that Shoal writes (`names`), and
-quoted besides.
+The share holds what the ranks have in common; without a share each node uses a folder of its own. Only EFS outlives the
+nodes, so on others a run's checkpoints are copied to S3 while it runs. A node with disks of its own has the dataset
+there. Do not let the shell wait for `sleep` in the foreground, because it would handle a signal only afterwards. Put no
+name into a script that was not checked (`names`) and quoted.
 """
 
 import shlex
@@ -25,7 +24,7 @@ _RECORD_SECONDS = 5
 # Files that are on their way, and whatever is hidden.
 _UNWANTED = ("*.partial", ".*", "*/.*")
 
-# Words that stand in the trainer's arguments for what only a node's shell knows.
+# Placeholders in the trainer's arguments for paths that only a node's shell knows.
 _DATA, _OUTPUT, _CACHE = Path("@data@"), Path("@output@"), Path("@cache@")
 
 # bootstrap/nodes/gpu/boot.sh makes /mnt/local where a node has disks of its own.
@@ -37,8 +36,8 @@ data="$place"/datasets/{file}
 run="${{NODE_ROOT:-}}"/mnt/share/runs/{name}
 """
 
-# What holds the lock is at work: the node's heartbeat says so, and nobody ends an idle node. Of nodes that look at one
-# folder the first brings what belongs there, and the others wait for it.
+# While the lock is held, the node's heartbeat reports work, and the guard does not end the node. Of the nodes that
+# share a folder the first one copies the dataset there, and the others wait for it.
 _STAGE = """\
 set -euo pipefail
 exec 9<"${{NODE_ROOT:-}}/opt/shoal/busy.lock"
@@ -57,7 +56,7 @@ aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
 mv "$data.$$.partial" "$data"
 """
 
-# A rank that finds no GPU would compute on the CPU, at a GPU's price; a played node has none.
+# Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has no GPU.
 _TRAIN = """\
 set -uo pipefail
 {environment}
@@ -86,7 +85,7 @@ _STOP = """\
 touch "$run/.stop-{rank}"
 """
 
-# Of a run that came to its end nobody needs a checkpoint.
+# Nobody needs the checkpoints of a finished run.
 _FINISH = """\
 if grep -q '"stopped": false' "$run/summary.json" 2>/dev/null; then
     bring --exclude 'checkpoints/*'
@@ -103,7 +102,7 @@ class TrainingRun:
     name: str
     dataset: Place
     bucket: str
-    """The data bucket, which takes what it writes."""
+    """The data bucket, to which its results are copied."""
     region: str
     lasting: bool
     """Whether the share outlives the nodes."""
@@ -117,7 +116,7 @@ class TrainingRun:
 
     @property
     def folder(self) -> Place:
-        """Where what it writes is brought to."""
+        """The folder to which its results are copied."""
         return Place(self.bucket, f"{topology.RUNS_PREFIX}{self.name}/")
 
     @property
@@ -126,17 +125,17 @@ class TrainingRun:
         return self.dataset.key.replace("/", "-")
 
     def stage(self) -> str:
-        """Copy the dataset, and the checkpoints and the record of a run that is taken up again, to where ranks look.
+        """Copy the dataset to the node, and for a resumed run its checkpoints and record.
 
-        For every node. Those that share a folder may run it at once, but not beside the node that serves it by NFS,
-        which knows no lock of theirs.
+        Every node runs this script. Nodes that share a folder may run it at once, but not together with the node that
+        serves the folder by NFS, because that node does not see their locks.
         """
         return self._head() + _STAGE.format(
             dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
         )
 
     def train(self, nodes: Sequence[GpuNode], rank: int, port: int, config: TrainConfig) -> str:
-        """Run the ranks of one node; the first node's brings everybody's results to S3, also meanwhile."""
+        """Run the ranks of one node; that of the first node also copies all results to S3, again and again."""
         arguments = as_arguments(replace(config, data=_DATA, output=_OUTPUT, cache=config.cache or _CACHE))
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}
         folder = shlex.quote(str(self.folder))
@@ -160,7 +159,7 @@ class TrainingRun:
         )
 
     def stop(self, rank: int) -> str:
-        """Ask the ranks of one node to end with a checkpoint; it may have only just begun to start them."""
+        """Ask the ranks of one node to stop with a checkpoint; it works also while they are still starting."""
         return self._head() + _STOP.format(rank=rank)
 
     def _head(self) -> str:

@@ -1,7 +1,4 @@
-"""How a training run ended, by its summary.
-
-The easy mistake is to believe a summary: a run on a deployment wrote it on a node, where others may write, too.
-"""
+"""Reads the summary of a training run and checks it, because others may write where a deployment's nodes write."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,9 +10,9 @@ from trainer.output.files import SUMMARY
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """What a run's summary.json says, or nothing when the run has not written one.
+    """The content of a run's summary.json, or None when the run has not written one.
 
-    Raises ShoalError for one that lacks what is read of it: that of a deployment's run was written on a node.
+    Raises ShoalError where a field that Shoal reads is missing or has a wrong type.
     """
     path = folder / SUMMARY
     try:
@@ -25,11 +22,13 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise ShoalError(f"{path} is no summary of a training: it is damaged; {_DISTRUST}")
+        raise ShoalError(f"{path} is not the summary of a training: it is no JSON object; {_ADVICE}")
     fields = _FIELDS if content.get("stopped") is True else {**_FIELDS, **_MEASURES}
-    for name, is_fit in fields.items():
-        if name not in content or not is_fit(content[name]):
-            raise ShoalError(f"{path} is no summary of a training: it lacks a fit '{name}'; {_DISTRUST}")
+    for name, is_valid in fields.items():
+        if name not in content or not is_valid(content[name]):
+            raise ShoalError(
+                f"{path} is not the summary of a training: '{name}' is missing or of a wrong type; {_ADVICE}"
+            )
     return content
 
 
@@ -58,8 +57,8 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "wall": _is_number,
     "profile": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }
-"""What is read of a summary, with what it must be; and of one of a run that came to its end, besides:"""
+"""The fields that are read of every summary, each with its check; those of a finished run follow."""
 _MEASURES: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(
     ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority"), _is_number
 )
-_DISTRUST = "find out from the logs beside it who wrote it so, and train again"
+_ADVICE = "look into the logs beside it for what wrote it, and train again"

@@ -1,7 +1,6 @@
 """Training on a deployment's GPU nodes: scale up, start a rank a GPU, follow the record, fetch results, scale to zero.
 
-The easy mistake is to let a failure in between leave nodes that cost money: one context scales up and to
-zero, and what fails inside it is reported after the nodes are on their way down.
+Whatever needs nodes must happen inside `scaled_up`, because otherwise a failure would leave nodes that cost money.
 """
 
 import random
@@ -27,7 +26,7 @@ from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.outcome import read_summary
 from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending
-from bootstrap.training.tensorboard import FOLDER, Board
+from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
 from corpus.dataset import open_dataset
 from corpus.display import printable
 from corpus.layout import DATASET_NAME
@@ -38,7 +37,7 @@ from trainer.errors import TrainingError
 from trainer.output.files import MODEL, RECORD, SUMMARY, require_free_output, was_stopped
 from trainer.rank_processes import failure_in
 
-# A run whose record grew within this time is taken for one that goes on.
+# A run whose record grew within this time counts as running.
 _ALIVE = timedelta(minutes=2)
 
 
@@ -47,15 +46,15 @@ def train_on_deployment(
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
-    Returns what summary.json says, with the nodes, the run's folder, where prices are known its cost in dollars, and
-    in `refused` a sentence for each object of the run's folder that is no file a run writes, or can be none in
-    `output`. `dataset` is an s3:// address, a file here, or None for the newest that was made in the deployment. With
-    `config.resume` the newest run that did not end goes on. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch
-    what there is, and end the nodes; then `stopped` is true, and `stopped_by` the signal's name. Raises
-    TrainingError, and ShoalError also when another training uses the nodes.
+    Returns the content of summary.json, with the nodes, the run's folder, its cost in dollars (None where a price is
+    not known), and in `refused` a sentence for each object of the run's folder that is not fetched: its name is none
+    that a run writes, or it cannot be a file in `output`. `dataset` is an s3:// address, a file here, or None for the
+    deployment's newest one. With `config.resume` the newest run that did not end continues. Ctrl-C and SIGTERM stop
+    the run with a checkpoint, fetch its files, and end the nodes; then `stopped` is true, and `stopped_by` is the
+    signal's name. Raises TrainingError, and ShoalError also when another training uses the nodes.
     """
     _require_free(config, output)
-    _refuse_beside_another(deployment)
+    _require_no_other_training(deployment)
     place = _dataset(deployment, dataset, bars)
     name = _unfinished(deployment, bars) if config.resume else _new_name(deployment)
     run = TrainingRun(
@@ -69,25 +68,25 @@ def train_on_deployment(
     with scaled_up(deployment, bars) as nodes:
         spending = Spending(nodes, region=run.region, since=began)
         _stage(deployment, nodes, run, bars)
-        with Board(output / FOLDER) as board:
-            asked = run_ranks(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
+        with TensorBoardWriter(output / FOLDER) as board:
+            stop_request = run_ranks(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
     cost = spending.so_far()
     fetched, refused = objects.download(deployment.session.client("s3"), run.folder, output, check=names.result)
     summary = read_summary(output) if output / SUMMARY in fetched else None
-    if asked and summary is None:
-        bars.note(f"stopped before there was anything to keep; the logs are in {output}")
-        raise asked
-    if summary is None or (not asked and summary["stopped"]):
+    if stop_request and summary is None:
+        bars.note(f"stopped before the first checkpoint, so there is nothing to resume; the logs are in {output}")
+        raise stop_request
+    if summary is None or (not stop_request and summary["stopped"]):
         for sentence in refused:
             bars.note(f"not fetched: {sentence}")
-        # Others are of the time before a resume, on more nodes.
+        # Logs of more nodes are older: the run had them before it was resumed.
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
-        said = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
-        failed = failure_in(said, f"the logs are in {output}")
+        log_text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
+        failed = failure_in(log_text, f"the logs are in {output}")
         raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
     return {
         **summary,
-        **({"stopped_by": name_of(asked)} if asked and summary["stopped"] else {}),
+        **({"stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else {}),
         "nodes": [vars(node) for node in nodes],
         "run": str(run.folder),
         "cost": cost,
@@ -96,27 +95,27 @@ def train_on_deployment(
 
 
 def _require_free(config: TrainConfig, output: Path) -> None:
-    """Raise TrainingError where what the run brings would take the place of a finished model, unless that is forced."""
+    """Raise TrainingError where the run's files would replace a finished model, unless `config.force` allows it."""
     if not config.resume:
         require_free_output(output, force=config.force)
     elif (output / MODEL).exists() and not was_stopped(output):
         raise TrainingError(
-            f"{output / MODEL} is a finished model, and what goes on would take its place; choose another --output"
+            f"{output / MODEL} is a finished model, which the resumed run would replace; choose another --output"
         )
 
 
 def _names_prefix(deployment: Deployment) -> str:
-    """How the names of its runs begin: a bucket of one's own may hold those of several deployments."""
+    """The prefix of the names of a deployment's runs; several deployments may share a bucket."""
     return f"{deployment.name}."
 
 
 def _new_name(deployment: Deployment) -> str:
-    """In order of time, and different for two that start at once."""
+    """A name for a run: sorted by time, and different for two runs that start at once."""
     return f"{_names_prefix(deployment)}{datetime.now(UTC):%Y%m%dT%H%M%S}-{random.getrandbits(16):04x}"
 
 
-def _refuse_beside_another(deployment: Deployment) -> None:
-    """Two trainings would end each other's nodes."""
+def _require_no_other_training(deployment: Deployment) -> None:
+    """Raise ShoalError while another training uses the nodes: two trainings would end each other's nodes."""
     if not any(group.desired for group in fleet.groups(deployment)):
         return
     s3 = deployment.session.client("s3")
@@ -125,19 +124,19 @@ def _refuse_beside_another(deployment: Deployment) -> None:
     for found in objects.list_objects(s3, Place(bucket, runs)):
         if found["Key"].endswith(RECORD) and datetime.now(UTC) - found["LastModified"] < _ALIVE:
             raise ShoalError(
-                f"a training uses the nodes of '{deployment.name}' (s3://{bucket}/{found['Key']} grew just now); "
-                "wait for its end, or stop it by Ctrl-C where it was started"
+                f"a training uses the nodes of '{deployment.name}' (s3://{bucket}/{found['Key']} has just grown); "
+                "wait until it ends, or stop it by Ctrl-C where it was started"
             )
 
 
 def _unfinished(deployment: Deployment, bars: Bars) -> str:
-    """The newest run that did not come to its end. Raises ShoalError when there is none."""
+    """The newest run that did not end. Raises ShoalError when there is none."""
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     keys = objects.sizes(s3, Place(bucket, f"{topology.RUNS_PREFIX}{_names_prefix(deployment)}"))
     found = {key.removeprefix(topology.RUNS_PREFIX).partition("/")[0] for key in keys}
     if others := sorted(filterfalse(names.is_run, found)):
-        bars.note(f"left out, as Shoal names no run so: {', '.join(map(printable, others))}")
+        bars.note(f"left out, because these are not names of Shoal's runs: {', '.join(map(printable, others))}")
     for name in sorted(filter(names.is_run, found), reverse=True):
         summary = objects.read_text(s3, Place(bucket, f"{topology.RUNS_PREFIX}{name}/{SUMMARY}"))
         if summary is None or '"stopped": true' in summary:
@@ -146,7 +145,7 @@ def _unfinished(deployment: Deployment, bars: Bars) -> str:
 
 
 def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
-    """Where the dataset is in S3. Raises ShoalError when there is none."""
+    """The dataset's place in S3; a file is uploaded. Raises ShoalError when there is no dataset."""
     s3 = deployment.session.client("s3")
     bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
     if dataset is None:
@@ -155,7 +154,7 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
         made = [each for each in found if names.is_dataset(each["Key"])]
         if len(made) < len(found):
             others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
-            bars.note(f"left out, as Shoal names no dataset so: {', '.join(map(printable, others))}")
+            bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(map(printable, others))}")
         if not made:
             raise ShoalError(
                 f"the deployment '{deployment.name}' has no dataset yet; make one by: "
@@ -173,12 +172,12 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
     path = Path(dataset)
     folder = Place(bucket, f"{topology.DATASETS_PREFIX}{digest}/")
     if path.name != DATASET_NAME:
-        raise ShoalError(f"a dataset to upload is named {DATASET_NAME}, but this is {path}; rename it")
+        raise ShoalError(f"a dataset to upload must be named {DATASET_NAME}, but this is {path}; rename it")
     return objects.parse(objects.upload(s3, [path], folder, bars)[0])
 
 
 def _stage(deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, bars: Bars) -> None:
-    """Copy the dataset to every node that has disks of its own, to the share for the others, to all without one."""
+    """Copy the dataset to every node that has disks of its own, and for the others to the share, if there is one."""
     bars.stage("copy the dataset to the nodes", 0)
     if deployment.share == "nfs":
         shared_folder.serve(deployment.session, nodes)

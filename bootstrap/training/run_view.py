@@ -1,7 +1,7 @@
-"""A training run as it is seen from outside: its record, wherever that is written, to one progress bar and to curves.
+"""Shows a training run from its record: as one progress bar, and as curves for TensorBoard.
 
-The easy mistake is to read a record that grows as if its last line were whole. It also holds what came before a
-resume, and ranks that start again tell another beginning: the bar goes back to it, and none is added.
+The last line of a growing record may be incomplete. The record of a resumed run has several `start` lines: the bar goes
+back to each of them, and no second bar is added.
 """
 
 import json
@@ -11,21 +11,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bootstrap.progress import Bars
-from bootstrap.training.tensorboard import Board
+from bootstrap.training.tensorboard import TensorBoardWriter
 from corpus.display import printable
 
 _FIGURES = ("loss", "balanced", "of ideal", "cost so far", "epoch", "balanced accuracy", "split")
-"""In this order, as a narrow screen has no room for the last ones."""
+"""In this order: a narrow terminal has no room for the last ones."""
 
 
 class RunView:
-    """Shows what a run's record says; `feed` takes it as it grows, from `offset` on."""
+    """Shows a run's record; `feed` takes the bytes that are added to it, from `offset` on."""
 
-    def __init__(self, bars: Bars, board: Board, *, spent: Callable[[], float | None] = lambda: None) -> None:
-        """`spent`: dollars so far, where that is known."""
+    def __init__(
+        self, bars: Bars, board: TensorBoardWriter, *, spent: Callable[[], float | None] = lambda: None
+    ) -> None:
+        """`spent` returns the dollars so far, or None where they are not known."""
         self._bars, self._board, self._spent = bars, board, spent
         self.offset = 0
-        """Bytes of the record that were fed."""
+        """The number of bytes of the record that were fed."""
         self._rest = b""
         self._lines: deque[dict[str, Any]] = deque()
         self._started = self._ended = False
@@ -34,11 +36,11 @@ class RunView:
         self._figures: dict[str, str] = {}
 
     def feed(self, more: bytes) -> None:
-        """Take what has come since, and show the newest step; nothing new shows how time passes."""
+        """Take the bytes that were added, and show the newest step; without any, only the time is updated."""
         self.offset += len(more)
         whole, newline, self._rest = (self._rest + more).rpartition(b"\n")
         self._lines.extend(parse_record(whole + newline))
-        while self._lines:  # an interrupt leaves the rest of them for the next time
+        while self._lines:  # after an interrupt the next call shows the rest
             self._show(self._lines.popleft())
         self._board.flush()
         if self._started and (spent := self._spent()) is not None:
@@ -50,7 +52,7 @@ class RunView:
             self._started = self._ended = False
 
     def begin_again(self) -> None:
-        """The record was begun anew: so do ranks that start again before there was a checkpoint."""
+        """Read the record from its start: ranks that start again before the first checkpoint write it anew."""
         self.offset, self._rest = 0, b""
 
     def _show(self, line: dict[str, Any]) -> None:
@@ -78,10 +80,10 @@ class RunView:
 
 
 def parse_record(record: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of a record.jsonl that are whole."""
+    """The complete lines of a record.jsonl."""
     for line in record.splitlines(keepends=True):
         if line.endswith(b"\n") and line.strip():
             try:
                 yield json.loads(line)
             except json.JSONDecodeError:
-                continue  # half a line that a killed run left
+                continue  # a killed run left half a line

@@ -1,7 +1,7 @@
-"""What the nodes of a training have cost so far: hours times prices on demand, as the guard counts.
+"""What the nodes of a training have cost so far: hours times on-demand prices, as the guard counts.
 
-The easy mistake is to count from the first step: a node is paid for from its launch on. But one that was there before,
-as with `start: deploy`, would be paid for without this training too, and counts only from where that began.
+A node is paid for from its launch on, and counts from there. A node that ran before the training, as with `start:
+deploy`, counts from the training's start.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Spending:
             self._rates = []
 
     def so_far(self) -> float | None:
-        """Dollars until now, at most: spot nodes count as on demand; None where a price is unknown."""
+        """Dollars so far, as an upper bound: spot nodes count at on-demand prices. None where a price is not known."""
         if not self._rates:
             return None
         now = datetime.now(UTC)

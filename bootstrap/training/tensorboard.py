@@ -1,11 +1,10 @@
 """A training run for TensorBoard: the lines of its record as event files, in a folder beside it.
 
-Event files keep all that was ever written to them, and a run that goes on tells some steps twice. The easy mistake is
-to leave both tellings: so each `start` of the record makes void what came after its step, and where a record begins
-with step 0, the files of runs before it are removed.
+A resumed run repeats some steps. So each `start` line of the record has TensorBoard discard the points after its step,
+and a record that begins with step 0 removes the event files of earlier runs.
 
-Messages and checksums are tensorboardX's, the file is ours: its SummaryWriter writes in a thread of its own, where
-nobody hears of a full disk, and whoever brings the next points waits for it for ever.
+Messages and checksums are tensorboardX's. Its SummaryWriter is not used, because it writes in a thread that does not
+report a full disk, and its caller then waits for ever.
 """
 
 import json
@@ -25,7 +24,7 @@ from tqdm import tqdm
 
 @contextmanager
 def _without(module: str) -> Iterator[None]:
-    """Let an import find that there is no such module, unless it was imported before."""
+    """Let an import fail as if the module were not installed, unless it was imported before."""
     known = module in sys.modules
     sys.modules.setdefault(module, None)  # type: ignore[arg-type]
     try:
@@ -35,7 +34,7 @@ def _without(module: str) -> Iterator[None]:
             del sys.modules[module]
 
 
-# It also takes torch's tensors, for which it would import torch: seconds, and memory that the ranks need.
+# tensorboardX imports torch where it can. That takes seconds, and memory that the ranks need.
 with _without("torch"):
     from tensorboardX.proto.event_pb2 import Event, SessionLog
     from tensorboardX.proto.summary_pb2 import Summary
@@ -46,13 +45,13 @@ FOLDER = "tensorboard"
 
 _PREFIX = "events.out.tfevents."
 _COMPARED = ("validation/balanced_accuracy", "test/balanced_accuracy", "test/accuracy", "training/loss")
-"""What the table of runs shows beside their settings."""
+"""The measures that the table of runs shows beside their settings."""
 
 
-class Board:
-    """Takes a record's lines, and writes what they say when it is flushed.
+class TensorBoardWriter:
+    """Converts a record's lines to event files; `flush` writes them.
 
-    What cannot be written is said once on stderr; the run goes on without it.
+    Where the files cannot be written, it reports that once on stderr, and the run goes on without them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,8 +60,8 @@ class Board:
         self._pending = b""
         self._gave_up = False
         self._steps_of_epoch, self._ideal = 1, 1.0
-        self._epochs_told = 0
-        self._test_told = False
+        self._epochs_written = 0
+        self._test_written = False
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +74,7 @@ class Board:
             self._file.close()
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """One line of the record, which begins with a `start`."""
+        """Take one line of the record; the first one is a `start` line."""
         if self._gave_up:
             return
         if line["kind"] == "start":
@@ -91,7 +90,7 @@ class Board:
             self._add(line, 0, summary=ended)
 
     def flush(self) -> None:
-        """Write what was taken, whole: an interrupt must not leave half an event between others."""
+        """Write the events of the lines that were taken; an interrupt leaves no half event between others."""
         events, self._pending = self._pending, b""
         if not events or self._gave_up:
             return
@@ -110,8 +109,8 @@ class Board:
             self._remove_files()
         self._steps_of_epoch = line["steps"] // line["epochs"]
         self._ideal = sum(line["own_rates"])
-        self._epochs_told = min(self._epochs_told, line["from_step"] // self._steps_of_epoch)
-        self._test_told &= line["from_step"] == line["steps"]
+        self._epochs_written = min(self._epochs_written, line["from_step"] // self._steps_of_epoch)
+        self._test_written &= line["from_step"] == line["steps"]
         if self._file is None and not self._pending:
             self._add(line, 0, file_version="brain.Event:2")
         self._add(line, line["from_step"] + 1, session_log=SessionLog(status=SessionLog.START))
@@ -131,17 +130,17 @@ class Board:
         self._add_points(line, line["step"], points)
 
     def _epoch(self, line: Mapping[str, Any]) -> None:
-        if line["epoch"] <= self._epochs_told:
-            return  # a run that goes on after the last step of an epoch measures it again
-        self._epochs_told = line["epoch"]
+        if line["epoch"] <= self._epochs_written:
+            return  # a run that is resumed after the last step of an epoch measures it again
+        self._epochs_written = line["epoch"]
         points = {"training/loss_of_epoch": line["loss"]}
         points |= {f"validation/{measure}": value for measure, value in line["validation"].items()}
         self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
 
     def _test(self, line: Mapping[str, Any]) -> None:
-        if self._test_told:
+        if self._test_written:
             return
-        self._test_told = True
+        self._test_written = True
         points = {f"test/{name}": value for name, value in line.items() if name not in ("kind", "time", "epoch")}
         self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
 
@@ -175,16 +174,16 @@ def _checksum(part: bytes) -> bytes:
 
 def _settings(start: Mapping[str, Any]) -> dict[str, Any]:
     """The run's settings as the table of runs takes them: numbers and words."""
-    told = {
+    settings = {
         **start["config"],
         "epochs": start["epochs"],
         "global_batch": start["global_batch"],
         "world_size": start["world_size"],
     }
-    return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in told.items()}
+    return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in settings.items()}
 
 
 def _table(start: Mapping[str, Any]) -> str:
-    """What a run began with, in Markdown."""
+    """The settings and the data of a run, in Markdown."""
     rows = {**_settings(start), **{name: start[name] for name in ("devices", "rows", "digest", "own_rates")}}
     return "\n".join(["| setting | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])

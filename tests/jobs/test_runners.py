@@ -68,7 +68,7 @@ class Spark:
     def arguments(self, step: JobStep, reducers: int) -> list[str]:
         """Those of a cluster, but for the places of the master, of Python and of mrjob."""
         given = spark_arguments(
-            step, reducers=reducers, run="here", having=WorkerResources(vcpus=2, cores=1, task_mb=1536)
+            step, reducers=reducers, run="here", resources=WorkerResources(vcpus=2, cores=1, task_mb=1536)
         )
         for there, here in self._here.items():
             given = [here if word == there else word.replace(f"={there}", f"={here}") for word in given]

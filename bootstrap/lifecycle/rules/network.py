@@ -148,5 +148,5 @@ def _leads_out(table: Mapping[str, Any]) -> bool:
 
 def _nodes(context: PreflightContext) -> int:
     emr = context.topology.preprocessing
-    cluster = 1 + sum(count for _, count in emr.scaled) if emr else 0
+    cluster = 1 + sum(count for _, count in emr.scaled_workers) if emr else 0
     return cluster + context.topology.gpu_nodes

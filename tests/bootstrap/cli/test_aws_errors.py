@@ -13,7 +13,7 @@ from botocore.exceptions import (
 )
 
 from bootstrap.cli.aws_errors import sentence
-from bootstrap.cli.named import account_of
+from bootstrap.cli.target import connect_account
 
 
 def refused(code: str) -> ClientError:
@@ -26,13 +26,13 @@ def refused(code: str) -> ClientError:
         (NoCredentialsError(), "run `aws configure` or set AWS_PROFILE"),
         (ProfileNotFound(profile="ours"), "run `aws configure` or set AWS_PROFILE"),
         (UnauthorizedSSOTokenError(), "run: aws sso login"),
-        (ConnectTimeoutError(endpoint_url="https://x"), "look at the network"),
+        (ConnectTimeoutError(endpoint_url="https://x"), "check the network"),
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "start `shoal embedded`"),
         (ConnectionClosedError(endpoint_url="http://localhost:4566/"), "start `shoal embedded`"),
         (refused("ExpiredToken"), "renew them"),
         (refused("AccessDenied"), "ask your administrator"),
-        (refused("Throttling"), "do the same again in a minute"),
-        (refused("ValidationError"), "AWS could not do what was asked: An error occurred (ValidationError)"),
+        (refused("Throttling"), "type the command again in a minute"),
+        (refused("ValidationError"), "AWS could not do this: An error occurred (ValidationError)"),
     ],
 )
 def test_each_kind_of_error_is_said_with_what_helps(error: BotoCoreError | ClientError, what_to_do: str) -> None:
@@ -59,4 +59,4 @@ def test_the_region_is_the_options_or_the_configurations_or_that_of_topologies(
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert account_of(option).region == region
+    assert connect_account(option).region == region

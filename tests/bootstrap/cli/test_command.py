@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bootstrap.cli import command as declaring
-from bootstrap.cli.command import command, declared, option
+from bootstrap.cli.command import argparse_options, command, option
 
 VALUES = st.text("ab.*/", min_size=1, max_size=4) | st.integers(-9, 9).map(str)
 
@@ -97,10 +97,10 @@ def test_options_of_argparse_are_read_as_argparse_reads_them(line: list[str]) ->
     found: dict[str, Any] = {}
 
     @command()
-    @declared(declare)
+    @argparse_options(declare)
     @click.pass_context
     def it(ctx: click.Context, /, **values: Any) -> None:
-        said = declaring.given(ctx)
+        said = declaring.typed_options(ctx)
         found.update({name: value for name, value in values.items() if name in said or value is not None})
 
     assert CliRunner().invoke(it, line).exit_code == 0
@@ -114,7 +114,7 @@ def test_options_of_argparse_are_read_as_argparse_reads_them(line: list[str]) ->
 
 def test_a_value_that_argparse_would_refuse_is_refused_in_the_same_words() -> None:
     @command()
-    @declared(declare)
+    @argparse_options(declare)
     def it(**_values: Any) -> None:
         pass
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from bootstrap.cli.demo import rows
-from bootstrap.demo.life import Result
+from bootstrap.demo.life import DemoResult
 
-RESULT = Result(
+RESULT = DemoResult(
     created={"s3 bucket": 3},
     counts={"lines": 1100, "malformed": 7, "empty": 2, "distinct": 1000, "train": 900, "test": 100},
     summary={
@@ -35,7 +35,7 @@ def told() -> dict[str, str]:
 
 def test_each_node_is_told_with_what_it_computed_and_that_it_plays_a_slower_one() -> None:
     assert told()["  node 1, g5.xlarge (fast)"] == "7,000 texts"
-    assert told()["  node 2, g4dn.xlarge (slow)"] == "3,260 texts; this machine plays it 2 times slower"
+    assert told()["  node 2, g4dn.xlarge (slow)"] == "3,260 texts; this machine slows it down 2 times"
 
 
 def test_the_speed_is_told_with_what_it_is_of_and_where_the_rest_went() -> None:

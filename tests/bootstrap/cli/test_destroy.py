@@ -82,7 +82,7 @@ def data(before: dict[str, set[str]]) -> str:
 
 @pytest.mark.parametrize("verb", [("status",), ("costs",), ("logs",), ("destroy", "--yes")])
 def test_a_verb_about_one_deployment_wants_its_name(verb: tuple[str, ...]) -> None:
-    assert "which deployment?" in shoal(*verb, status=2).stderr
+    assert "the deployment's name is missing" in shoal(*verb, status=2).stderr
 
 
 def test_what_cannot_name_a_deployment_is_wrong_use() -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from bootstrap.cli.main import main
-from bootstrap.cli.predict import _as_they_come, _bytes_to_come
+from bootstrap.prediction.standard_input import blocks, bytes_to_come
 from tests.bootstrap.cli.answered_files import FIVE, WAYS, as_folder, as_json, json_lines
 from trainer.classification import models
 from trainer.classification.model_file import save_model
@@ -299,8 +299,8 @@ def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
         (["absent.json"], 1, "absent.json: no such file"),
         (["--text-field", "x"], 2, "--text-field goes with files"),
         (["--exclude", "x"], 2, "--exclude goes with files"),
-        (["a.json", "--threshold", "nan"], 2, "nan is no probability from 0 to 1"),
-        (["a.json", "--threshold", "50%"], 2, "50% is no probability"),
+        (["a.json", "--threshold", "nan"], 2, "nan is not a probability; give a number from 0 to 1"),
+        (["a.json", "--threshold", "50%"], 2, "50% is not a probability"),
         (["a.json", "--rating-field", "x"], 1, "has no field 'x'"),
         (["a.json", "--positive-from", "9"], 2, "leaves one class within 1 to 5"),
         (["two.csv"], 1, "only '1' was seen; choose by --rating-field 1"),
@@ -331,7 +331,7 @@ def test_what_waits_in_a_pipe_is_taken_at_once_and_a_line_alone_as_soon_as_it_is
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as program:
-        pieces = _as_they_come(file)
+        pieces = blocks(file)
         program.write(b"a line\n")
         assert next(pieces) == b"a line\n"
         many = b"good lamp\n" * 50_000
@@ -345,7 +345,7 @@ def test_only_a_file_tells_beforehand_how_much_will_come(tmp_path: Path) -> None
     (tmp_path / "texts").write_text("good lamp\n")
     reading, writing = os.pipe()
     with (tmp_path / "texts").open("rb") as file, os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
-        assert [_bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
+        assert [bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
 
 
 def test_a_megabyte_of_standard_input_is_answered_as_each_line_alone(

@@ -70,7 +70,7 @@ def test_both_figures_of_speed_are_told_with_what_they_are_of_and_what_was_lost(
 def test_rows_that_ranks_claimed_are_told_apart() -> None:
     assert dict(told(summary([QUICK, SLOW])))["rows of each rank"] == "100 + 100"
     found = dict(told(summary([QUICK, SLOW], rows_claimed=[20, 5])))
-    assert found["rows of each rank"] == "100 + 100, of them 25 claimed as ranks came free"
+    assert found["rows of each rank"] == "100 + 100, of them 25 claimed as ranks became free"
 
 
 def test_the_times_of_the_sitting_are_told() -> None:
@@ -80,7 +80,7 @@ def test_the_times_of_the_sitting_are_told() -> None:
 def test_of_a_run_that_was_stopped_the_time_is_told_and_how_to_go_on() -> None:
     found = dict(told(summary([QUICK, SLOW], stopped=True)))
     assert {"balanced", "share of ideal", "time of the steps", "  rank 1"} < found.keys()
-    assert found["stopped"] == "with a checkpoint; go on by the same command with --resume"
+    assert found["stopped"] == "with a checkpoint; to continue, type the same command with --resume"
     assert "accuracy" not in found
 
 
@@ -157,6 +157,6 @@ def test_a_run_that_was_finished_before_is_said_to_be(tmp_path: Path, capsys: py
     (tmp_path / "summary.json").write_text('{"stopped": false}')
     asked = ["train", "--local", "--data", "d.h5", "--output", str(tmp_path)]
     assert main([*asked, "--resume"]) == 0
-    assert "finished  before: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
+    assert "finished  already: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
     assert main([*asked, "--resume", "--force"]) == 2
-    assert "--resume goes on with a run, and --force begins one anew" in capsys.readouterr().err
+    assert "--resume continues a run, and --force begins a new one" in capsys.readouterr().err

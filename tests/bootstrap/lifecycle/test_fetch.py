@@ -182,5 +182,5 @@ def test_what_is_refused_is_said_and_the_exit_status_is_1(
     assert main(["fetch", "--bucket", ATTACKED, "--output", str(tmp_path / "output")]) == 1
     told = capsys.readouterr()
     assert "not fetched  'train.py' cannot name a file of a training run: it must be record.jsonl, " in told.out
-    assert "objects of s3://attacked/runs/ can be no file below" in told.err
+    assert "objects of s3://attacked/runs/ cannot be files below" in told.err
     assert main(["fetch", "--bucket", BUCKET, "--output", str(tmp_path / "other")]) == 0

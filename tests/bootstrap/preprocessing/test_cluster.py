@@ -76,7 +76,7 @@ def test_a_cluster_that_has_ended_is_said_with_the_way_to_another(session) -> No
     ended = deployment(session, ("MASTER", "m5.xlarge", 1))
     session.client("emr").terminate_job_flows(JobFlowIds=[ended.output(topology.OUTPUT_CLUSTER_ID)])
     with pytest.raises(
-        ShoalError, match=r"\); `shoal deploy starter --deployment mine` brings a new one and leaves the"
+        ShoalError, match=r"\); `shoal deploy starter --deployment mine` creates a new one and does not"
     ):
         EmrCluster(ended)
 
@@ -85,10 +85,10 @@ def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(sessio
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     names = (f"{OWN}encode", f"{OWN}merge", f"{OTHER}merge", "end cancelled jobs")
     ids = there.submit([sleeping(name) for name in names])
-    assert there.going_on(OWN) == {"encode": ids[0], "merge": ids[1]}
+    assert there.active_steps(OWN) == {"encode": ids[0], "merge": ids[1]}
     with pytest.raises(KeyboardInterrupt), there.cancelling(ids, RUN):
         raise KeyboardInterrupt
-    assert there.going_on("shoal ") == {}
+    assert there.active_steps("shoal ") == {}
 
 
 def test_steps_go_on_when_aws_cannot_be_reached(session) -> None:
@@ -96,7 +96,7 @@ def test_steps_go_on_when_aws_cannot_be_reached(session) -> None:
     (step,) = there.submit([sleeping(f"{OWN}merge")])
     with pytest.raises(EndpointConnectionError), there.cancelling([step], RUN):
         raise EndpointConnectionError(endpoint_url="nowhere")
-    assert there.going_on(OWN) == {"merge": step}
+    assert there.active_steps(OWN) == {"merge": step}
 
 
 YARN = f"""\
@@ -140,7 +140,7 @@ def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:
     _, waiting = there.submit([sleeping(f"{OTHER}encode"), sleeping(f"{OWN}encode")])
     with pytest.raises(KeyboardInterrupt), there.cancelling([waiting], RUN):
         raise KeyboardInterrupt
-    assert list(there.going_on("shoal ")) == ["ba9876543210: encode"]
+    assert list(there.active_steps("shoal ")) == ["ba9876543210: encode"]
     sent = session.client("ssm").list_command_invocations(InstanceId=primary_of(session, there))
     assert sent["CommandInvocations"] == []
 
@@ -150,4 +150,4 @@ def test_a_damaged_log_of_a_step_is_said_to_be_so(session, packed: bytes) -> Non
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     session.client("s3").create_bucket(Bucket="log")
     session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)
-    assert there._last_words(Place("log", "emr/damaged/")) == "its log is damaged"
+    assert there._last_line(Place("log", "emr/damaged/")) == "its log is damaged"

@@ -17,7 +17,7 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
 from bootstrap.preprocessing.cluster import EmrCluster
-from bootstrap.preprocessing.preprocess import preprocess
+from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from corpus.errors import DataError
 from corpus.reading.sources import Inputs
@@ -43,7 +43,7 @@ chmod +x $NODE_ROOT/usr/local/bin/shoal-python
 """
 CODE = """
 import sys
-from bootstrap.preprocessing.preprocess import preprocess
+from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
 from corpus.settings import Settings
 from corpus.reading.sources import Inputs
@@ -51,7 +51,8 @@ from bootstrap.aws.deployment import Deployment
 import boto3, json
 there = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=json.loads(sys.argv[1]))
 with Bars() as bars:
-    preprocess(there, Inputs(files=(sys.argv[2],)), settings=Settings(), max_malformed=0.2, bars=bars, say=print)
+    inputs = Inputs(files=(sys.argv[2],))
+    preprocess_on_deployment(there, inputs, settings=Settings(), max_malformed=0.2, bars=bars, say=print)
 """
 
 
@@ -89,7 +90,7 @@ class There:
         allow_damaged = settings.pop("allow_damaged", False)
         self.said: list[str] = []
         with bars or Bars() as shown:
-            return preprocess(
+            return preprocess_on_deployment(
                 self.deployment,
                 Inputs(files=(str(path),)),
                 settings=Settings(**settings),
@@ -215,7 +216,9 @@ def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there
     before = len(there.steps())
     packed = reviews.with_suffix(".json.gz")
     packed.write_bytes(gzip.compress(reviews.read_bytes())[:-2_000])
-    with pytest.raises(DataError, match=r"\.json\.gz \(lines .*--allow-damaged; what is finished stays for a day, and"):
+    with pytest.raises(
+        DataError, match=r"\.json\.gz \(lines .*--allow-damaged; the finished steps are kept for a day, and"
+    ):
         there.preprocess(packed)
     assert list(there.steps().values())[before:] == ["COMPLETED", "COMPLETED", "FAILED", "CANCELLED", "CANCELLED"]
     assert there.work()
@@ -230,7 +233,7 @@ def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, 
     with pytest.raises(DataError, match="lines are malformed"):
         there.preprocess(reviews, max_malformed=0)
     before = len(there.steps())
-    monkeypatch.setattr("bootstrap.preprocessing.work._COUNTS_FOR", timedelta(0))
+    monkeypatch.setattr("bootstrap.preprocessing.work._MARKER_LIFETIME", timedelta(0))
     assert there.preprocess(reviews).counts["lines"]
     assert there.names()[before:] == STEPS
 
@@ -287,7 +290,7 @@ def test_steps_that_cannot_be_cancelled_keep_their_work(there, reviews, monkeypa
     kept = there.work()
     with pytest.raises(Abandoned):
         there.preprocess(reviews, bars=Impatient("deduplicate"))
-    assert "goes on; the same command follows it again" in there.said[-1]
+    assert "continues; the same command follows it again" in there.said[-1]
     assert there.work() != kept
     cancel(EmrCluster(there.deployment), list(there.steps()), "0123456789ab")
 
@@ -299,7 +302,7 @@ def test_ctrl_c_leaves_steps_that_another_command_began_alone(there, reviews) ->
         there.preprocess(reviews, bars=Impatient("deduplicate"))
     following, leaving = there.said
     assert "finished so far: nothing" in following
-    assert "goes on; the same command follows it again" in leaving
+    assert "continues; the same command follows it again" in leaving
     assert there.preprocess(reviews).counts["lines"]
     assert list(there.steps()) == submitted
 

@@ -40,7 +40,7 @@ def plan(**settings: object) -> Plan:
 
 def said(arguments: Callable[..., list[str]] = streaming_arguments, **settings: object) -> dict[str, list[str]]:
     return {
-        step.name: arguments(step, reducers=6, run="run1", having=NODES)
+        step.name: arguments(step, reducers=6, run="run1", resources=NODES)
         for step in plan(**settings).steps()
         if isinstance(step, JobStep)
     }
@@ -107,15 +107,15 @@ def test_a_label_reaches_the_tasks_as_it_is(label: str) -> None:
 def test_what_hadoop_cannot_pass_on_is_refused() -> None:
     quoted = Plan(tasks=[], work='s3://data/it\'s "work"', output="s3://data/datasets", input_bytes=1)
     with pytest.raises(ShoalError, match="both kinds of quotes"):
-        streaming_arguments(quoted.steps()[0], reducers=1, run="1", having=NODES)
+        streaming_arguments(quoted.steps()[0], reducers=1, run="1", resources=NODES)
 
 
 @pytest.mark.parametrize("kind", ["m4.xlarge", "m5.xlarge", "m5.2xlarge", "m7g.xlarge"])
 def test_a_node_runs_a_task_on_each_vcpu_beside_the_application_master(kind: str) -> None:
     node = catalog.find(kind)
-    having = workers({node: 1})
+    resources = workers({node: 1})
     yarn = 0.75 * 1024 * node.memory
-    arguments = streaming_arguments(plan().steps()[0], reducers=1, run="1", having=having)
+    arguments = streaming_arguments(plan().steps()[0], reducers=1, run="1", resources=resources)
     properties = dict(each.split("=", 1) for each in values(arguments, "-D"))
     task, master = (int(properties[f"{name}.mb"]) for name in ("mapreduce.map.memory", MASTER))
     assert node.vcpu * task + master <= yarn < (node.vcpu + 1) * task + master
@@ -126,13 +126,13 @@ def test_a_node_runs_a_task_on_each_vcpu_beside_the_application_master(kind: str
 @pytest.mark.parametrize("kind", EMR_TYPES)
 def test_every_type_has_room_for_tasks_beside_the_application_master(kind: str) -> None:
     node = catalog.find(kind)
-    having = workers({node: 1})
+    resources = workers({node: 1})
     yarn = 0.75 * 1024 * node.memory
-    arguments = streaming_arguments(plan().steps()[0], reducers=1, run="1", having=having)
+    arguments = streaming_arguments(plan().steps()[0], reducers=1, run="1", resources=resources)
     properties = dict(each.split("=", 1) for each in values(arguments, "-D"))
     task, master = (int(properties[f"{name}.mb"]) for name in ("mapreduce.map.memory", MASTER))
     assert task + master <= yarn
-    arguments = spark_arguments(plan().steps()[0], reducers=1, run="1", having=having)
+    arguments = spark_arguments(plan().steps()[0], reducers=1, run="1", resources=resources)
     settings = dict(each.split("=", 1) for each in values(arguments, "--conf"))
     assert 1 <= int(settings["spark.executor.cores"]) <= node.vcpu
     heap, beside = (int(settings[f"spark.executor.{name}"][:-1]) for name in ("memory", "memoryOverhead"))

@@ -133,12 +133,12 @@ def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("[]", "is damaged"),
-        ("[" * 200_000, "is damaged"),
-        ("{", "is damaged"),
-        ("{}", "lacks a fit 'stopped'"),
+        ("[]", "it is no JSON object"),
+        ("[" * 200_000, "it is no JSON object"),
+        ("{", "it is no JSON object"),
+        ("{}", "'stopped' is missing or of a wrong type"),
         *(
-            (json.dumps({**SUMMARY, name: value}), f"lacks a fit '{name}'")
+            (json.dumps({**SUMMARY, name: value}), f"'{name}' is missing or of a wrong type")
             for name, value in {
                 "rows": "1",
                 "rows_of_ranks": 1,
@@ -150,12 +150,12 @@ def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
                 "times": {"training": "1"},
             }.items()
         ),
-        (json.dumps({**SUMMARY, "stopped": False}), "lacks a fit 'accuracy'"),
+        (json.dumps({**SUMMARY, "stopped": False}), "'accuracy' is missing or of a wrong type"),
     ],
 )
 def test_a_summary_that_no_training_wrote_is_refused_with_its_file(tmp_path: Path, content: str, reason: str) -> None:
     (tmp_path / "summary.json").write_text(content)
-    with pytest.raises(ShoalError, match=rf"summary\.json is no summary of a training: it {reason}; find out"):
+    with pytest.raises(ShoalError, match=rf"summary\.json is not the summary of a training: {reason}; look into"):
         read_summary(tmp_path)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.training.run_view import RunView, parse_record
-from bootstrap.training.tensorboard import Board
+from bootstrap.training.tensorboard import TensorBoardWriter
 from tests.events import points
 
 
@@ -49,7 +49,7 @@ class Interrupted(Screen):
             raise KeyboardInterrupt
 
 
-class NoBoard(Board):
+class NoBoard(TensorBoardWriter):
     """Writes nothing."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ def test_the_cost_so_far_is_shown_while_nothing_new_comes() -> None:
 
 def test_an_interrupt_loses_no_line(tmp_path: Path) -> None:
     screen = Interrupted()
-    with Board(tmp_path) as board:
+    with TensorBoardWriter(tmp_path) as board:
         view = RunView(screen, board)
         with pytest.raises(KeyboardInterrupt):
             view.feed(record(START, STEP, {**STEP, "step": 7}))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap.training.tensorboard import Board
+from bootstrap.training.tensorboard import TensorBoardWriter
 from tests.events import events, points, read
 
 MEASURES = {"loss": 0.25, "accuracy": 0.875}
@@ -48,7 +48,7 @@ END = {"kind": "end", "time": 1.5e9, "stopped": False}
 
 
 def write(folder: Path, *lines: dict) -> None:
-    with Board(folder) as board:
+    with TensorBoardWriter(folder) as board:
         for line in lines:
             board.take(line)
 
@@ -87,7 +87,7 @@ def test_the_settings_are_told_as_text_and_for_the_table_of_runs(tmp_path: Path)
 
 
 def test_points_are_there_while_the_run_goes_on(tmp_path: Path) -> None:
-    with Board(tmp_path) as board:
+    with TensorBoardWriter(tmp_path) as board:
         for number in range(1, 4):
             for line in [start(), step(1)] if number == 1 else [step(number)]:
                 board.take(line)
@@ -155,7 +155,7 @@ def test_a_run_that_never_starts_leaves_the_curves_before(tmp_path: Path) -> Non
 
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "board").write_text("a file")
-    with Board(tmp_path / "board") as board:
+    with TensorBoardWriter(tmp_path / "board") as board:
         for line in (start(), step(1), start(4), step(2)):
             board.take(line)
             board.flush()
@@ -169,7 +169,7 @@ def test_a_full_disk_is_said_once(
 ) -> None:
     opened = Path.open
     monkeypatch.setattr(Path, "open", lambda *_, **how: opened(Path("/dev/full"), "wb", **how))
-    with Board(tmp_path) as board:
+    with TensorBoardWriter(tmp_path) as board:
         for line in (start(), step(1), step(2)):
             board.take(line)
             board.flush()
@@ -177,7 +177,7 @@ def test_a_full_disk_is_said_once(
     assert said == f"cannot write to {tmp_path}: No space left on device; going on without curves for TensorBoard\n"
 
 
-def interrupted(board: Board) -> None:
+def interrupted(board: TensorBoardWriter) -> None:
     with board:
         board.take(start())
         board.take(step(1))
@@ -186,7 +186,7 @@ def interrupted(board: Board) -> None:
 
 def test_an_interrupt_leaves_what_was_taken_as_whole_events(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        interrupted(Board(tmp_path))
+        interrupted(TensorBoardWriter(tmp_path))
     (path,) = tmp_path.iterdir()
     assert len(list(read(path))) == 6
 

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.errors import EmulatorError
-<<<<<<<< HEAD:tests/embedded/seams/test_required_names.py
-from embedded.seams.required_names import WRITTEN_FOR, Inside, Operations, Seam
-========
 from embedded.seams.lookup import WRITTEN_FOR, MinistackModule, Operations, Seam
->>>>>>>> plain-infra:tests/embedded/seams/test_lookup.py
 
 ROOT = Path(__file__).resolve().parents[3]
 FOR = f"it was written for ministack {re.escape(WRITTEN_FOR)}"

@@ -1,7 +1,6 @@
-"""The options that say which files are read and how: of all commands that read texts.
+"""The options that choose the files to read, and how they are read, for all commands that read texts.
 
-Without any of these options but --input, the usual review files are understood; of what is not, an error names the
-option.
+The usual review files need only --input. For other files an error names the option that is missing.
 """
 
 import shlex
@@ -22,11 +21,11 @@ NOTES = {
     ".zst.",
     READING: "Found out from the first lines of each file; `shoal preprocess --dry-run` shows what was found.",
 }
-"""What the help says of these groups of options."""
+"""The sentences of the help below the headings of these groups of options."""
 
 
 def input_options(function: Callback) -> Callback:
-    """Declare those that say which files; `read_inputs` reads them."""
+    """Declare the options that choose files; `read_inputs` reads them."""
     for name, text in (
         ("negative-input", "texts of the negative class"),
         ("positive-input", "texts of the positive class, as a rule one a line"),
@@ -38,7 +37,7 @@ def input_options(function: Callback) -> Callback:
 
 
 def reading_options(function: Callback) -> Callback:
-    """Declare those that say which of the files are left out, and how the others are read; `read_wanted` reads them."""
+    """Declare the options for how files are read; `read_reading_options` reads them."""
     options: tuple[Callable[[Callback], Callback], ...] = (
         option(
             "--exclude",
@@ -64,7 +63,12 @@ def reading_options(function: Callback) -> Callback:
             help="field of the text, or several, joined by a space; names or, of columns without names, numbers from 1",
         ),
         option("--rating-field", group=READING, metavar="FIELD", help="field of the rating"),
-        option("--label-field", group=READING, metavar="FIELD", help="field of the label, for input that says classes"),
+        option(
+            "--label-field",
+            group=READING,
+            metavar="FIELD",
+            help="field of the label, for input with classes instead of ratings",
+        ),
         option(
             "--positive-label",
             group=READING,
@@ -79,35 +83,35 @@ def reading_options(function: Callback) -> Callback:
 
 
 def read_inputs(
-    given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+    options: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
 ) -> Inputs:
-    """What was given by them, with what settings say of ratings. Raises DataError for what contradicts itself."""
+    """The files and how they are read, by `options`. Raises DataError for options that contradict each other."""
     return Inputs(
-        files=given["input"],
-        test=given["test_input"],
-        positive=given["positive_input"],
-        negative=given["negative_input"],
-        exclude=given["exclude"],
-        options=read_wanted(given, rating_range, rating_steps, rating_fraction=rating_fraction),
+        files=options["input"],
+        test=options["test_input"],
+        positive=options["positive_input"],
+        negative=options["negative_input"],
+        exclude=options["exclude"],
+        options=read_reading_options(options, rating_range, rating_steps, rating_fraction=rating_fraction),
     )
 
 
-def read_wanted(
-    given: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
+def read_reading_options(
+    options: dict[str, Any], rating_range: tuple[int, int], rating_steps: int = 1, *, rating_fraction: bool = False
 ) -> ReadingOptions:
-    """How files are to be read, as far as that was said.
+    """How files are read, as far as options give it.
 
-    Raises DataError for what contradicts itself, UsageError for options of which one excludes the other.
+    Raises DataError for options that contradict each other, UsageError for two of which one excludes the other.
     """
-    if given["rating_field"] is not None and given["label_field"] is not None:
+    if options["rating_field"] is not None and options["label_field"] is not None:
         raise UsageError("--rating-field and --label-field contradict each other; give one of them")
     return ReadingOptions(
-        kind=given["format"],
-        separator="\t" if given["separator"] == r"\t" else given["separator"],
-        text=given["text_field"],
-        rating=given["rating_field"],
-        label=given["label_field"],
-        positive_label=given["positive_label"],
+        kind=options["format"],
+        separator="\t" if options["separator"] == r"\t" else options["separator"],
+        text=options["text_field"],
+        rating=options["rating_field"],
+        label=options["label_field"],
+        positive_label=options["positive_label"],
         rating_range=rating_range,
         rating_steps=rating_steps,
         rating_fraction=rating_fraction,
@@ -115,16 +119,16 @@ def read_wanted(
 
 
 def require_s3(*addresses: str | None) -> None:
-    """Raise ShoalError where one of these is in an emulator's S3 that is not there."""
+    """Raise ShoalError where one of these is in the S3 of an emulator that does not run."""
     if any(address and address.startswith("s3://") for address in addresses):
-        from bootstrap.aws.loopback import require_s3  # which loads AWS's library
+        from bootstrap.aws.loopback import require_s3  # this import loads boto3
 
         require_s3()
 
 
 @contextmanager
-def whole_command(typed: Sequence[str]) -> Iterator[None]:
-    """Where ratings are on another scale, show the whole command that reads them, as `typed` and with more options."""
+def scale_suggested(typed: Sequence[str]) -> Iterator[None]:
+    """Where ratings are on another scale, name the whole command that reads them: as `typed`, with more options."""
     from corpus.reading.inputs.scales import ScaleError
 
     try:
@@ -132,5 +136,5 @@ def whole_command(typed: Sequence[str]) -> Iterator[None]:
     except ScaleError as error:
         if not error.options:
             raise
-        again = [*(word for word in typed if word != "--dry-run"), *error.options]
-        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(again)}") from error
+        words = [*(word for word in typed if word != "--dry-run"), *error.options]
+        raise DataError(f"{error.sentence}; if that is their scale, type: shoal {shlex.join(words)}") from error

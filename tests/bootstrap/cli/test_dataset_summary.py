@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 
+from bootstrap.cli.dataset_summary import count_figures
 from bootstrap.cli.figures import bar, duration, histogram, size
-from bootstrap.cli.made import figures, threshold, warnings
+from bootstrap.preprocessing.dataset_warnings import dataset_warnings, threshold_warnings
 from corpus.settings import Settings
 from jobs.merge import MergeResult
 
 
 def test_a_threshold_that_was_chosen_is_no_warning() -> None:
-    assert threshold(Settings()) == []
-    assert threshold(Settings(rating_range=(0, 5))) == []
-    assert threshold(Settings(rating_range=(1, 10), positive_from=7)) == []
-    assert threshold(Settings(rating_range=(1, 10))) != []
+    assert threshold_warnings(Settings()) == []
+    assert threshold_warnings(Settings(rating_range=(0, 5))) == []
+    assert threshold_warnings(Settings(rating_range=(1, 10), positive_from=7)) == []
+    assert threshold_warnings(Settings(rating_range=(1, 10))) != []
 
 
 COUNTS = {
@@ -30,7 +31,7 @@ def merged(malformed: list[dict[str, object]] | None = None, **counts: object) -
 
 
 def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:
-    said = figures(COUNTS)
+    said = count_figures(COUNTS)
     assert [line.split()[:3] for line in said.splitlines() if " to " in line] == [
         ["2", "to", "3"],
         ["4", "to", "7"],
@@ -40,14 +41,14 @@ def test_lengths_are_shown_from_the_first_to_the_last_that_occurs() -> None:
 
 
 def test_labelled_input_shows_classes_alone() -> None:
-    said = figures({**COUNTS, "ratings": {"before": {}, "after": {}}})
+    said = count_figures({**COUNTS, "ratings": {"before": {}, "after": {}}})
     assert "rating" not in said
     assert "positive" in said
 
 
 def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
     def said(**counts: object) -> str:
-        return "\n".join(warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
+        return "\n".join(dataset_warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
 
     assert said() == ""
     assert "all texts are positive" in said(labels={"before": {"0": 0, "1": 9}, "after": {"0": 0, "1": 9}})
@@ -58,7 +59,7 @@ def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
 
 def test_a_damaged_archive_is_a_warning_with_what_was_read() -> None:
     made = replace(merged(), damaged=[{"file": "/x.gz", "lines": 6, "bytes": 1_234}])
-    assert warnings(made, Settings()) == [
+    assert dataset_warnings(made, Settings()) == [
         "/x.gz is damaged: 6 lines of it, 1,234 bytes, could be read; what else it held is lost"
     ]
 

@@ -1,8 +1,4 @@
-"""What is said of a model's answers together: scores, malformed records, and why there are no scores.
-
-The easy mistake is to score what was not answered: a text without a known word is neither right nor wrong, and is
-counted by itself.
-"""
+"""The report on a model's predictions together: scores, malformed records, and why there are no scores."""
 
 import json
 import sys
@@ -15,16 +11,16 @@ from trainer.classification import metrics
 from trainer.classification.metrics import Confusion
 
 if TYPE_CHECKING:
-    from bootstrap.prediction.answers import Answers
+    from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import TextFiles
     from corpus.reading.tally import Tally
 
 
 def report(
-    tally: "Tally", answers: "Answers", given: "TextFiles | None" = None, *, threshold: float, as_json: bool
+    tally: "Tally", answers: "AnswerCounts", files: "TextFiles | None" = None, *, threshold: float, as_json: bool
 ) -> None:
-    """Say on standard error what there is to be said of answers to the texts of files, or of standard input."""
-    confusion, why = _compared(given, answers) if given else (None, None)
+    """Print the report on standard error; `files` is None for standard input."""
+    confusion, why = _compared(files, answers) if files else (None, None)
     if as_json:
         print(json.dumps({"threshold": threshold, **_content(tally, answers, confusion, why)}), file=sys.stderr)  # noqa: T201
         return
@@ -37,23 +33,23 @@ def report(
 
 
 def malformed(tally: "Tally") -> str:
-    """How many records are malformed, and where the first of each reason are."""
+    """How many records are malformed, and where the first ones of each reason are."""
     places = [f"  {each.reason}: {each.file}, line {each.line}: {each.begins}" for each in tally.malformed_lines()]
     return "\n".join([f"{tally.counts['malformed']:,} of {plural(tally.counts['lines'], 'record')}", *places])
 
 
-def _compared(given: "TextFiles", answers: "Answers") -> tuple[Confusion | None, str | None]:
-    """The answers beside what the files say, or why there is nothing; of plain text that goes without saying."""
-    if given.not_compared is not None:
-        plain = all(source.format.kind == "text" for source in given.understanding.sources)
-        return None, None if plain else given.not_compared
+def _compared(files: "TextFiles", answers: "AnswerCounts") -> tuple[Confusion | None, str | None]:
+    """The predictions beside the files' labels, or why there are none; plain text needs no reason."""
+    if files.not_compared is not None:
+        plain = all(source.format.kind == "text" for source in files.understanding.sources)
+        return None, None if plain else files.not_compared
     try:
-        return answers.confusion(given.settings), None
+        return answers.confusion(files.settings), None
     except FinalError as error:
         return None, str(error)
 
 
-def _content(tally: "Tally", answers: "Answers", confusion: Confusion | None, why: str | None) -> dict[str, Any]:
+def _content(tally: "Tally", answers: "AnswerCounts", confusion: Confusion | None, why: str | None) -> dict[str, Any]:
     return {
         "records": tally.counts["lines"],
         "malformed": tally.counts["malformed"],
@@ -65,11 +61,11 @@ def _content(tally: "Tally", answers: "Answers", confusion: Confusion | None, wh
 
 
 def _scores(confusion: Confusion, unknown: int) -> str:
-    named = {name: percent(value) for name, value in metrics.measures(confusion).items()}
+    measures = {name: percent(value) for name, value in metrics.measures(confusion).items()}
     rows = [
         ("scored", plural(confusion.rows, "text") + (f"; left out: {unknown:,} unknown" if unknown else "")),
-        ("accuracy", f"{named['accuracy']} (always the majority: {named['majority']})"),
-        ("balanced accuracy", named["balanced_accuracy"]),
+        ("accuracy", f"{measures['accuracy']} (always the majority: {measures['majority']})"),
+        ("balanced accuracy", measures["balanced_accuracy"]),
         ("F1 positive, negative", f"{metrics.f1_positive(confusion):.3f}, {metrics.f1_negative(confusion):.3f}"),
     ]
     matrix = [

@@ -1,0 +1,79 @@
+"""A dataset for a person: totals, histograms, frequent words; for `shoal preprocess` and `shoal dataset info`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bootstrap.cli.figures import histogram
+from bootstrap.cli.output import percent, table
+
+if TYPE_CHECKING:
+    from jobs.merge import MergeResult
+
+_WORDS_SHOWN = 20
+
+
+def preprocess_summary(made: "MergeResult") -> str:
+    """What a person looks at after preprocessing."""
+    return f"{_totals(made)}\n\n{count_figures(made.counts)}"
+
+
+def count_figures(counts: Mapping[str, Any]) -> str:
+    """Ratings, classes, lengths and words of a dataset by its published counts."""
+    before, after = counts["labels"]["before"], counts["labels"]["after"]
+    codes = {"negative": "0", "positive": "1"}
+    parts = []
+    if counts["ratings"]["before"]:
+        parts.append(
+            histogram("rating", {"all texts": counts["ratings"]["before"], "distinct": counts["ratings"]["after"]})
+        )
+    parts.append(
+        histogram(
+            "class",
+            {
+                "all texts": {name: before[code] for name, code in codes.items()},
+                "distinct": {name: after[code] for name, code in codes.items()},
+            },
+        )
+    )
+    if lengths := _trimmed(counts["lengths"]):
+        parts.append(histogram("words kept of a text", {"distinct": lengths}))
+    words = ", ".join(word for word, _ in counts["frequent_words"][:_WORDS_SHOWN])
+    parts.append(f"most frequent words: {words}")
+    return "\n\n".join(parts)
+
+
+def _totals(made: "MergeResult") -> str:
+    counts = made.counts
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts["malformed_by_reason"].items() if number)
+    rows = [
+        ("dataset", made.dataset),
+        ("lines", f"{counts['lines']:,}"),
+        ("malformed", f"{counts['malformed']:,}" + (f" ({reasons})" if reasons else "")),
+        *(
+            ("", f"{place['reason']}: {place['file']}, line {place['line']}: {place['begins']}")
+            for place in made.malformed
+        ),
+        ("empty", f"{counts['empty']:,}"),
+        ("distinct texts", f"{counts['distinct']:,} ({counts['conflicting']:,} of them with duplicates that disagree)"),
+        ("without a kept word", f"{counts['wordless']:,}"),
+        ("rows", f"{counts['train']:,} to train, {counts['test']:,} to test; {counts['cut']:,} cut at the row length"),
+        ("unknown words", percent(counts["unknown_tokens"] / counts["tokens"])),
+    ]
+    return table(rows)
+
+
+def _trimmed(lengths: dict[str, int]) -> dict[str, int]:
+    """The bins of a histogram of lengths from the first to the last that holds texts, named by both of their ends."""
+    least = list(lengths)
+    held = [number for number, each in enumerate(least) if lengths[each]]
+    if not held:
+        return {}
+
+    def name(number: int) -> str:
+        low = int(least[number])
+        if number + 1 == len(least):
+            return f"{low} and more"
+        high = int(least[number + 1]) - 1
+        return f"{low}" if low == high else f"{low} to {high}"
+
+    return {name(number): lengths[least[number]] for number in range(held[0], held[-1] + 1)}

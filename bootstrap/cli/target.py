@@ -1,0 +1,107 @@
+"""The options of commands about one existing deployment: its name, bare or by --deployment, and its region.
+
+Do not leave the region to boto3: it reads AWS_DEFAULT_REGION, but not AWS_REGION, which AWS's other tools read.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bootstrap.cli.command import option
+from bootstrap.errors import UsageError
+
+if TYPE_CHECKING:
+    from bootstrap.aws.account import Account
+
+
+_REGION = "its region (default: that of your AWS configuration, or else us-east-1)"
+_WHERE = "Where"
+_WHICH = "the deployment (`shoal deploy` prints its name: the topology's, unless another was given)"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The deployment that a command is about, as the command line names it, and its region."""
+
+    typed: str | None
+    region: str | None
+    command: str
+
+    @property
+    def name(self) -> str:
+        """The deployment's name. Raises UsageError where it is missing or not valid."""
+        if not self.typed:
+            raise UsageError(f"the deployment's name is missing; write: shoal {self.command} NAME")
+        return check_name(self.typed)
+
+    @property
+    def account(self) -> "Account":
+        """The account and region to look in."""
+        return connect_account(self.region)
+
+
+def target_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Declare a deployment's name, bare or by --deployment, and its region; the function gets a `target`."""
+
+    @click.argument("name", required=False, metavar="[NAME]", help=_WHICH)
+    @option("--deployment", metavar="NAME", help="the same")
+    @option("--region", metavar="REGION", help=_REGION)
+    @click.pass_context
+    @wraps(function)
+    def with_target(
+        ctx: click.Context, /, *, name: str | None, deployment: str | None, region: str | None, **options: Any
+    ) -> int:
+        from infra import topology
+
+        typed = (
+            topology.name_of(name) if name else None
+        )  # a deployment with its topology's name may be given by the topology's file
+        if typed and deployment and typed != deployment:
+            raise UsageError(f"two deployments are named, '{typed}' and '{deployment}'; name one")
+        return function(target=Target(typed or deployment, region, str(ctx.info_name)), **options)
+
+    return with_target
+
+
+def where_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Declare --local and --deployment; the function gets a `target`, which is None for this machine."""
+
+    @option("--local", is_flag=True, group=_WHERE, help="on this machine")
+    @option("--deployment", metavar="NAME", group=_WHERE, help=_WHICH)
+    @option("--region", metavar="REGION", group=_WHERE, help=_REGION)
+    @click.pass_context
+    @wraps(function)
+    def with_target(
+        ctx: click.Context, /, *, local: bool, deployment: str | None, region: str | None, **options: Any
+    ) -> int:
+        if local == (deployment is not None):
+            raise UsageError(f"choose where it runs: shoal {ctx.info_name} with either --local or --deployment NAME")
+        if local and region is not None:
+            raise UsageError("--region goes with --deployment; with --local AWS's own configuration names it")
+        return function(target=None if local else Target(deployment, region, str(ctx.info_name)), **options)
+
+    return with_target
+
+
+def check_name(name: str) -> str:
+    """Return a deployment's name. Raises UsageError for a name that is not valid."""
+    from infra import topology
+    from infra.errors import TopologyError
+
+    try:
+        return topology.check_deployment(name)
+    except TopologyError as error:
+        raise UsageError(str(error)) from error
+
+
+def connect_account(region: str | None) -> "Account":
+    """The account, in this region; by default in the region of the environment or of AWS's configuration."""
+    from bootstrap.aws.account import Account, connect
+    from infra.topology import Topology
+
+    region = region or os.environ.get("AWS_REGION") or connect().region_name
+    return Account(connect(region or Topology.model_fields["region"].default))

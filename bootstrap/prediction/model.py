@@ -1,0 +1,85 @@
+"""A trained model from a folder or from S3, and what the ratings of files mean to it."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from bootstrap.errors import ShoalError
+from corpus.settings import Settings, in_steps
+
+if TYPE_CHECKING:
+    from trainer.classification.model_file import Model
+
+
+def open_model(address: str) -> "Model":
+    """The model of a training: `address` is its output folder, or that folder or its model file on S3.
+
+    Raises ShoalError when S3 has no model there, TrainingError for a file that is no model.
+    """
+    with _without_garbage_collection():
+        from trainer.classification.model_file import load_model
+        from trainer.output.files import MODEL
+
+        if not address.startswith("s3://"):
+            return load_model(address)
+        import boto3
+
+        from bootstrap.aws import objects
+
+        place = objects.parse(address if address.endswith(MODEL) else f"{address.rstrip('/')}/{MODEL}")
+        with TemporaryDirectory(prefix="shoal-model-") as folder:
+            if not objects.exists(s3 := boto3.client("s3"), place):
+                raise ShoalError(f"there is no model at {place}; check the address")
+            objects.save(s3, place, Path(folder) / MODEL)
+            return load_model(folder)
+
+
+def rating_settings(
+    model: "Model",
+    *,
+    half_stars: bool,
+    rating_fraction: bool,
+    rating_range: tuple[float, float] | None,
+    positive_from: float | None,
+) -> Settings:
+    """What the ratings of files mean: as in the model's training, except for what is given here.
+
+    A model's scale is in steps of its own: halves, where it learnt half stars. A model that has no record of its steps
+    is taken to have those that `half_stars` asks for. Raises DataError for settings that contradict each other.
+    """
+    from trainer.classification.losses import Scale
+
+    scale, asked_steps = model.loss.scale, 2 if half_stars else 1
+    model_steps = model.about.get("rating_steps", asked_steps)
+    if (scale.low, scale.high) == (0, 1):  # the scale of a model that was trained on labels
+        usual = Settings()
+        scale, model_steps = Scale(*usual.rating_range, usual.positive_from), usual.rating_steps
+    steps = max(asked_steps, model_steps)
+    low, high, first_positive = (value * steps // model_steps for value in (scale.low, scale.high, scale.positive_from))
+    if rating_range is not None:
+        low, high = (in_steps(rating, steps) for rating in rating_range)
+    if positive_from is not None:
+        first_positive = in_steps(positive_from, steps)
+    return Settings(
+        rating_steps=steps,
+        rating_range=(low, high),
+        rating_fraction=rating_fraction or model.about.get("rating_fraction", False),
+        positive_from=first_positive,
+    )
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Objects that are made here are not searched for garbage, neither now nor later.
+
+    Torch alone makes hundreds of thousands of objects. To search them again and again took a fifth of the start.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -1,0 +1,42 @@
+"""Labels of texts that come in on standard input, a text a line, each given before the next text has come."""
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+from corpus.reading.tally import Tally
+from corpus.reading.texts import plain_texts
+from trainer.classification.labelling import Labeller, Prediction
+from trainer.classification.model_file import Model
+from trainer.computing.threads import cores
+
+_BLOCK_BYTES = 1 << 20
+
+
+def label_lines(
+    model: Model, file: BinaryIO, tally: Tally, *, threshold: float
+) -> Iterator[tuple[Sequence[str], Sequence[Prediction]]]:
+    """Each batch of lines, as they come, with the model's predictions; `tally` counts the lines."""
+    label = Labeller(model, threshold, expected=bytes_to_come(file), threads=cores())
+    for texts, _, _ in plain_texts(blocks(file), "standard input", tally):
+        yield texts, label(texts)
+
+
+def bytes_to_come(file: BinaryIO) -> int:
+    """The size of a file; 0 for a pipe or a terminal, whose size is not known."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def blocks(file: BinaryIO) -> Iterator[bytes]:
+    """What a file has now, up to a megabyte: the line that a person typed, or all that a program has written."""
+    with suppress(OSError):  # the file is no pipe
+        fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _BLOCK_BYTES)  # otherwise a program waits after 64 KiB
+    while block := file.read1(_BLOCK_BYTES):  # type: ignore[attr-defined]
+        yield block

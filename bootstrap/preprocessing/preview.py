@@ -1,0 +1,112 @@
+"""What preprocessing would do, before it does anything: what is read how, what the work takes, what it would write."""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bootstrap.preprocessing.dataset_warnings import threshold_warnings, too_few_warnings
+from corpus.errors import DataError
+from corpus.reading.inputs.understanding import Understanding, understand_inputs
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Inputs, Source
+from corpus.reading.storage import join
+from corpus.settings import Settings
+from jobs.preparation import Estimate, estimate_work
+
+if TYPE_CHECKING:
+    from bootstrap.aws.deployment import Deployment
+
+_RESULTS = ("dataset.h5", "counts.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreprocessingPreview:
+    """What would be done."""
+
+    understanding: Understanding
+    settings: Settings
+    """With what the input determines of them."""
+    estimated: Estimate
+    cores: int
+    output: tuple[str, ...]
+    """Addresses of the files that would be written."""
+    uploads_to: str | None = None
+    """Where files of this machine would be copied first."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know."""
+        return [
+            *self.understanding.warnings,
+            *(f"{damage} is damaged" for damage in self.understanding.sample.tally.damaged_files()),
+            *([] if self.settings.labelled else threshold_warnings(self.settings)),
+            *([] if self.settings.test_input else self._too_few()),
+        ]
+
+    def _too_few(self) -> list[str]:
+        """A warning where the rows would be too few, even if all texts were distinct."""
+        test = round(self.understanding.rows * self.settings.test_share)
+        return too_few_warnings(self.understanding.rows - test, test, self.settings)
+
+    @property
+    def uploaded(self) -> list[Source]:
+        """The files that would be uploaded."""
+        return [each for each in self.understanding.sources if self.uploads_to and not is_s3(each.address)]
+
+
+def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, processes: bool) -> PreprocessingPreview:
+    """What preprocessing on this machine would do; with `processes` on all cores, otherwise on one.
+
+    Raises DataError for input that cannot be read, or where it is not clear how.
+    """
+    cores = len(os.sched_getaffinity(0)) if processes else 1
+    # Results on S3 are in a folder that is named by their digest, so that no result replaces another one.
+    home = join(output, "DIGEST") if output and is_s3(output) else output
+    return _preview(inputs, settings, cores=cores, output=output, home=home, uploads_to=None)
+
+
+def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
+    """What preprocessing on a deployment's cluster would do.
+
+    Raises DataError for input that cannot be read, and ShoalError for an S3 address that is not the deployment's, and
+    for a cluster that has ended.
+    """
+    from bootstrap.preprocessing.cluster import EmrCluster
+    from bootstrap.preprocessing.preprocess import RAW_PREFIX
+    from infra import topology
+
+    for address in filter(is_s3, (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative)):
+        deployment.own(address)
+    return _preview(
+        inputs,
+        settings,
+        cores=EmrCluster(deployment).workers().vcpus,
+        output=None,
+        home=f"s3://{deployment.output(topology.OUTPUT_DATA_BUCKET)}/{topology.DATASETS_PREFIX}DIGEST",
+        uploads_to=f"s3://{deployment.output(topology.OUTPUT_RAW_BUCKET)}/{RAW_PREFIX}",
+    )
+
+
+def _preview(
+    inputs: Inputs, settings: Settings, *, cores: int, output: str | None, home: str | None, uploads_to: str | None
+) -> PreprocessingPreview:
+    understanding = understand_inputs(inputs, leave_out=output)
+    return PreprocessingPreview(
+        understanding=understanding,
+        settings=understanding.settings(settings),
+        estimated=estimate_work(understanding, cores),
+        cores=cores,
+        output=tuple(join(home, name) for name in _RESULTS) if home else (),
+        uploads_to=uploads_to,
+    )
+
+
+def check_preview(preview: PreprocessingPreview, *, max_malformed: float, allow_damaged: bool) -> None:
+    """Raise DataError where the run would end with an error if all of its input is like the sample."""
+    from jobs.choose import check_input
+
+    preview.understanding.check_ratings(preview.settings, max_malformed)
+    try:
+        check_input(preview.understanding.sample.tally, max_malformed, allow_damaged=allow_damaged)
+    except DataError as error:
+        raise DataError(f"if all of the input is as the sample is, the run will end so: {error}") from error
