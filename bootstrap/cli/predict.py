@@ -38,8 +38,8 @@ Examples:
   echo 'broke after a week' | shoal predict --model results/model
       a text a line, from standard input
   shoal predict --model results/model reviews/*.json.gz >labels.tsv
-      files as `shoal preprocess` reads them; scores where they have ratings or
-      labels
+      files as `shoal preprocess` reads them; scores where they have
+      ratings or labels
   shoal predict --model results/model new.csv --text-field comment --json
       fields of other names
 """

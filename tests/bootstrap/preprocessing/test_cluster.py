@@ -132,7 +132,7 @@ def test_a_cancelled_job_ends_on_yarn_before_another_runs_steps_do(session) -> N
     assert state(other) in ("PENDING", "RUNNING")
     said = NodeCommand(session, primary_of(session, there), "cat $NODE_ROOT/ended")
     said.wait()
-    assert said.state().said == "application -kill application_1"
+    assert said.state().output == "application -kill application_1"
 
 
 def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:

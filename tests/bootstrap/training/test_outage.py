@@ -94,7 +94,7 @@ def person(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person
     yield listening
     if listening.server.is_running() and listening.server.status() == psutil.STATUS_STOPPED:
         listening.server.resume()
-    retrying._hear()
+    retrying._note_answer()
 
 
 class Watching(Bars):
@@ -155,12 +155,12 @@ def test_nodes_that_cannot_be_ended_are_left_on_ctrl_c_with_the_command_to_type(
 def test_while_aws_answers_ctrl_c_keeps_no_node_from_being_ended(aws, person, monkeypatch) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     one.scaling.set_desired_capacity(AutoScalingGroupName=f"{one.name}-one", DesiredCapacity=1)
-    ask = fleet._ask_for_none
+    ask = fleet._set_to_zero
 
     def pressed(*arguments: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         ask(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fleet, "_ask_for_none", pressed)
+    monkeypatch.setattr(fleet, "_set_to_zero", pressed)
     fleet.scale_to_zero(one.deployment, fleet.groups(one.deployment))
     assert one.desired() == {"one": 0}
