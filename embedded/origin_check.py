@@ -16,7 +16,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _OF_BROWSERS = (b"origin", b"sec-fetch-site")
 _HOSTS = ("127.0.0.1", "localhost")
-_REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.0.1 and localhost, and no web page.\n"
+_REFUSAL = b"The embedded AWS serves clients on this machine by the names 127.0.0.1 and localhost, but no web pages.\n"
 
 
 def install() -> None:

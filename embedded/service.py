@@ -26,6 +26,7 @@ __all__ = [
     "json_operation",
     "json_service",
     "parameter",
+    "target_operation",
     "upload_log",
 ]
 _logger = logging.getLogger(__name__)
@@ -57,6 +58,11 @@ def parameter(parameters: Record, name: str) -> str:
     return str(value[0] if isinstance(value, list) else value)
 
 
+def target_operation(headers: Record) -> str:
+    """The operation that a request of a JSON service names; empty where it names none."""
+    return str(headers.get("x-amz-target", "")).rpartition(".")[2]
+
+
 def upload_log(bucket: str, key: str, body: bytes) -> None:
     """Upload a log to a bucket. A failure is only a warning, as on AWS."""
     try:
@@ -82,7 +88,7 @@ def json_service(name: str, operations: Mapping[str, Operation]) -> Any:
 
     async def handle(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
         del method, path, query
-        asked = headers["x-amz-target"].rpartition(".")[2]
+        asked = target_operation(headers)
         if asked not in operations:
             message = f"The embedded AWS does not support {asked} of {name}."
             return requests.json_error("UnknownOperationException", message)

@@ -1,4 +1,4 @@
-"""Watches the emulator and the process that started it. When either ends, by any signal, it ends all that remains.
+"""Watches the emulator and the process that started it. When one of them ends, even by a signal, it ends the rest.
 
 Do not start this process with the mark that it gives to the emulator, because it would kill itself.
 """
@@ -11,7 +11,7 @@ import sys
 from embedded.processes import kill_marked
 
 MARK = "EMBEDDED_AWS"
-_POLL_SECONDS = 0.5  # seconds between checks of the parent, of which a fork may keep the pipe open
+_POLL_SECONDS = 0.5  # seconds between checks of the parent: after its end, a fork of it may keep the pipe open
 
 
 def main() -> int:

@@ -17,10 +17,10 @@ def owner_of(topology: Topology, given: str | None) -> str:
 
 def emulated(endpoint: str | None) -> bool:
     """Whether the endpoint is on this machine, and so is not the real AWS."""
-    host = urlsplit(endpoint or "").hostname or ""
     try:
+        host = urlsplit(endpoint or "").hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
+    except ValueError:  # no URL, or a host with a name
         return False
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from infra.errors import TopologyError
 
@@ -57,7 +57,7 @@ class InstanceType(_Entry):
         description="whether it is for preprocessing; types with a GPU are not, though EMR takes some"
     )
     gpu: Gpu | None = None
-    image: str | None = Field(default=None, description="the machine image for training; None: AWS has none for it")
+    image: str | None = Field(default=None, description="the machine image for training; None: AWS has none")
     retired: Retired | None = None
 
 
@@ -196,7 +196,7 @@ def price_lists(region: str, folder: Path = PRICES) -> list[PriceList]:
         return []
     try:
         found = [PriceList.model_validate({"region": region, **each}) for each in _yaml(path.read_text("utf-8"))]
-    except (ValidationError, yaml.YAMLError, TypeError) as error:
+    except (ValueError, yaml.YAMLError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise TopologyError(f"{path} does not hold price lists ({reason}); restore it, or delete it.") from None
     return sorted(found, key=lambda each: each.date)

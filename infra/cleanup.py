@@ -30,7 +30,7 @@ class Cleanup(Construct):
         super().__init__(scope, construct_id)
         self._function, self.role = function(
             self,
-            description="Cleans when the stack is deleted, and refuses another owner's changes of it",
+            description="Cleans up when the stack is deleted, and refuses changes by another owner",
             files=["cleanup.py"],
             handler="cleanup.handler",
             timeout=_LONGEST,

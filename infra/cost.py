@@ -11,13 +11,11 @@ from typing import Literal
 
 from infra import catalog, sizing
 from infra.catalog import PriceList
-from infra.parts import WorkersSpec, default_name
+from infra.parts import default_name
 from infra.topology import Topology
 
-HOURS_A_MONTH = 730
-"""AWS divides monthly prices by this number to get hourly prices."""
-
 Since = Literal["always", "deploy", "train"]
+_HOURS_A_MONTH = 730  # by which AWS divides monthly prices to get hourly prices
 _EMR_GIB = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
 
 
@@ -30,7 +28,7 @@ class Row:
     quantity: int
     unit_price: float
     since: Since
-    """always: as long as the stack exists; deploy: until it has been idle; train: while a training runs."""
+    """always: as long as the stack exists; deploy: until the guard ends it as idle; train: while a training runs."""
     at_most: bool = False
     """For spot instances: the price is the on-demand price, which is the upper limit of the spot price."""
     instance: bool = False
@@ -65,11 +63,6 @@ def hourly(topology: Topology) -> float:
     return sum(row.hourly for row in rows(topology))
 
 
-def hourly_without_training(topology: Topology) -> float:
-    """Dollars an hour after the deployment and before a training: the cluster waits, and there are no GPU nodes."""
-    return sum(row.hourly for row in rows(topology) if row.since != "train")
-
-
 def hourly_fixed(topology: Topology) -> float:
     """Dollars an hour of what runs until the stack is deleted."""
     return sum(row.hourly for row in rows(topology) if row.since == "always")
@@ -82,7 +75,7 @@ def hourly_at_maximum(topology: Topology) -> float:
         return hourly(topology)
     prices = catalog.prices(topology.region)
     added = ((group, count - group.count) for group, count in cluster.scaled_workers)
-    return hourly(topology) + sum(more * _emr_node(group, prices) for group, more in added)
+    return hourly(topology) + sum(more * emr_node(group.instance_type, prices) for group, more in added)
 
 
 def by_use(topology: Topology) -> list[ByUse]:
@@ -103,6 +96,11 @@ def by_use(topology: Topology) -> list[ByUse]:
 def gpu_node(instance_type: str, prices: PriceList) -> float:
     """Dollars an hour of a GPU node with its volume, on demand. Raises TopologyError when its price is missing."""
     return prices.hourly(instance_type) + _volume(sizing.GPU_ROOT_GIB, prices)
+
+
+def emr_node(instance_type: str, prices: PriceList) -> float:
+    """Dollars an hour of an EMR node with its volumes, on demand. Raises TopologyError when a price is missing."""
+    return prices.hourly(instance_type) + prices.emr_hourly(instance_type) + _volume(_EMR_GIB, prices)
 
 
 def _preprocessing(topology: Topology, prices: PriceList) -> Iterator[Row]:
@@ -165,10 +163,5 @@ def _volumes(part: str, nodes: int, gib: int, prices: PriceList, *, since: Since
     return Row(part=part, item=f"volumes of {gib} GiB", quantity=nodes, unit_price=_volume(gib, prices), since=since)
 
 
-def _emr_node(group: WorkersSpec, prices: PriceList) -> float:
-    name = group.instance_type
-    return prices.hourly(name) + prices.emr_hourly(name) + _volume(_EMR_GIB, prices)
-
-
 def _volume(gib: int, prices: PriceList) -> float:
-    return gib * prices.other.gp3_gib_month / HOURS_A_MONTH
+    return gib * prices.other.gp3_gib_month / _HOURS_A_MONTH

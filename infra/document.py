@@ -1,6 +1,6 @@
-"""Reads a YAML file with its line numbers, and turns pydantic's findings into one sentence for the user.
+"""Reads a YAML file with its line numbers, and turns pydantic's errors into one sentence for the user.
 
-YAML keeps the last of two equal keys silently; here two equal keys are an error.
+PyYAML silently keeps the last of two equal keys; here two equal keys are an error.
 """
 
 import difflib
@@ -41,7 +41,7 @@ class Document:
     root: yaml.MappingNode
 
     def fault(self, location: Location, sentence: str, *, at_key: bool = False) -> TopologyError:
-        """The error with the file and the line of a location, or of the nearest part around it."""
+        """The error with the file and the line of a location. A missing field has the line of the part around it."""
         return _error(self.label, _line(self.root, location, at_key=at_key), sentence)
 
     def invalid(self, model: type[BaseModel], error: ValidationError) -> TopologyError:
@@ -92,11 +92,11 @@ def read(path: Path, label: str) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         problem = f"{error.context} {error.problem}" if str(error.problem).startswith("but ") else error.problem
-        raise _error(label, line, f"this is not YAML ({problem}); mend that line.") from None
+        raise _error(label, line, f"this is not YAML ({problem}); correct that line.") from None
     except yaml.YAMLError as error:
-        raise TopologyError(f"{label} is not YAML ({str(error).splitlines()[0]}); mend it.") from None
+        raise TopologyError(f"{label} is not YAML ({str(error).splitlines()[0]}); correct it.") from None
     except RecursionError:
-        raise TopologyError(f"{label} holds a part that holds itself; write each part where it belongs.") from None
+        raise TopologyError(f"{label} has a part that contains itself by an alias; write the part out.") from None
 
 
 def _error(label: str, line: int, sentence: str) -> TopologyError:
@@ -108,7 +108,7 @@ def _error(label: str, line: int, sentence: str) -> TopologyError:
 def _check_text(node: yaml.Node, label: str) -> None:
     """Refuse a key that appears twice in one part or is not text, and text that is not Unicode."""
     if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
-        raise _error(label, node.start_mark.line + 1, "an escape names half a character; write the character itself.")
+        raise _error(label, node.start_mark.line + 1, "an escape is half of a character; write the character itself.")
     seen: set[str] = set()
     for key, value in _children(node):
         if key is not None:
@@ -116,9 +116,9 @@ def _check_text(node: yaml.Node, label: str) -> None:
             if not isinstance(key, yaml.ScalarNode):
                 raise _error(label, line, "a list or a mapping cannot be the name of a field; write a word.")
             if key.tag not in _NAMES:
-                raise _error(label, line, f"'{key.value}' is no text to YAML; as a name, put it in quotes.")
+                raise _error(label, line, f"YAML does not read '{key.value}' as text; put it in quotes.")
             if key.value in seen:
-                raise _error(label, line, f"'{key.value}' stands here twice; keep one of them.")
+                raise _error(label, line, f"'{key.value}' is given twice; keep one of them.")
             seen.add(key.value)
             _check_text(key, label)
         _check_text(value, label)

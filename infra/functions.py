@@ -51,17 +51,15 @@ def function(
     accept(
         made,
         "CKV_AWS_115",
-        "Reserved executions are taken from the account's, of which a new account has none to give.",
+        "Reserved executions are taken from the account's limit, and a new account has none to spare.",
     )
     accept(
         made,
         "CKV_AWS_116",
-        "Nobody would read a dead letter: CloudFormation waits for the answer, and the clock asks again.",
+        "Nobody would read a dead letter: CloudFormation waits for the answer, and the guard runs again anyway.",
     )
-    accept(
-        made, "CKV_AWS_117", "It calls AWS's interfaces alone; in the network it would need endpoints for each of them."
-    )
-    accept(made, "CKV_AWS_173", "AWS encrypts it with a key of its own; there are no secrets in it.")
+    accept(made, "CKV_AWS_117", "It only calls AWS's interfaces; in the network it would need an endpoint for each.")
+    accept(made, "CKV_AWS_173", "It holds no secrets, and AWS encrypts it with its own key.")
     return made, role
 
 
@@ -70,5 +68,5 @@ def log_group(scope: Construct, construct_id: str) -> logs.LogGroup:
     group = logs.LogGroup(
         scope, construct_id, retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
     )
-    accept(group, "CKV_AWS_158", "CloudWatch encrypts it; a key of one's own would outlive the stack by a week.")
+    accept(group, "CKV_AWS_158", "CloudWatch encrypts it; a key of the account would outlive the stack by a week.")
     return group

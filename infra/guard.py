@@ -20,7 +20,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from infra import catalog, cost, sizing, topology
+from infra import catalog, cost, topology
 from infra.errors import TopologyError
 from infra.functions import function
 from infra.roles import accept
@@ -51,7 +51,7 @@ class Guard(Construct):
         self.topic = self._topic(spec.guard.mail) if spec.guard.mail else None
         self.function, self._role = function(
             self,
-            description="Ends what is idle, and the whole stack at its end",
+            description="Ends idle nodes and clusters, and deletes the stack at the end of its life",
             files=["guard/", "guard/*.py"],
             handler="guard.main.handler",
             timeout=_LONGEST,
@@ -61,7 +61,7 @@ class Guard(Construct):
         events.Rule(
             self,
             "Clock",
-            description=f"Wakes the guard of {deployment}",
+            description=f"Runs the guard of {deployment}",
             schedule=events.Schedule.rate(_EVERY),
             targets=[targets.LambdaFunction(self.function)],
         )
@@ -175,10 +175,8 @@ class Guard(Construct):
 
     def _accept_findings(self, stack: Stack) -> None:
         policy = self._role.node.find_child("DefaultPolicy")
-        accept(policy, "IAM5[Resource::*]", "These calls tell and change nothing, and AWS cannot limit them.")
-        by_tag = (
-            "Its id is not known before it is made, which is after the guard; the tag limits it to this deployment."
-        )
+        accept(policy, "IAM5[Resource::*]", "These calls only read, and AWS cannot limit them to resources.")
+        by_tag = "It is created after the guard, so its id is not known; the tag limits it to this deployment."
         for service, resource in (
             ("elasticmapreduce", "cluster/*"),
             ("autoscaling", f"autoScalingGroup:*:autoScalingGroupName/{stack.stack_name}-*"),
@@ -193,11 +191,9 @@ def prices(spec: topology.Topology) -> dict[str, object]:
     A spot node has the on-demand price, which is its upper limit. Raises TopologyError when a price is missing.
     """
     known = catalog.prices(spec.region)
-    gib_hour = known.other.gp3_gib_month / cost.HOURS_A_MONTH
     emr_types = spec.preprocessing.instance_types if spec.preprocessing else ()
-    emr_gib = sizing.EMR_ROOT_GIB + sizing.EMR_DATA_GIB
     return {
         "gpu": {group.instance_type: cost.gpu_node(group.instance_type, known) for group in spec.training},
-        "emr": {name: known.hourly(name) + known.emr_hourly(name) + emr_gib * gib_hour for name in emr_types},
+        "emr": {name: cost.emr_node(name, known) for name in emr_types},
         "standing": cost.hourly_fixed(spec),
     }

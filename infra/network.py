@@ -21,9 +21,9 @@ _EXIT = "10.0.255.0/28"
 class Network(Construct):
     """The subnets of all nodes: one in each zone of the deployment's own VPC, or one existing subnet.
 
-    The cluster is in the first of `subnets`. The GPU nodes are there, too, unless only another has capacity. Nodes must
-    depend on `node_dependencies`; `hourly` are those of them that cost money by the hour. Both are empty for an
-    existing network, which is not changed.
+    The cluster is in the first of `subnets`. The GPU nodes are there, too, unless only another subnet has capacity.
+    Nodes must depend on `node_dependencies`; `hourly` are those of them that cost money by the hour. Both are empty
+    for an existing network, which is not changed.
     """
 
     vpc: ec2.IVpc
@@ -74,7 +74,7 @@ class Network(Construct):
             self, "Vpc", vpc_id=spec.vpc, availability_zones=[zone], isolated_subnet_ids=[spec.subnet]
         )
         Annotations.of(vpc).acknowledge_warning(
-            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Nobody asks for its routes, which are its owner's."
+            "@aws-cdk/aws-ec2:noSubnetRouteTableId", "Its routes are its owner's, and are not used here."
         )
         return vpc, vpc.isolated_subnets
 
@@ -85,7 +85,7 @@ class Network(Construct):
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
             availability_zones=[zone] if zone else _zones(Stack.of(self).region),
             nat_gateways=0,
-            # To close the default group the CDK would add a function; nothing uses that group.
+            # To restrict the default security group the CDK would add a function, but nothing uses that group.
             restrict_default_security_group=False,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="Nodes", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=20)

@@ -1,7 +1,7 @@
 """The parts of a topology: their fields, defaults and rules.
 
-A field's `description` completes the sentence "... must be ...", and its first example is what a user is asked to
-write; both are shown to the user.
+A field's `description` completes the sentence "... must be ...", and its first example is a valid value. Error messages
+show both.
 """
 
 import difflib
@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 import botocore.session
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from infra import catalog
 from infra.document import FieldError
 
 NAME = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 NAME_LENGTH = 40  # CloudFormation adds logical ids to it in names of at most 63 characters
+RESERVED_NAMES = ("NodeProfile", "NodeRole", "Nodes", "Place")
+"""Names that a node group cannot have, because the stack gives them to other parts of the training."""
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 Market = Literal["on-demand", "spot"]
@@ -32,7 +34,7 @@ def _regions() -> Sequence[str]:
 
 
 def known_region(value: str) -> str:
-    """Return the region; a ValueError with the nearest one when AWS has none of this name."""
+    """Return the region. Raises ValueError with the nearest one when AWS has no region of this name."""
     if value not in _regions():
         nearest = difflib.get_close_matches(value.lower(), _regions(), n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else "write its code, such as us-east-1."
@@ -73,7 +75,7 @@ class TopologyPart(BaseModel):
 
 
 class Primary(TopologyPart):
-    """The node that runs the cluster and the last step, the merge."""
+    """The node that manages the cluster and runs the last step, the merge."""
 
     instance_type: EmrType = Field(description="an instance type", examples=["m5.xlarge"])
     market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
@@ -123,7 +125,7 @@ class PreprocessingSpec(TopologyPart):
 
     @property
     def scaled_workers(self) -> tuple[tuple[WorkersSpec, int], ...]:
-        """The groups with as many nodes as managed scaling may give them: task nodes come, or else core nodes."""
+        """The groups, each with its most nodes. Managed scaling adds task nodes, or core nodes where there are none."""
         more = self.scaling.maximum - sum(group.count for _, group in self.workers) if self.scaling else 0
         growing = self.task or self.core
         return tuple((group, group.count + (more if group is growing else 0)) for _, group in self.workers)
@@ -165,8 +167,8 @@ class PreprocessingSpec(TopologyPart):
                 usable = [row.name for row in _of_today() if row.runs_emr and row.architecture == self.architecture]
                 raise FieldError(
                     f"{name} is {catalog.find(name).architecture}, but the primary node's {self.primary.instance_type} "
-                    f"is {self.architecture}, and a cluster's nodes share one architecture, for which their libraries "
-                    f"are brought along; take {_similar(name, usable)}.",
+                    f"is {self.architecture}, and all nodes of a cluster need the same architecture, because they get "
+                    f"the same libraries; take {_similar(name, usable)}.",
                     role,
                     "instance_type",
                 )
@@ -174,7 +176,7 @@ class PreprocessingSpec(TopologyPart):
 
 
 def default_name(instance_type: str) -> str:
-    """How a node group is called that its topology gives no name."""
+    """The name of a node group to which its topology gives none."""
     return instance_type.replace(".", "-")
 
 
@@ -193,7 +195,7 @@ class NodeGroup(TopologyPart):
     market: Market = Field(default="on-demand", description=_MARKET, examples=["on-demand"])
     start: Start = Field(
         default="train",
-        description="train (nodes stand at zero until `shoal train`) or deploy (they start at once)",
+        description="train (there are no nodes until `shoal train`) or deploy (they start at once)",
         examples=["train"],
     )
 
@@ -232,10 +234,20 @@ class DataSpec(TopologyPart):
         default=False, description="true (the data bucket outlives the stack) or false", examples=["false"]
     )
 
+    @field_validator("bucket")
+    @classmethod
+    def _possible_bucket(cls, bucket: str | None) -> str | None:
+        if bucket and (re.search(r"\.[.-]|-\.", bucket) or re.fullmatch(r"\d+(\.\d+){3}", bucket)):
+            raise ValueError(
+                f"'{bucket}' cannot be a bucket's name (a dot beside a dot or a dash, or an IP address); write the "
+                "name of an existing bucket."
+            )
+        return bucket
+
     @model_validator(mode="after")
     def _an_existing_bucket_stays_anyway(self) -> Self:
         if self.bucket and self.keep:
-            raise FieldError("a bucket that exists is never emptied or deleted anyway; leave `keep` out.", "keep")
+            raise FieldError("an existing bucket is never emptied or deleted; leave `keep` out.", "keep")
         return self
 
 
@@ -286,5 +298,5 @@ class NetworkSpec(TopologyPart):
             given, missing = ("vpc", "subnet") if self.vpc else ("subnet", "vpc")
             raise FieldError(f"there is no `{missing}` beside it, and an existing network needs both; add it.", given)
         if self.vpc and self.egress == "nat":
-            raise FieldError("an existing network has the way out that it has; leave `egress` out.", "egress")
+            raise FieldError("the routes of an existing network are not changed; leave `egress` out.", "egress")
         return self

@@ -70,12 +70,12 @@ class Payload(Construct):
         accept(
             role.node.find_child("DefaultPolicy"),
             f"IAM5[Resource::arn:<AWS::Partition>:kms:{stack.region}:<AWS::AccountId>:key/*]",
-            "The key of the account's assets is not known; S3 uses it, and for their bucket alone.",
+            "The key of the account's assets is not known; only S3 uses it, and only for their bucket.",
         )
 
     def _asset(self, name: str, path: Path, exclude: list[str]) -> assets.Asset:
         if not path.exists():
-            # An exception would also block `cdk destroy`, which synthesises first.
+            # An exception would also prevent `cdk destroy`, which synthesises first.
             missing = path.relative_to(self._root)
             Annotations.of(self).add_error(
                 f"{missing} is missing; run `make setup` in a checkout of Shoal, and deploy from there."

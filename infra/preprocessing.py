@@ -18,8 +18,8 @@ from infra.payload import Payload
 from infra.roles import accept, accept_policy, node_role, same_account_principal
 
 _MANAGED_TAG = "for-use-with-amazon-emr-managed-policies"
-# Not the VPC: with the tag EMR's policy lets it make security groups there, which CloudFormation would not know, and
-# the VPC could not be deleted.
+# Do not tag the VPC: EMR could then create security groups in it that CloudFormation does not know, and the VPC could
+# not be deleted.
 _MANAGED_TYPES = ("AWS::EMR::Cluster", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet")
 
 
@@ -113,16 +113,16 @@ class Preprocessing(Construct):
         accept(
             self.cluster,
             "EMR4",
-            "To encrypt local disks EMR asks for a KMS key of one's own, which would outlive the stack by a week; in "
-            "accounts that encrypt EBS by default they are encrypted all the same.",
+            "To encrypt local disks EMR requires a KMS key of the account, which would outlive the stack by a week; "
+            "in accounts that encrypt EBS by default they are encrypted anyway.",
         )
         accept(
             self.cluster,
             "EMR5",
-            "To encrypt the shuffle EMR asks for certificates, whose private key would lie in a bucket; the shuffle "
+            "To encrypt the shuffle EMR requires certificates, whose private key would be in a bucket; the shuffle "
             "stays in one private subnet, and S3 is reached by TLS.",
         )
-        accept(self.cluster, "EMR6", "Nobody logs in over SSH: access is by Systems Manager, as oneself.")
+        accept(self.cluster, "EMR6", "Nobody logs in over SSH; Systems Manager gives access by the user's identity.")
 
     def _service_role(self, *, spot: bool) -> iam.Role:
         """The permissions of EMR itself: its managed policy for tagged resources, and passing the nodes their role."""
@@ -135,7 +135,7 @@ class Preprocessing(Construct):
             ),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
         )
-        accept_policy(role, policy, "What EMR needs is AWS's to say; this version works on tagged resources only.")
+        accept_policy(role, policy, "AWS decides what EMR needs; this version works on tagged resources only.")
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["iam:PassRole"],
@@ -183,7 +183,7 @@ class Preprocessing(Construct):
         access = ec2.SecurityGroup(
             self, "ServiceAccess", vpc=network.vpc, allow_all_outbound=False, description="EMR service access"
         )
-        # EMR adds no rules to this group in a private subnet, and refuses a cluster without these.
+        # In a private subnet EMR adds no rules to this group, and refuses a cluster without these rules.
         access.add_ingress_rule(primary, ec2.Port.tcp(9443), "The primary node reports to EMR")
         for nodes in (primary, workers):
             access.add_egress_rule(nodes, ec2.Port.tcp(8443), "EMR manages the nodes")

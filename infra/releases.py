@@ -1,7 +1,7 @@
 """Tells which EMR 7 releases have the Python that the jobs need, and until when AWS supports each.
 
-From the pages of Amazon EMR's release guide, each release's "supported lifecycle" and "application versions". AWS still
-starts a release whose support has ended.
+The data are from Amazon EMR's release guide: each release's "supported lifecycle" and "application versions". AWS
+still starts releases whose support has ended.
 """
 
 import datetime
@@ -27,14 +27,14 @@ def newest() -> str:
 
 
 def has_python(release: str) -> bool:
-    """Whether Python 3.11 is on its nodes."""
+    """Whether Python 3.11 is on the nodes of a release."""
     return _order(release) >= _order(FIRST)
 
 
 def support_ends(release: str) -> datetime.date | None:
-    """The day from which AWS supports it no more; None for one that is newer than this list.
+    """The day on which AWS's support of a release ends; None for a release that is newer than this list.
 
-    A release that is not listed ends no later than the next one that is.
+    The support of a release that is not listed ends no later than that of the next listed one.
     """
     later = [each for each in _ENDS if _order(each) >= _order(release)]
     return _ENDS[min(later, key=_order)] if later else None

@@ -33,7 +33,7 @@ def accept_policy(role: iam.Role, policy: str, reason: str) -> None:
 
 
 def same_account_principal(stack: Stack, principal: str, *, service: str, name: str) -> iam.ServicePrincipal:
-    """A service that may assume a role only for resources of this account: those called `name` of `service`.
+    """A service that may assume a role only for resources of this account: `name` of `service`.
 
     Use it only for services that send the source account and ARN, such as EMR and flow logs. EC2 and Lambda are not
     documented to send them, so with these conditions they might not be able to assume the role.
@@ -59,7 +59,7 @@ def node_role(scope: Construct, construct_id: str) -> iam.Role:
         assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
         managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy)],
     )
-    accept_policy(role, policy, "What the agent of Systems Manager needs is AWS's to say; it takes the place of SSH.")
+    accept_policy(role, policy, "AWS decides what the agent of Systems Manager needs; the agent replaces SSH.")
     role.add_to_policy(
         iam.PolicyStatement(effect=iam.Effect.DENY, actions=["ssm:GetParameter", "ssm:GetParameters"], resources=["*"])
     )
@@ -89,5 +89,5 @@ def allow_objects(role: iam.Role, bucket: s3.IBucket, actions: Sequence[str], *,
         accept(
             role.node.find_child("DefaultPolicy"),
             f"IAM5[Resource::{name}/{prefix}*]",
-            "The names of objects are not known beforehand; the bucket, or what has this prefix, is the deployment's.",
+            "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment.",
         )

@@ -1,4 +1,4 @@
-"""Builds the JSON schema with which an editor completes and checks a topology's file.
+"""Builds the JSON schema by which an editor completes and checks a topology's file.
 
 `python -m infra.schema` prints it. `topologies/schema.json` is a copy; the first line of each topology refers to it.
 The schema does not contain rules that need code; `shoal plan` checks those.

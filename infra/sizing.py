@@ -17,5 +17,5 @@ GPU_ROOT_GIB = 150
 
 
 def zones(region: str) -> int:
-    """In how many zones of the region the deployment's own network has subnets: as many as every account can use."""
+    """The number of zones in which the deployment's own network has subnets: as many as every account can use."""
     return 2 if region == "us-west-1" else 3

@@ -124,7 +124,7 @@ class ShoalStack(Stack):
         )
 
     def _grant(self) -> None:
-        """All permissions of the stack, except those that a construct needs for its own parts."""
+        """Grant all permissions of the stack, except those that a construct needs for its own parts."""
         raw, data, log = self.buckets.raw, self.buckets.data, self.buckets.log
         # An existing bucket may hold other objects, which the nodes must not read.
         given = data not in self.buckets.own
@@ -152,7 +152,7 @@ class ShoalStack(Stack):
                 self.cleanup.allow_empty(bucket)
 
     def _clean(self) -> None:
-        """What is cleaned up on deletion, and when: CloudFormation deletes in reverse order of these dependencies."""
+        """Clean up on deletion, at the right time: CloudFormation deletes in reverse order of these dependencies."""
         if self.preprocessing:
             _before(self.cleanup.revoke_group_rules(self.preprocessing.groups), [self.preprocessing.cluster])
         for bucket in self.buckets.own:
@@ -161,7 +161,7 @@ class ShoalStack(Stack):
         _before(self.cleanup.delete_parameters(written), [self.guard])
 
     def _watch(self) -> None:
-        """Create what costs by the hour after the guard, and delete it before; create nothing before the claim."""
+        """Create what costs by the hour after the guard, and delete it before the guard; create the claim first."""
         _before(self.cleanup.claim(**self._claim), [self.guard, *self._machines()])
         shared = [self.share] if self.share else []
         _before(self.guard, [*self._machines(), *self.network.hourly, *shared])

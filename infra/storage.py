@@ -62,12 +62,12 @@ class Buckets(Construct):
             bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         for rule in ("S1", "CKV_AWS_18"):
             accept(
-                bucket, rule, "Access logs come hours late, into a bucket that must be empty when the stack is deleted."
+                bucket, rule, "Access logs arrive hours late, and their bucket must be empty for the stack's deletion."
             )
         accept(
             bucket,
             "CKV_AWS_21",
-            "What is written once under a name is not changed; versions would cost and bring nothing.",
+            "Objects are written once and never changed, so versions would only add costs.",
         )
         return bucket
 

@@ -1,6 +1,6 @@
 """Reads and checks a topology, the description of a cluster. Holds all names that the stack and its users share.
 
-Do not import `aws_cdk` here, directly or not, because the command line imports this module at every start.
+Do not import `aws_cdk` here, directly or not, because most commands import this module, and it loads slowly.
 """
 
 import difflib
@@ -44,11 +44,11 @@ OUTPUT_GUARD = "GuardFunction"
 NODES_PREFIX = "nodes/"
 """Where each GPU node writes in the data bucket: its state as `<instance-id>.json`, a sign of work as `.busy`."""
 RUNS_PREFIX = "runs/"
-"""Where training writes in the data bucket; the only other place that GPU nodes may."""
+"""Where training writes in the data bucket. GPU nodes may write here and below `NODES_PREFIX` only."""
 DATASETS_PREFIX = "datasets/"
 """Where preprocessing leaves each dataset in the data bucket."""
 WORK_PREFIX = "work/"
-"""What preprocessing needs meanwhile in the data bucket; it expires."""
+"""Where preprocessing keeps intermediate files in the data bucket; they expire."""
 
 
 def stack_name(deployment: str) -> str:
@@ -57,7 +57,7 @@ def stack_name(deployment: str) -> str:
 
 
 def check_deployment(name: str) -> str:
-    """Return the name. Raises TopologyError when it cannot be part of the names of stacks and buckets."""
+    """Return the name. Raises TopologyError when it cannot be part of the names of stacks and parameters."""
     if len(name) > parts.NAME_LENGTH or not parts.NAME.fullmatch(name):
         nearest = re.sub(r"[^A-Za-z0-9]+", "-", name)[: parts.NAME_LENGTH].strip("-") or "demo"
         raise TopologyError(
@@ -84,7 +84,7 @@ def owner_tag(text: str) -> str:
 
 def _tag_of_ones_own(key: str) -> str:
     if key.lower().startswith(("aws:", "shoal:")):
-        raise ValueError(f"'{key}' is a name that AWS or Shoal gives; choose another, such as 'project'.")
+        raise ValueError(f"'{key}' is reserved for AWS or Shoal; choose another name, such as 'project'.")
     return key
 
 
@@ -99,7 +99,10 @@ class Topology(parts.TopologyPart):
 
     name: str
     description: str = Field(
-        min_length=1, description="a sentence on what it is for", examples=["A small mixed cluster"]
+        min_length=1,
+        max_length=1000,
+        description="a sentence of at most 1000 characters on what it is for",
+        examples=["A small mixed cluster"],
     )
     region: Annotated[str, AfterValidator(parts.known_region)] = Field(
         default="us-east-1", description="an AWS region", examples=["us-east-1"]
@@ -110,7 +113,7 @@ class Topology(parts.TopologyPart):
         examples=["us-east-1b"],
     )
     owner: str | None = Field(
-        default=None, min_length=1, description="the name of who answers for it", examples=["ada"]
+        default=None, min_length=1, description="the name of the person responsible for it", examples=["ada"]
     )
     tags: Mapping[TagKey, TagValue] = Field(
         default_factory=dict,
@@ -150,14 +153,14 @@ class Topology(parts.TopologyPart):
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:
         if self.preprocessing is None and not self.training:
-            raise ValueError("there is neither preprocessing nor training; add at least one of the two.")
+            raise ValueError("there is neither `preprocessing` nor `training`; add at least one of the two.")
         return self
 
     @model_validator(mode="after")
     def _an_existing_subnet_has_its_zone(self) -> Self:
         if self.network.subnet and not self.zone:
             raise FieldError(
-                f"the `zone` that it is in is not said; add it, such as `zone: {self.region}b`.", "network", "subnet"
+                f"the `zone` of the subnet is missing; add it, such as `zone: {self.region}b`.", "network", "subnet"
             )
         return self
 
@@ -182,6 +185,8 @@ class Topology(parts.TopologyPart):
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise FieldError(f"another group is named '{name}' too; give each a name of its own.", index, "name")
+            if name in parts.RESERVED_NAMES or name.removesuffix("-Template") in set(names) - {name}:
+                raise FieldError(f"'{name}' is the name of another part of the stack; choose another.", index, "name")
         return groups
 
 
@@ -228,9 +233,13 @@ def load(given: str, folder: Path) -> Topology:
 
 
 def _own(file: Path, folder: Path) -> document.Document:
-    if not file.exists():
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
         hint = f"did you mean {file.stem}?" if file.stem in names(folder) else "check the path."
-        raise TopologyError(f"There is no file {file}; {hint}")
+        raise TopologyError(f"There is no file {file}; {hint}") from None
+    except OSError:  # `read` reports the reason
+        pass
     return document.read(file, str(file))
 
 

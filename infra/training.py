@@ -53,7 +53,7 @@ class Training(Construct):
             allow(self.nodes, ec2.Port.all_traffic(), "Nodes of the deployment talk to each other")
         # The S3 gateway endpoint has no security group; there are no routes to anywhere else.
         self.nodes.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.HTTPS, "Nodes call AWS services")
-        # EC2 can seldom place nodes of several types close together, and a training needs all nodes.
+        # EC2 can seldom place nodes of several types close together, and a training needs all of its nodes.
         together = (
             sum(each.count for each in node_groups) > 1 and len({each.instance_type for each in node_groups}) == 1
         )
@@ -98,10 +98,8 @@ class Training(Construct):
             "@aws-cdk/aws-autoscaling:desiredCapacitySet", "CloudFormation resets it only when the group changes."
         )
         if spot:
-            accept(
-                group, "EC26", "The rule fails on a template in a policy of markets; the template encrypts its disk."
-            )
-        accept(group, "AS3", "`shoal train` raises and lowers the group itself, and watches its nodes meanwhile.")
+            accept(group, "EC26", "The rule cannot read a template in a mixed-instances policy; the disk is encrypted.")
+        accept(group, "AS3", "`shoal train` scales the group itself, and watches its nodes.")
         return group
 
     def _template(self, spec: parts.NodeGroup, user_data: ec2.UserData) -> ec2.LaunchTemplate:

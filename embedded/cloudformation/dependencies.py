@@ -75,7 +75,7 @@ def _clusters() -> Iterator[tuple[str, Record]]:
             yield cluster.record["Id"], cluster.record["Ec2InstanceAttributes"]
 
 
-def user_of_security_group(identifier: str) -> str | None:
+def _user_of_security_group(identifier: str) -> str | None:
     """What uses a security group: another group whose rule refers to it, or a resource that has the group."""
     for other, group in ec2.security_groups.items():
         for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]:
@@ -92,7 +92,7 @@ def user_of_security_group(identifier: str) -> str | None:
 
 
 def _check_security_group(identifier: str) -> None:
-    user = user_of_security_group(identifier)
+    user = _user_of_security_group(identifier)
     if user is not None:
         raise RefusedError("DependencyViolation", f"resource {identifier} has a dependent object: {user}")
 

@@ -1,11 +1,9 @@
 """The CloudFormation types of EC2 that ministack lacks."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
-from botocore.exceptions import ClientError
-
-from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, generated_name
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service
+from embedded.seams.cloudformation import generated_name
 from embedded.service import Record, client
 
 _SOURCES = {  # a rule's property in a template: its place in EC2's format of a rule
@@ -67,8 +65,7 @@ def _permission(properties: Record) -> Record:
 def _delete_rule(direction: str) -> Callable[[str, Record], None]:
     def delete(identifier: str, properties: Record) -> None:
         revoke = getattr(client("ec2"), f"revoke_security_group_{direction}")
-        with suppress(ClientError):  # the rule may have gone already, alone or with its group
-            revoke(GroupId=properties["GroupId"], SecurityGroupRuleIds=[identifier])
+        revoke(GroupId=properties["GroupId"], SecurityGroupRuleIds=[identifier])
 
     return delete
 
@@ -131,7 +128,10 @@ def _create_placement_group(logical: str, properties: Record, stack: str) -> Cre
 TYPES: Mapping[str, ResourceType] = {
     **{
         f"AWS::EC2::SecurityGroup{direction.title()}": ResourceType(
-            create=_create_rule(direction), delete=_delete_rule(direction), tagged=False
+            create=_create_rule(direction),
+            delete=_delete_rule(direction),
+            gone=("InvalidGroup.NotFound", "InvalidSecurityGroupRuleId.NotFound"),
+            tagged=False,
         )
         for direction in ("ingress", "egress")
     },

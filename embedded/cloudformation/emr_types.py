@@ -8,16 +8,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from embedded.cloudformation.resource_type import (
-    TAGS,
-    Created,
-    ResourceType,
-    call_service,
-    generated_name,
-    shown_as_creating,
-)
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, shown_as_creating
 from embedded.emr.api import cluster_of
 from embedded.emr.cluster import TERMINATED
+from embedded.seams.cloudformation import generated_name
 from embedded.service import Record, client
 
 _IN_PLACE = (TAGS, "StepConcurrencyLevel", "AutoTerminationPolicy", "ManagedScalingPolicy", "Instances")
@@ -36,22 +30,22 @@ def _create_cluster(logical: str, properties: Record, stack: str) -> Created:
 def _job_flow(properties: Record) -> Record:
     """RunJobFlow's request for a template's cluster."""
     instances = dict(properties["Instances"])
-    groups = [
-        {**group, "InstanceRole": role}
-        for role, name in (("MASTER", "MasterInstanceGroup"), ("CORE", "CoreInstanceGroup"))
-        if (group := instances.pop(name, None))
-    ]
-    groups += [{**group, "InstanceRole": "TASK"} for group in instances.pop("TaskInstanceGroups", [])]
-    fleets = [
-        {**fleet, "InstanceFleetType": role}
-        for role, name in (("MASTER", "MasterInstanceFleet"), ("CORE", "CoreInstanceFleet"))
-        if (fleet := instances.pop(name, None))
-    ]
-    fleets += [{**fleet, "InstanceFleetType": "TASK"} for fleet in instances.pop("TaskInstanceFleets", [])]
+    groups = _taken(instances, "InstanceGroup", "InstanceRole")
+    fleets = _taken(instances, "InstanceFleet", "InstanceFleetType")
     instances = {"KeepJobFlowAliveWhenNoSteps": True, **instances}
     instances |= {"InstanceGroups": groups} if groups else {"InstanceFleets": fleets}
     request: Record = _renamed({**properties, "Instances": instances})
     return request
+
+
+def _taken(instances: Record, kind: str, field: str) -> list[Record]:
+    """Take the groups or fleets of all roles out of a template's `Instances`, each with its role in a field."""
+    found = [
+        {**nodes, field: role}
+        for role, prefix in (("MASTER", "Master"), ("CORE", "Core"))
+        if (nodes := instances.pop(f"{prefix}{kind}", None))
+    ]
+    return found + [{**nodes, field: "TASK"} for nodes in instances.pop(f"Task{kind}s", [])]
 
 
 def _renamed(value: Any) -> Any:

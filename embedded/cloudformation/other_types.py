@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping
 
-from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service, generated_name
+from embedded.cloudformation.resource_type import TAGS, Created, ResourceType, call_service
 from embedded.seams import requests
+from embedded.seams.cloudformation import generated_name
 from embedded.service import Record, client
 
 

@@ -86,8 +86,3 @@ def _conform(value: Any, shape: Any) -> Any:
     if shape.type_name == "boolean":
         return str(value).lower() == "true"
     return str(value) if isinstance(value, int | float) else value
-
-
-def generated_name(stack: str, logical: str) -> str:
-    """The name that CloudFormation generates for a resource without a name."""
-    return cloudformation.name_of(stack, logical)

@@ -1,1 +1,1 @@
-"""EMR: the clusters, their boots and steps, and what its API says of them."""
+"""EMR: its clusters, their bootstrap actions and steps, and the operations of its API."""

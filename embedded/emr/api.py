@@ -13,7 +13,7 @@ from embedded.faults import capacity
 from embedded.faults.file import Faults
 from embedded.faults.kinds import AttemptFaults, NoCapacity, NotOffered
 from embedded.nodes.machine import Machine, Machines
-from embedded.seams import ec2, emr, requests
+from embedded.seams import ec2, emr
 from embedded.service import Record, RefusedError, json_operation
 
 _IDLE_SECONDS = range(60, 604_801)
@@ -68,7 +68,7 @@ def install(machines: Machines, faults: Faults) -> None:
             _clusters[identifier] = EmulatedCluster(
                 record=record,
                 steps=emr.steps[identifier],
-                machine=machines.make("clusters", identifier, {"USER": "hadoop", **_region_variables()}),
+                machine=machines.make("clusters", identifier, {"USER": "hadoop"}),
                 start_error=_start_error(record, faults),
                 attempt_faults=lambda: faults.find(AttemptFaults),
                 idle_seconds=(request.get("AutoTerminationPolicy") or {}).get("IdleTimeout"),
@@ -99,10 +99,6 @@ def _start_error(record: Record, faults: Faults) -> str:
             return f"EC2 is out of capacity for {kind}."
         group["RunningInstanceCount"] = 0
     return ""
-
-
-def _region_variables() -> dict[str, str]:
-    return {"AWS_REGION": requests.region(), "AWS_DEFAULT_REGION": requests.region()}
 
 
 def _keep_attributes(record: Record, request: Record) -> None:
@@ -153,7 +149,7 @@ def _list_instances(request: Record) -> Record:
     if state not in (request.get("InstanceStates") or [state]):
         return {"Instances": []}
     count = "RequestedInstanceCount" if state == "TERMINATED" else "RunningInstanceCount"
-    roles, ids = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
+    roles, group_id = request.get("InstanceGroupTypes"), request.get("InstanceGroupId")
     return {
         "Instances": [
             {
@@ -166,7 +162,7 @@ def _list_instances(request: Record) -> Record:
                 "Status": {"State": state, "Timeline": cluster.record["Status"]["Timeline"]},
             }
             for place, group in enumerate(cluster.record["InstanceGroups"])
-            if (not roles or group["InstanceGroupType"] in roles) and ids in (None, group["Id"])
+            if (not roles or group["InstanceGroupType"] in roles) and group_id in (None, group["Id"])
             for number in range(group[count])
         ]
     }
@@ -175,7 +171,7 @@ def _list_instances(request: Record) -> Record:
 def _check(request: Record) -> Record:
     """Refuse a cluster that EMR would not start."""
     releases.require(request.get("ReleaseLabel", ""))
-    _check_policy(request)
+    _check_auto_termination(request)
     scaling_policies.check(request)
     roles = {group.get("InstanceRole") for group in (request.get("Instances") or {}).get("InstanceGroups") or []}
     if "TASK" in roles and "CORE" not in roles:
@@ -183,15 +179,14 @@ def _check(request: Record) -> Record:
     return {}
 
 
-def _check_policy(request: Record) -> Record:
+def _check_auto_termination(request: Record) -> None:
     seconds = (request.get("AutoTerminationPolicy") or {}).get("IdleTimeout", _IDLE_SECONDS.start)
     if seconds not in _IDLE_SECONDS:
         raise RefusedError("ValidationException", f"IdleTimeout {seconds} is not between 60 and 604800 seconds.")
-    return {}
 
 
 def _put_auto_termination(request: Record) -> Record:
-    _check_policy(request)
+    _check_auto_termination(request)
     policy = request.get("AutoTerminationPolicy") or {}
     cluster_of(request["ClusterId"]).idle_seconds = policy.get("IdleTimeout", 3600)
     return {}

@@ -6,15 +6,13 @@ state, and are changed under one lock. Set a step's status only after its logs a
 failure finds the reason.
 """
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,7 +21,7 @@ from embedded.emr.traffic import allow_traffic_of_cluster
 from embedded.faults.kinds import AttemptFaults
 from embedded.hadoop.streaming import attempt_faults_environment
 from embedded.nodes.machine import Machine
-from embedded.processes import kill_marked
+from embedded.processes import kill_marked, terminate_group
 from embedded.seams import requests
 from embedded.service import Record, client
 
@@ -44,7 +42,7 @@ class EmulatedCluster:
         steps: the records that ListSteps returns, in the order of their submission.
         machine: where it runs.
         attempt_faults: returns, before each job, the faults of Hadoop's attempts.
-        idle_seconds: it terminates itself after so many idle seconds; None: never. A step that is no application of
+        idle_seconds: the idle time after which it terminates itself; None: never. A step that is no application of
             YARN counts as work only while EMR's file `isbusy` on the primary node is touched.
         start_error: why EMR does not start it; empty when it does.
 
@@ -76,7 +74,7 @@ class EmulatedCluster:
 
     @property
     def state(self) -> str:
-        """The cluster's state, in EMR's words."""
+        """The cluster's state, as EMR names it."""
         state: str = self.record["Status"]["State"]
         return state
 
@@ -123,7 +121,7 @@ class EmulatedCluster:
         """Wait until the cluster and its processes have ended."""
         self._finished.wait()
 
-    # Its life
+    # Lifecycle
 
     def _run_lifecycle(self) -> None:
         try:
@@ -147,7 +145,7 @@ class EmulatedCluster:
             parts = urlsplit(script["Path"])
             try:
                 client("s3").download_file(parts.netloc, parts.path.lstrip("/"), str(path))
-            except Exception as error:  # any error of S3 is the reason for the cluster's end
+            except Exception as error:  # the cluster ends after any error of S3
                 self.terminate("BOOTSTRAP_FAILURE", f"Bootstrap action {number}: {script['Path']}: {error}")
                 return False
             code = self._run(["bash", str(path), *script.get("Args", [])], place, mark=f"{self.record['Id']}/{number}")
@@ -289,10 +287,7 @@ class EmulatedCluster:
                 self._ending = _IDLE
             stopping = step is not None and step["Status"]["State"] == "CANCEL_PENDING"
             if stopping or self._ending is not None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=_GRACE_SECONDS if stopping else 0)
+                terminate_group(process, _GRACE_SECONDS if stopping else 0)
                 break
             time.sleep(0.05)
         kill_marked(_MARK, mark)

@@ -1,6 +1,6 @@
 """Lists the releases of EMR from which clusters can be started.
 
-From the release guide of Amazon EMR. EMR still starts releases whose support has ended.
+The list is from the release guide of Amazon EMR. EMR still starts releases whose support has ended.
 """
 
 from embedded.service import Record, RefusedError

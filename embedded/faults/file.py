@@ -1,7 +1,8 @@
 """Stores the faults that a test requests from the embedded AWS: what fails, where, and how often.
 
-Whoever started the emulator writes them to one file of its folder (`FaultFile`); the server reads that file before it
-does what a fault is about (`Faults`). The server counts how often a fault happened, and never writes the file.
+The process that started the emulator writes them to a file in the emulator's folder (`FaultFile`). The server reads
+that file before each action that a fault may affect (`Faults`). It counts how often a fault happened, and never writes
+the file.
 """
 
 import json

@@ -36,15 +36,15 @@ class StaysPending:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaLimit:
-    """A service quota's value, in its unit: `L-DB2E81BA` are the vCPUs of on-demand G and VT instances."""
+    """The value of a service quota, in the quota's unit: for `L-DB2E81BA` the vCPUs of on-demand G and VT instances."""
 
     code: str
     value: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class CreateFails:
-    """CloudFormation cannot create a resource; `times`: how often, None always."""
+class _ResourceFault:
+    """A fault of CloudFormation. It happens `times` times; None: always."""
 
     resource_type: str = "*"
     logical_id: str = "*"
@@ -52,50 +52,47 @@ class CreateFails:
     times: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeleteFails:
-    """CloudFormation cannot delete a resource; `times`: how often, None always."""
+class CreateFails(_ResourceFault):
+    """CloudFormation cannot create a resource."""
 
-    resource_type: str = "*"
-    logical_id: str = "*"
-    reason: str = "Internal Failure"
+
+class DeleteFails(_ResourceFault):
+    """CloudFormation cannot delete a resource."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RequestFault:
+    """A fault of a `share` of the requests, chosen at random. It happens `times` times; None: always."""
+
     times: int | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Throttled:
-    """A service (named as in IAM: `cloudformation`, `elasticmapreduce`) throttles an operation.
-
-    `share` of the requests, chosen at random, is refused.
-    """
+class Throttled(_RequestFault):
+    """A service (named as in IAM: `cloudformation`, `elasticmapreduce`) throttles an operation."""
 
     service: str
     operation: str = "*"
-    times: int | None = None
-    share: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class S3Error:
-    """S3 answers a share of an operation's requests with `500 InternalError` and does nothing."""
+class S3Error(_RequestFault):
+    """S3 answers requests for an operation with `500 InternalError` and does nothing."""
 
     operation: str = "*"
-    times: int | None = None
-    share: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutConnection:
-    """The connection ends in the middle of a share of S3's answers to GetObject with `least` or more bytes."""
+class CutConnection(_RequestFault):
+    """The connection ends in the middle of an answer of S3 to GetObject that has `least` or more bytes."""
 
     least: int = 1 << 16
-    times: int | None = None
-    share: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptFaults:
-    """Hadoop kills a share of the attempts and starts a second attempt of a share of the tasks beside the first.
+    """Hadoop kills a share of the attempts, and starts a second attempt of a share of the tasks beside the first.
 
     `within`: seconds from an attempt's start in which it is killed or doubled. `seed`: for all random decisions,
     including the order of a key's values.

@@ -12,7 +12,7 @@ from embedded.faults.file import Faults
 from embedded.faults.kinds import CutConnection, Denied, S3Error, Throttled
 from embedded.faults.operations import requested_operation
 from embedded.seams import requests, routing
-from embedded.service import Answer, Record
+from embedded.service import Answer, Record, target_operation
 
 _QUERY = ("autoscaling", "cloudformation", "iam", "sns", "sts")
 _REST = ("elasticfilesystem", "lambda", "scheduler")
@@ -72,8 +72,8 @@ def _perhaps_cut(answer: Any, faults: Faults) -> Any:
 
 async def _unsupported(method: str, path: str, headers: Record, body: bytes, query: Record) -> Answer:
     del method, path, body, query
-    operation = headers["x-amz-target"].rpartition(".")[2]
-    return _answer("", 400, "UnknownOperationException", f"The embedded AWS does not support {operation}.")
+    message = f"The embedded AWS does not support {target_operation(headers)}."
+    return _answer("", 400, "UnknownOperationException", message)
 
 
 def _throttled(service: str) -> Answer:

@@ -11,17 +11,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Timer
 
 from embedded.faults.kinds import AttemptFaults
+from embedded.hadoop.options import whole_number
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, KilledError, TaskError
 
-_KILLS = 3  # of one task, so that every job ends
+_MOST_KILLS = 3  # of one task, so that every job ends
 
 
 class Attempts:
-    """Runs tasks of one job, each in as many attempts as it takes.
+    """Runs tasks of one job, each in as many attempts as it needs.
 
     Args:
         properties: the job's configuration.
-        faults: what happens to attempts besides their own failures.
+        faults: the faults of attempts, besides their own failures.
         report: called with a message for each attempt that did not succeed.
     """
 
@@ -50,7 +51,7 @@ class Attempts:
         Raises:
             TaskError: as many attempts failed as the job allows.
         """
-        limit = int(self._properties.get(f"mapreduce.{kind}.maxattempts", "4"))
+        limit = whole_number(self._properties, f"mapreduce.{kind}.maxattempts", 4)
         speculative = self._properties.get(f"mapreduce.{kind}.speculative", "true") != "false"
         chance = self.chance(task.name)
         names = (f"{task.name.replace('task_', 'attempt_', 1)}_{number}" for number in itertools.count())
@@ -61,7 +62,7 @@ class Attempts:
                 raise KilledError(f"Task {task.name} was killed with its job")
             racing = list(itertools.islice(names, 2 if doubled else 1))
             doubled = False
-            to_kill = [name for name in racing if chance.random() < self._faults.killed][: _KILLS - kills]
+            to_kill = [name for name in racing if chance.random() < self._faults.killed][: _MOST_KILLS - kills]
             kills += len(to_kill)
             for name, error in self._race(racing, to_kill, once, chance):
                 if error is None:

@@ -1,8 +1,8 @@
 """Hadoop's text input: finds the files, cuts them into splits, and reads the lines of a split.
 
-After `FileInputFormat`, `TextInputFormat` and `LineRecordReader` of Hadoop's older API (`org.apache.hadoop.mapred`),
-which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no effect;
-`mapreduce.job.maps` asks for smaller splits.
+Follows `FileInputFormat`, `TextInputFormat` and `LineRecordReader` of Hadoop's older API (`org.apache.hadoop.mapred`),
+which Streaming uses. In that API `mapreduce.input.fileinputformat.split.maxsize` has no effect; a larger
+`mapreduce.job.maps` makes smaller splits.
 """
 
 import bz2
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from embedded.errors import EmulatorError
+from embedded.hadoop.options import whole_number
 from embedded.hadoop.paths import Entry, Files
 
 _BLOCK = 32 * 1024 * 1024  # fs.s3a.block.size
@@ -59,8 +60,8 @@ def input_files(files: Files, path: str) -> list[Entry]:
 
 def compute_splits(entries: list[Entry], properties: Mapping[str, str]) -> list[FileSplit]:
     """Cut files into splits of at most a block; `mapreduce.job.maps` is the intended number of splits."""
-    goal = sum(entry.size for entry in entries) // max(1, int(properties.get("mapreduce.job.maps", "2")))
-    least = int(properties.get("mapreduce.input.fileinputformat.split.minsize", "1"))
+    goal = sum(entry.size for entry in entries) // max(1, whole_number(properties, "mapreduce.job.maps", 2))
+    least = whole_number(properties, "mapreduce.input.fileinputformat.split.minsize", 1)
     size = max(least, min(goal, _BLOCK), 1)
     cut = []
     for entry in entries:

@@ -4,7 +4,7 @@ Generic options (-D, -files) must stand before those of the job, because Hadoop'
 the first other option.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,14 +39,23 @@ class StreamingJob:
     @property
     def reduces(self) -> int:
         """Number of reducers; with 0 the mappers' output is the job's output."""
-        return int(self.properties.get("mapreduce.job.reduces", "1"))
+        return whole_number(self.properties, "mapreduce.job.reduces", 1)
+
+
+def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
+    """The value of a property that is a whole number from 0. Raises EmulatorError when it is none."""
+    text = properties.get(name, str(default))
+    if not text.isdecimal():
+        raise EmulatorError(f"Property {name} is {text!r}; write a whole number from 0.")
+    return int(text)
 
 
 def parse_options(arguments: Sequence[str]) -> StreamingJob:
     """Read the options of `hadoop-streaming`: generic ones first, then those of the job.
 
     Raises:
-        EmulatorError: an option is unknown, lacks its value, stands in the wrong place or is not emulated.
+        EmulatorError: an option is unknown, lacks its value, has a wrong value, stands in the wrong place or is not
+            emulated.
     """
     job = StreamingJob()
     generic = True
@@ -62,7 +71,7 @@ def parse_options(arguments: Sequence[str]) -> StreamingJob:
         if not getattr(job, name):
             raise EmulatorError(f"Streaming option -{name.removesuffix('s')} is missing.")
     if job.reduces and not job.reducer:
-        raise EmulatorError("Streaming option -reducer is missing; for none say -D mapreduce.job.reduces=0.")
+        raise EmulatorError("Streaming option -reducer is missing; for none give -D mapreduce.job.reduces=0.")
     return job
 
 
@@ -92,7 +101,10 @@ def _read_generic(job: StreamingJob, option: str, value: str) -> None:
     if option == "-files":
         for uri in value.split(","):
             path, _, name = uri.partition("#")
-            job.shipped[name or path.rpartition("/")[2]] = path if ":" in path else f"file://{Path(path).resolve()}"
+            name = name or path.rpartition("/")[2]
+            if name in ("", ".", "..") or "/" in name:
+                raise EmulatorError(f"Option -files: {name!r} cannot name a file in a task's folder; end with #NAME.")
+            job.shipped[name] = path if ":" in path else f"file://{Path(path).resolve()}"
         return
     name, separator, setting = value.partition("=")
     if not separator:

@@ -1,9 +1,9 @@
 """Emulates Hadoop Streaming: `python -m embedded.hadoop.streaming` with the options of `hadoop-streaming`.
 
 A task has the same conditions as on a real cluster: the lines of its split, Hadoop's sorting and partitioning of keys,
-retried attempts, and an output that appears only when the whole job succeeded. After `PipeMapRed`, `HashPartitioner`
-and `TextOutputFormat` of Hadoop. Four of their rules are unexpected: a line without a tab gets one at its end; a
-carriage return ends a line of a task's output; the output of a reducer without input is dropped; and a mapper that
+retried attempts, and an output that appears only when the whole job succeeded. It follows Hadoop's `PipeMapRed`,
+`HashPartitioner` and `TextOutputFormat`. Four of their rules are unexpected: a line without a tab gets one at its end;
+a carriage return ends a line of a task's output; the output of a reducer without input is dropped; and a mapper that
 does not read all of its input fails.
 """
 
@@ -29,7 +29,7 @@ from embedded.hadoop.options import DELIMITER, StreamingJob, parse_options
 from embedded.hadoop.paths import Files
 from embedded.hadoop.tasks import AttemptControl, HadoopTask, TaskError, merge_sorted, run_attempt
 
-_FAULTS_VARIABLE = "HADOOP_UNRULY"
+_FAULTS_VARIABLE = "HADOOP_ATTEMPT_FAULTS"
 
 
 class Run:
@@ -38,7 +38,7 @@ class Run:
     Args:
         scratch: an empty folder for intermediate files.
         logs: the standard error of tasks goes to `<logs>/<job>/<attempt>/stderr`.
-        faults: what the cluster does to its attempts.
+        faults: which of its attempts the cluster kills or doubles.
     """
 
     def __init__(self, job: StreamingJob, *, scratch: Path, logs: Path, faults: AttemptFaults) -> None:

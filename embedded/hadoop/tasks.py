@@ -76,7 +76,7 @@ class HadoopTask:
 
 
 def java_hash(key: bytes) -> int:
-    """The hash of a `Text`, as `WritableComparator.hashBytes` has it: 31 h + byte from 1, in 32 signed bits."""
+    """The hash of a `Text` by `WritableComparator.hashBytes`: h = 31 h + byte, beginning with 1, in 32 signed bits."""
     value = 1
     for byte in key:
         value = (31 * value + (byte - 256 if byte > 127 else byte)) & 0xFFFFFFFF
@@ -90,7 +90,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def split_arguments(command: str) -> list[str]:
-    """A command's words as Streaming splits them: at spaces and around quotes, no other character being special."""
+    """A command's words as Streaming splits them: at spaces and around quotes. No other character is special."""
     return [one or two or plain for one, two, plain in _ARGUMENT.findall(command)]
 
 
@@ -100,7 +100,7 @@ def run_attempt(
     """Run a task's process once: it reads `source`, and its records go to `targets` by their keys' partitions.
 
     Args:
-        folder: where the process runs; made anew.
+        folder: where the process runs; it is emptied first.
         log: where its standard error goes.
         control: ends it early.
 
@@ -202,7 +202,7 @@ def merge_sorted(parts: Sequence[Path], scratch: Path, chance: random.Random) ->
         TaskError: the disk is full.
     """
     shuffled = chance.sample(parts, len(parts))
-    ties = chance.choice((["-s"], []))  # as the parts have them, or by the whole records
+    ties = chance.choice((["-s"], []))  # equal keys stay in the order of the parts, or are sorted by the whole record
     command = ["sort", *ties, "-t", "\t", "-k1,1", "-S", _SORT_MEMORY, "-T", str(scratch), *map(str, shuffled)]
     sort = subprocess.Popen(command, env=os.environ | {"LC_ALL": "C"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert sort.stdout is not None

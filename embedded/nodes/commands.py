@@ -1,7 +1,7 @@
 """Writes the commands of Amazon Linux that emulated machines have on their PATH, as small scripts.
 
-They do what the real ones do in the folder that stands for a machine's root, and refuse every other option. Keep the
-real exit codes, because boot scripts depend on them (`mount` fails with 32).
+They act as the real ones, but in the folder that stands for a machine's root, and refuse options that are not emulated.
+Keep the real exit codes, because boot scripts depend on them (`mount` fails with 32).
 """
 
 import shlex
@@ -44,7 +44,7 @@ def write_commands(folder: Path, *, file_systems: Path, hosts: Path) -> None:
         write_program(folder / name, body)
 
 
-# Prints `name: value` as the command of Amazon Linux does, from what the instance was started with.
+# Prints `name: value` as the command of Amazon Linux does. The values are in the instance's environment.
 _METADATA = """\
 label=yes
 case "$1" in --quiet|-q) label=; shift;; esac

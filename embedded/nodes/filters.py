@@ -59,7 +59,7 @@ def install() -> None:
 def _with_known(known: Collection[str], describe: Callable[[Record], Any]) -> Callable[[Record], Any]:
     def describe_known(parameters: Record) -> Any:
         for name in ec2.filters(parameters):
-            if name not in known and name not in ("tag-key", "tag-value") and not name.startswith("tag:"):
+            if name not in known and not _is_tag_filter(name):
                 return ec2.error("InvalidParameterValue", f"The embedded AWS does not support filter {name!r}.", 400)
         return describe(parameters)
 
@@ -93,11 +93,11 @@ def _filtered(operation: str, describe: Callable[[Record], Any]) -> Callable[[Re
 def _matches(record: Record, identifier: str, filters: dict[str, list[str]]) -> bool:
     if not ec2.has_tags(identifier, filters):
         return False
-    return all(
-        _values(record, name) & set(values)
-        for name, values in filters.items()
-        if not name.startswith("tag:") and name not in ("tag-key", "tag-value")
-    )
+    return all(_values(record, name) & set(values) for name, values in filters.items() if not _is_tag_filter(name))
+
+
+def _is_tag_filter(name: str) -> bool:
+    return name in ("tag-key", "tag-value") or name.startswith("tag:")
 
 
 def _values(record: Record, name: str) -> set[str]:

@@ -14,7 +14,7 @@ from embedded.faults import capacity
 from embedded.faults.capacity import NoCapacityError
 from embedded.faults.file import Faults
 from embedded.nodes import activities, instances, launch_templates
-from embedded.nodes.instance_types import ZONES
+from embedded.nodes.instance_types import zones
 from embedded.nodes.instances import InstanceRunner
 from embedded.nodes.launch_templates import specified_tags
 from embedded.seams import autoscaling, ec2, requests
@@ -42,7 +42,7 @@ class AutoScalingGroups:
     def reconcile(self, group: Record) -> None:
         """Start or end instances until a group has its desired capacity, in its subnets; the newest end first.
 
-        A group whose template or image has gone does not change, as on AWS, where the attempt fails.
+        A group whose template or image no longer exists does not change, as on AWS, where the attempt fails.
         """
         with self._lock:
             members = group["Instances"]
@@ -85,7 +85,7 @@ class AutoScalingGroups:
 
     def _leave_other_subnets(self, group: Record) -> None:
         """Replace instances in subnets that the group no longer has. An instance ends after its replacement runs."""
-        subnets = _subnets(group)
+        subnets = subnets_of(group)
         for member in [*group["Instances"]]:
             record = ec2.instances.get(member["InstanceId"])
             if record is not None and subnets and record["SubnetId"] not in subnets:
@@ -95,7 +95,7 @@ class AutoScalingGroups:
 
     def _grow(self, group: Record) -> bool:
         """Start one more instance in the first subnet with capacity; returns whether it started."""
-        subnets = _subnets(group) or [ec2.default_subnet]
+        subnets = subnets_of(group) or [ec2.default_subnet]
         turn = len(group["Instances"]) % len(subnets)
         subnets = [*subnets[turn:], *subnets[:turn]]
         failure: Exception | None = None
@@ -139,7 +139,7 @@ class AutoScalingGroups:
             time.sleep(_POLL_SECONDS)
             with self._lock:
                 exists = autoscaling.groups.get(group["AutoScalingGroupName"]) is group
-                if exists and _wants(group) and not self._available(group):
+                if exists and _needs_instances(group) and not self._available(group):
                     continue
                 self._waiting.discard(group["AutoScalingGroupARN"])
                 if exists:
@@ -148,7 +148,7 @@ class AutoScalingGroups:
 
     def _available(self, group: Record) -> bool:
         """Whether an attempt could succeed. True for a missing template, so that the attempt reports it."""
-        for subnet in _subnets(group) or [ec2.default_subnet]:
+        for subnet in subnets_of(group) or [ec2.default_subnet]:
             try:
                 _choose(group, launch_templates.data_of(group["LaunchTemplate"]), subnet, self._faults)
             except NoCapacityError:
@@ -183,12 +183,14 @@ def zone_of(subnet: str) -> str:
     return str(ec2.subnets.get(subnet, {}).get("AvailabilityZone", f"{requests.region()}a"))
 
 
-def _subnets(group: Record) -> list[str]:
+def subnets_of(group: Record) -> list[str]:
+    """The subnets of a group, in its order; empty when it names none."""
     return [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
 
 
-def _wants(group: Record) -> bool:
-    subnets = _subnets(group)
+def _needs_instances(group: Record) -> bool:
+    """Whether a group has too few instances, or some in subnets that it no longer has."""
+    subnets = subnets_of(group)
     ours = [ec2.instances.get(member["InstanceId"], {}).get("SubnetId") for member in group["Instances"]]
     return len(ours) < group["DesiredCapacity"] or bool(subnets and set(ours) - set(subnets))
 
@@ -209,14 +211,14 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
 
     Raises:
         NoCapacityError: no type of the group has capacity.
-        RefusedError: the template's placement group has gone.
+        RefusedError: the template's placement group no longer exists.
     """
     policy = group.get("MixedInstancesPolicy") or {}
     on_demand = sum(
         "InstanceLifecycle" not in ec2.instances.get(member["InstanceId"], {}) for member in group["Instances"]
     )
     market = capacity.market(policy, data, desired=group["DesiredCapacity"], on_demand=on_demand)
-    zone, zones = zone_of(subnet), [f"{requests.region()}{letter}" for letter in ZONES]
+    zone = zone_of(subnet)
     place = launch_templates.placement_group(data)
     if place:
         capacity.require_together(
@@ -225,7 +227,7 @@ def _choose(group: Record, data: Record, subnet: str, faults: Faults) -> tuple[s
     failure = None
     for instance_type in capacity.instance_types(policy, data):
         try:
-            capacity.require(faults, zone=zone, zones=zones, instance_type=instance_type, market=market)
+            capacity.require(faults, zone=zone, zones=zones(), instance_type=instance_type, market=market)
         except NoCapacityError as error:
             failure = failure or error
         else:

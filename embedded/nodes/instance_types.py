@@ -14,7 +14,7 @@ from embedded.faults.kinds import NotOffered
 from embedded.seams import ec2, requests
 from embedded.service import Record, parameter
 
-ZONES = "abc"  # ministack has these zones in every region
+_ZONES = "abc"  # ministack has these zones in every region
 _MIB = 1024
 _VCPUS = {"medium": 1, "large": 2, "xlarge": 4, "metal": 96, **{f"{size}xlarge": 4 * size for size in range(2, 49)}}
 _INTEL = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge")
@@ -97,6 +97,11 @@ TYPES: Mapping[str, EmulatedInstanceType] = {
 }
 
 
+def zones() -> list[str]:
+    """The zones of the region of the current request."""
+    return [f"{requests.region()}{letter}" for letter in _ZONES]
+
+
 def install(faults: Faults) -> None:
     """Replace ministack's operations on instance types."""
 
@@ -145,10 +150,9 @@ def _offerings(parameters: Record, faults: Faults) -> Any:
     if set(filters) - {"instance-type", "location"}:
         return _no_filter(filters, "instance-type", "location")
     patterns, places = filters.get("instance-type", ["*"]), filters.get("location", ["*"])
-    zones = [f"{requests.region()}{letter}" for letter in ZONES]
     found = set()
     for name in TYPES:
-        for zone in zones if _any_matches(name, patterns) else ():
+        for zone in zones() if _any_matches(name, patterns) else ():
             place = zone if kind == "availability-zone" else requests.region()
             if _any_matches(place, places) and not faults.find(NotOffered, instance_type=name, zone=zone):
                 found.add((name, place))

@@ -73,8 +73,6 @@ class InstanceRunner:
                 "EC2_INSTANCE_TYPE": record["InstanceType"],
                 "EC2_LOCAL_IPV4": address,
                 "EC2_AVAILABILITY_ZONE": record["Placement"]["AvailabilityZone"],
-                "AWS_REGION": requests.region(),
-                "AWS_DEFAULT_REGION": requests.region(),
                 "GLOO_SOCKET_IFNAME": "lo",
                 # NCCL allows a GPU only once in a group: nodes of one computer cannot share its GPU, so they compute
                 # on its cores.
@@ -138,7 +136,7 @@ class InstanceRunner:
 
 
 def _core(number: int) -> int:
-    """Assign the cores in turn: ranks that all use every core would wait for each other."""
+    """The core of an instance by its number. If all instances used all cores, their ranks would wait for each other."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[number % len(cores)]
 
@@ -205,7 +203,7 @@ def _checked_image(parameters: Record) -> str:
         raise RefusedError("UnsupportedOperation", message)
     try:
         image = launch_templates.image(parameter(parameters, "ImageId"))
-    except RefusedError as refusal:  # whose code is Auto Scaling's
+    except RefusedError as refusal:  # its code is that of Auto Scaling
         raise RefusedError("InvalidParameterValue", str(refusal)) from refusal
     subnet, place = parameter(parameters, "SubnetId"), parameter(parameters, "Placement.GroupName")
     if subnet and subnet not in ec2.subnets:

@@ -26,7 +26,7 @@ def install() -> None:
         return {**data, "Placement": {"GroupName": name}} if name else data
 
     def rendered(data: Record) -> str:
-        name = placement_group_name(data)
+        name = _placement_group_name(data)
         return describe(data) + (f"<placement><groupName>{name}</groupName></placement>" if name else "")
 
     def of_aws(name: str) -> Record | None:
@@ -72,7 +72,7 @@ def data_of(reference: Mapping[str, Any]) -> Record:
 def image(name: str) -> str:
     """The id of an image, which may be given by a parameter: `resolve:ssm:NAME[:VERSION]`.
 
-    AWS's own parameters are not emulated: the id of their image is made from the parameter's name.
+    AWS's own parameters are not emulated: the id of their image is computed from the parameter's name.
 
     Raises:
         RefusedError: there is no such parameter.
@@ -106,12 +106,12 @@ def placement_group(data: Mapping[str, Any]) -> str:
     Raises:
         RefusedError: there is no such group.
     """
-    name = placement_group_name(data)
+    name = _placement_group_name(data)
     if name and name not in ec2.placement_groups:
         raise RefusedError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     return name
 
 
-def placement_group_name(data: Mapping[str, Any]) -> str:
+def _placement_group_name(data: Mapping[str, Any]) -> str:
     """The placement group that a template names, which may not exist; empty for none."""
     return str((data.get("Placement") or {}).get("GroupName") or "")

@@ -84,7 +84,10 @@ class Machines:
         write_commands(self._commands, file_systems=folder / "efs", hosts=self._hosts)
 
     def make(self, kind: str, name: str, extra: Mapping[str, str], *, core: int | None = None) -> Machine:
-        """Create a machine at `<folder>/<kind>/<name>`; `extra` is added to its environment."""
+        """Create a machine at `<folder>/<kind>/<name>`, in the region of the current request.
+
+        `extra` is added to its environment.
+        """
         root = self.folder / kind / name
         own = root / "usr" / "local" / "bin"
         for part in (own, root / "root", root / "tmp", root / "var" / "log"):
@@ -92,7 +95,8 @@ class Machines:
         kept = {name: os.environ[name] for name in os.environ if name in _KEPT or name.startswith("AWS_")}
         path = os.pathsep.join([str(own), str(self._commands), _without_environment(kept.get("PATH", os.defpath))])
         places = {_ROOT: str(root), "HOME": str(root / "root"), "TMPDIR": str(root / "tmp"), "PATH": path}
-        return Machine(root=root, environment={**kept, **places, **extra}, core=core)
+        region = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), requests.region())
+        return Machine(root=root, environment={**kept, **places, **region, **extra}, core=core)
 
     def discard(self, machine: Machine) -> None:
         """Remove a machine's folder: rename it at once, and delete it in the background."""

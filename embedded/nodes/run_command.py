@@ -8,21 +8,18 @@ the command of a node that died stays in progress until its time limit.
 
 import json
 import os
-import signal
-import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
 from embedded.nodes import instances
 from embedded.nodes.machine import Machine
-from embedded.processes import kill_marked
+from embedded.processes import kill_marked, terminate_group
 from embedded.seams import ec2, requests, ssm
-from embedded.service import Record, RefusedError, json_operation, upload_log
+from embedded.service import Record, RefusedError, json_operation, target_operation, upload_log
 
 _DOCUMENT = "AWS-RunShellScript"
 _PLUGIN = "awsrunShellScript"
@@ -49,7 +46,7 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
     ssm.run.put(partial(_run, machine_of))
     ssm.targets.put(_targets)
     operations = {
-        "SendCommand": _send_command(ssm.send_command),
+        "SendCommand": _send_command,
         "CancelCommand": json_operation(_cancel_command),
         "ListCommandInvocations": json_operation(_list_invocations),
         "CreateDocument": json_operation(_create_document),
@@ -62,7 +59,7 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
     handle = ssm.handle.now
 
     async def handle_request(method: str, path: str, headers: Record, body: bytes, query: Record) -> Any:
-        operation = operations.get(headers.get("x-amz-target", "").rpartition(".")[2])
+        operation = operations.get(target_operation(headers))
         if operation is None:
             return await handle(method, path, headers, body, query)
         return operation(json.loads(body or b"{}"))
@@ -73,18 +70,16 @@ def install(others: Callable[[], Mapping[str, Machine]]) -> None:
 # Run Command
 
 
-def _send_command(send: Any) -> Any:
-    def operation(request: Record) -> Any:
-        def refuse_unknown(request: Record) -> Record:
-            name = request.get("DocumentName", "")
-            if name != _DOCUMENT:
-                raise RefusedError("InvalidDocument", f"The embedded AWS supports document {_DOCUMENT}, not {name}.")
-            return {}
+def _send_command(request: Record) -> Any:
+    refused = json_operation(_check_document)(request)
+    return refused if refused[0] >= 300 else ssm.send_command(request)
 
-        refused = json_operation(refuse_unknown)(request)
-        return refused if refused[0] >= 300 else send(request)
 
-    return operation
+def _check_document(request: Record) -> Record:
+    name = request.get("DocumentName", "")
+    if name != _DOCUMENT:
+        raise RefusedError("InvalidDocument", f"The embedded AWS supports document {_DOCUMENT}, not {name}.")
+    return {}
 
 
 def _targets(request: Record) -> list[str]:
@@ -153,7 +148,9 @@ def _execute(
             continue
         if machine_of(instance) is None:
             break
-        _stop(process, mark)
+        terminate_group(process, _GRACE_SECONDS)
+        kill_marked(_MARK, mark)
+        process.wait()
         return *(_CANCELLED if cancelled.is_set() else _TIMED_OUT), -1
     if machine_of(instance) is None:
         process.wait()
@@ -166,15 +163,6 @@ def _execute(
     stderr.seek(0, os.SEEK_END)
     stderr.write(f"failed to run commands: exit status {process.returncode}".encode())
     return "Failed", "Failed", process.returncode
-
-
-def _stop(process: "subprocess.Popen[bytes]", mark: str) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=_GRACE_SECONDS)
-    kill_marked(_MARK, mark)
-    process.wait()
 
 
 def _content(file: IO[bytes]) -> bytes:

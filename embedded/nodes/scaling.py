@@ -9,7 +9,7 @@ from typing import Any
 
 from embedded.faults.file import Faults
 from embedded.nodes import activities, groups, instances, launch_templates
-from embedded.nodes.groups import AutoScalingGroups, group_of, zone_of
+from embedded.nodes.groups import AutoScalingGroups, group_of, subnets_of, zone_of
 from embedded.nodes.instances import InstanceRunner
 from embedded.nodes.machine import Machines
 from embedded.seams import autoscaling, cloudformation
@@ -202,8 +202,7 @@ def complete_record(group: Record, policy: Mapping[str, Any]) -> None:
         "LaunchTemplate": {**policy["LaunchTemplate"], "LaunchTemplateSpecification": group["LaunchTemplate"]},
         "InstancesDistribution": {**_DISTRIBUTION, **(policy.get("InstancesDistribution") or {})},
     }
-    subnets = [subnet for subnet in group["VPCZoneIdentifier"].split(",") if subnet]
-    if subnets:
+    if subnets := subnets_of(group):
         group["AvailabilityZones"] = sorted({zone_of(subnet) for subnet in subnets})
 
 

@@ -1,1 +1,1 @@
-"""The internals of ministack that the emulator uses, one module a service. Adapt this folder to a new ministack."""
+"""The internals of ministack that the emulator uses, a module for each service. Adapt them to a new ministack."""

@@ -64,8 +64,8 @@ update_group: Callable[..., Any] = _provisioners.take("_asg_update")
 template_of_group: Callable[[Record], Record] = _provisioners.take("_asg_launch_template")
 """The id, name and version of the launch template that a group names."""
 
-name_of: Callable[[str, str], str] = _provisioners.take("_physical_name")
-"""The name that CloudFormation makes for a resource: the stack's name, the logical id."""
+generated_name: Callable[[str, str], str] = _provisioners.take("_physical_name")
+"""The name that CloudFormation generates for a resource without a name: the stack's name, the logical id."""
 
 _types: dict[str, Record] = _provisioners.take("_RESOURCE_HANDLERS")
 _replacing: dict[str, Container[str]] = _provisioners.take("_REPLACING_PROPERTIES")

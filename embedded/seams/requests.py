@@ -33,9 +33,5 @@ streamed: Callable[[Callable[[Any, Any], Any]], Any] = _responses.take("Streamin
 spawn_background: _Spawn = MinistackModule("core.concurrency").take("spawn_background")
 """Run a function on a thread of its own, for the request's account and region."""
 
-_regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict")
-
-
-def regional_table() -> Table:
-    """A new table with separate records for each account and region."""
-    return _regional_table()
+regional_table: Callable[[], Table] = _responses.take("AccountRegionScopedDict")
+"""A new table with separate records for each account and region."""

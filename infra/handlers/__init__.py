@@ -1,1 +1,1 @@
-"""The few functions that run inside AWS; each file is deployed alone, with nothing but boto3 beside it."""
+"""The functions that run inside AWS. Each is deployed without the others; besides its own files it has only boto3."""

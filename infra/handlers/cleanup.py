@@ -78,15 +78,20 @@ def empty(bucket: str, milliseconds_left: Callable[[], int]) -> None:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             for batch in batches({"Key": each["Key"], "VersionId": each["VersionId"]} for each in found):
-                if milliseconds_left() < _RESERVE_MS:
-                    raise UnfinishedError(f"{bucket} still holds objects; delete the stack again to go on.")
+                _require_time(milliseconds_left, f"{bucket} still holds objects")
                 for refused in delete(s3, bucket, batch):
-                    raise UnfinishedError(f"{bucket} kept {refused['Key']}: {refused['Message']}")
+                    raise UnfinishedError(f"S3 did not delete {refused['Key']} of {bucket}: {refused['Message']}")
         for key, upload in unfinished_uploads(s3, bucket):
+            _require_time(milliseconds_left, f"{bucket} still holds unfinished uploads")
             s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchBucket":
             raise
+
+
+def _require_time(milliseconds_left: Callable[[], int], what: str) -> None:
+    if milliseconds_left() < _RESERVE_MS:
+        raise UnfinishedError(f"{what}; delete the stack again to go on.")
 
 
 def batches(objects: "Iterable[ObjectIdentifierTypeDef]") -> "Iterator[list[ObjectIdentifierTypeDef]]":
@@ -154,7 +159,7 @@ def revoke_group_rules(groups: list[str]) -> None:
 def _between_groups(rules: "list[IpPermissionOutputTypeDef]") -> "Iterator[IpPermissionTypeDef]":
     """Each permission for one group, as a rule of its own; a rule for all ports has none.
 
-    Revoke them one by one: when one of several has gone meanwhile, EC2 revokes none.
+    Revoke them one by one: when one of several no longer exists, EC2 revokes none.
     """
     for rule in rules:
         for pair in rule["UserIdGroupPairs"]:

@@ -17,7 +17,7 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a rule has found; an error stops a deployment. `sentence` is for the user."""
+    """A problem that a rule has found; an error stops a deployment. `sentence` is for the user."""
 
     level: Level
     rule: str

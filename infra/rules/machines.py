@@ -1,6 +1,6 @@
 """Rules on what machines can run: types, GPUs, PyTorch builds, EMR releases.
 
-A PyTorch build must support all GPUs of a topology, and the machine image must bring that build: these are two rules.
+A PyTorch build must support all GPUs of a topology, and the machine image must contain that build: two rules.
 """
 
 import datetime
@@ -27,7 +27,7 @@ class RetiredType(Rule):
             if kind.retired:
                 yield (
                     f"{field}: AWS retired {kind.name} ({kind.retired.since}) and starts none; in "
-                    f"topologies/{topology.name}.yaml take {kind.retired.successor}, today's equivalent."
+                    f"{topology.name}.yaml take {kind.retired.successor}, today's equivalent."
                 )
 
 
@@ -59,8 +59,11 @@ class ImageTooNew(Rule):
         images = {catalog.image_of(group.instance_type).name for group in topology.training if _image(group)}
         builds = {(catalog.catalog().images[name].torch, catalog.catalog().images[name].cuda) for name in images}
         if len(builds) > 1:
-            brought = " and ".join(f"PyTorch {torch} with CUDA {cuda}" for torch, cuda in sorted(builds))
-            yield f"training: the groups' machine images bring {brought}, but all nodes need the same one."
+            contained = " and ".join(f"PyTorch {torch} with CUDA {cuda}" for torch, cuda in sorted(builds))
+            yield (
+                f"training: the groups' machine images contain {contained}, but all nodes need the same PyTorch; leave "
+                "out the groups of one kind."
+            )
         for build in catalog.catalog().builds:
             if (build.torch, build.cuda) not in builds:
                 continue
@@ -68,8 +71,9 @@ class ImageTooNew(Rule):
                 gpu = catalog.find(group.instance_type).gpu
                 if _image(group) and gpu and not build.supports(gpu.capability):
                     yield (
-                        f"{group_label(number, group)}: the machine image brings PyTorch {build.torch} with CUDA "
-                        f"{build.cuda}, which does not run on {gpu.name} (compute capability {gpu.capability})."
+                        f"{group_label(number, group)}: the machine image contains PyTorch {build.torch} with CUDA "
+                        f"{build.cuda}, which does not run on {gpu.name} (compute capability {gpu.capability}); take "
+                        "another instance type."
                     )
 
 

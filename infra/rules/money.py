@@ -98,7 +98,7 @@ class NobodyWarned(Rule):
     def check(self, topology: Topology) -> Iterator[str]:
         """The guard's mail."""
         if topology.guard.mail is None:
-            yield "guard, mail: there is none, so nobody is told before the guard deletes the stack; add an address."
+            yield "guard, mail: there is none, so nobody is warned before the guard deletes the stack; add an address."
 
 
 def _hourly(topology: Topology) -> float | None:

@@ -29,13 +29,13 @@ class SpotCluster(Rule):
         preprocessing = topology.preprocessing
         if preprocessing and preprocessing.primary.market == "spot":
             yield (
-                "preprocessing, primary, market: when AWS takes a spot primary node back the whole cluster ends, and "
-                "with it the step that runs; write on-demand, and spot for task nodes."
+                "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its "
+                "running step end; write on-demand, and use spot for task nodes."
             )
         if preprocessing and preprocessing.core and preprocessing.core.market == "spot":
             yield (
-                "preprocessing, core, market: core nodes hold HDFS, and when AWS takes spot ones back its blocks may "
-                "go with them, and the step fails; write on-demand, and spot for task nodes."
+                "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost "
+                "and the step may fail; write on-demand, and use spot for task nodes."
             )
 
 
@@ -49,7 +49,7 @@ class NoShare(Rule):
         if topology.gpu_nodes > 1 and topology.share is None:
             yield (
                 f"share: there is none, so each of the {topology.gpu_nodes} GPU nodes copies the whole dataset to its "
-                "own disk; write efs, or nfs."
+                "own disk; write efs or nfs."
             )
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the embedded AWS share: one emulator a module, clients of it, and waiting for what comes."""
+"""Fixtures of the tests of the embedded AWS: one emulator per module, its clients, and a way to wait for a state."""
 
 import json
 import time
@@ -16,7 +16,7 @@ Eventually = Callable[[Callable[[], Any]], Any]
 
 
 class Stacks:
-    """Stacks by CloudFormation's own interface, each call waiting for what the stack comes to."""
+    """Stacks by CloudFormation's own interface. Each call waits for the stack's final status."""
 
     def __init__(self, client: Client, eventually: Eventually) -> None:
         self.client = client
@@ -69,7 +69,7 @@ def client(aws: EmbeddedAws) -> Client:
 
 @pytest.fixture(scope="session")
 def eventually() -> Eventually:
-    """Waits until a probe gives something true, and returns that."""
+    """Waits until a probe returns something true, and returns that."""
 
     def wait(probe: Callable[[], Any]) -> Any:
         until = time.monotonic() + 60
@@ -88,7 +88,7 @@ def stacks(client: Client, eventually: Eventually) -> Stacks:
 
 @pytest.fixture(scope="module")
 def upload(client: Client) -> Callable[[str, str, bytes | str], str]:
-    """Puts an object and returns its address; makes the bucket when there is none."""
+    """Puts an object and returns its address; creates the bucket when there is none."""
 
     def put(bucket: str, key: str, body: bytes | str) -> str:
         s3 = client("s3")

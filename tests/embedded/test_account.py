@@ -1,4 +1,4 @@
-"""What the services say of an account before anything is made: quotas, offers, releases, rehearsals, refusals."""
+"""What the services tell of an account before anything is created: quotas, offers, releases, dry runs, refusals."""
 
 import time
 

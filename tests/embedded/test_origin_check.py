@@ -1,4 +1,4 @@
-"""Who is served by the emulator: clients on this machine, and no web page."""
+"""The emulator serves clients on this machine, but no web pages."""
 
 import http.client
 from collections.abc import Iterator

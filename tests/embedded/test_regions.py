@@ -1,4 +1,4 @@
-"""Another region than the emulator's own: what is made there lives there, and works there."""
+"""In another region than the emulator's own, resources are created and work there only."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Small stacks that a guard watches, in the embedded AWS, and what can be seen of them."""
+"""Small stacks with a guard in the embedded AWS, and methods that read their state."""
 
 import io
 import itertools
@@ -83,7 +83,7 @@ class Small(Stack):
 
 
 class Deployed:
-    """A small stack in the embedded AWS, and what tests do with it."""
+    """A small stack with a guard in the embedded AWS."""
 
     def __init__(
         self, client: Callable[[str], Any], out: Path, *, becomes: str = "CREATE_COMPLETE", **guard: Any
@@ -170,7 +170,7 @@ class Deployed:
         return str(cluster["Status"]["State"]).replace("TERMINATING", "TERMINATED")
 
     def sign(self, instance: str, suffix: str) -> datetime:
-        """Leave a node's sign in the data bucket; returns its time."""
+        """Write what a node writes when it reports or works; returns its time."""
         s3_client, place = self.client("s3"), {"Bucket": self.bucket, "Key": f"nodes/{instance}.{suffix}"}
         s3_client.put_object(**place, Body=b"")
         found: datetime = s3_client.head_object(**place)["LastModified"]
@@ -192,13 +192,13 @@ class Deployed:
         return self.wake(self.created + timedelta(hours=hours))
 
     def after_here(self, hours: float, patch: pytest.MonkeyPatch) -> None:
-        """The same in this process: the emulator's faults are for its clients, and not for what it runs itself."""
+        """The same in this process, because the emulator's faults do not apply to functions that it runs itself."""
         function = self.client("lambda").get_function_configuration(FunctionName=self.function)
         patch.setenv("SETTINGS", function["Environment"]["Variables"]["SETTINGS"])
         main.handler({"time": (self.created + timedelta(hours=hours)).isoformat()}, None)
 
     def mails(self) -> list[str]:
-        """The subjects of what was told since this was last asked."""
+        """The subjects of the mails since the last call."""
         sqs, found = self.client("sqs"), []
         while messages := sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", []):
             for message in messages:
@@ -215,7 +215,7 @@ class Deployed:
         return dict(json.loads(parameter["Value"]))
 
     def _subscribe(self) -> str:
-        """A queue that gets what the topic's mails hold."""
+        """A queue that receives the messages of the topic."""
         sqs = self.client("sqs")
         queue = str(sqs.create_queue(QueueName=self.name)["QueueUrl"])
         arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

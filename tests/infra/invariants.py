@@ -1,4 +1,4 @@
-"""What holds of every stack, whatever its topology: rules on a template's resources, each a list of what breaks it.
+"""Rules for every stack, whatever its topology. Each returns the resources of a template that break it.
 
 The one thing that is easy to get wrong: a rule must not pass because it found nothing to look at. What a stack always
 has is asked for by type, and its absence is a fault too.
@@ -53,7 +53,7 @@ def broken(resources: Resources, tags: Mapping[str, str]) -> list[str]:
         *left_behind(resources),
         *clusters_out_of_reach(resources),
         *networks_open_to_emr(resources),
-        *roles_for_anybodys_sake(resources),
+        *roles_without_source_account(resources),
     ]
 
 
@@ -109,7 +109,7 @@ def connections_without_tls(resources: Resources) -> list[str]:
 
 
 def too_much_allowed(resources: Resources) -> list[str]:
-    """Policies with a wildcard in an action, or that change any resource; roles with policies of AWS's beyond two."""
+    """Policies with a wildcard in an action, or that change any resource; roles with other policies of AWS than two."""
     found = []
     for name, each in of_type(resources, "AWS::IAM::Policy").items():
         for statement in each["PolicyDocument"]["Statement"]:
@@ -130,7 +130,7 @@ def too_much_allowed(resources: Resources) -> list[str]:
 
 
 def untagged(resources: Resources, tags: Mapping[str, str]) -> list[str]:
-    """What could carry all of the tags and does not, instances and volumes of launch templates among it."""
+    """Resources that could have all of the tags and do not, and instances and volumes of launch templates."""
     found = []
     for name, each in resources.items():
         if each["Type"] in _UNTAGGED:
@@ -158,7 +158,7 @@ def metadata_without_token(resources: Resources) -> list[str]:
 
 
 def unguarded(resources: Resources) -> list[str]:
-    """What costs by the hour and is not created after the guard with its clock, and deleted before."""
+    """Resources that cost by the hour and are not created after the guard and its schedule, and deleted before."""
     guard = {
         name
         for kind in ("AWS::Lambda::Function", "AWS::Events::Rule")
@@ -176,7 +176,7 @@ def unguarded(resources: Resources) -> list[str]:
 
 
 def left_behind(resources: Resources) -> list[str]:
-    """What outlives the stack, but a data bucket with its policy."""
+    """Resources that outlive the stack, except a data bucket with its policy."""
     found = []
     for name, each in resources.items():
         policies = {each.get(key, "Delete") for key in ("DeletionPolicy", "UpdateReplacePolicy")}
@@ -187,7 +187,7 @@ def left_behind(resources: Resources) -> list[str]:
 
 
 def clusters_out_of_reach(resources: Resources) -> list[str]:
-    """Clusters that lack, or may start before, a rule that EMR demands and does not add itself."""
+    """Clusters that lack a rule that EMR requires and does not add itself, or that may start before it exists."""
     found = []
     for name, cluster in of_type(resources, "AWS::EMR::Cluster").items():
         primary, core, service = (
@@ -203,7 +203,7 @@ def clusters_out_of_reach(resources: Resources) -> list[str]:
 
 
 def networks_open_to_emr(resources: Resources) -> list[str]:
-    """VPCs with the tag by which EMR's policy may make groups in them, which nobody would delete before the VPC."""
+    """VPCs with the tag that lets EMR create groups in them, which nobody would delete before the VPC."""
     return [
         f"{name} lets EMR make security groups of its own"
         for name, each in of_type(resources, "AWS::EC2::VPC").items()
@@ -211,10 +211,10 @@ def networks_open_to_emr(resources: Resources) -> list[str]:
     ]
 
 
-def roles_for_anybodys_sake(resources: Resources) -> list[str]:
-    """Roles that a service may take without saying that it acts for a resource of this account, where it could say so.
+def roles_without_source_account(resources: Resources) -> list[str]:
+    """Roles that a service may assume for a resource of another account, although it sends the resource's account.
 
-    EC2 and Lambda are not documented to say it; only an account's own users give its roles to them.
+    EC2 and Lambda are not documented to send it; only users of the account can give its roles to them.
     """
     found = []
     for name, each in of_type(resources, "AWS::IAM::Role").items():
@@ -222,7 +222,7 @@ def roles_for_anybodys_sake(resources: Resources) -> list[str]:
             said = {key for keys in statement.get("Condition", {}).values() for key in keys}
             silent = statement["Principal"].get("Service") in ("ec2.amazonaws.com", "lambda.amazonaws.com")
             if not silent and not {"aws:SourceAccount", "aws:SourceArn"} <= said:
-                found.append(f"{name} may be taken for anybody's sake")
+                found.append(f"{name} does not check the source account")
     return found
 
 
@@ -255,7 +255,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 def needs(resources: Resources, name: str) -> set[str]:
-    """All that is created before a resource, and deleted after it."""
+    """The resources that are created before a resource, and deleted after it."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -267,7 +267,7 @@ def needs(resources: Resources, name: str) -> set[str]:
 
 
 def as_list(value: Any) -> list[Any]:
-    """CloudFormation writes one of a list without the list."""
+    """The value as a list. CloudFormation may write a list of one value without the list."""
     return value if isinstance(value, list) else [value]
 
 

@@ -1,4 +1,4 @@
-"""What nodes reach of S3 through a stack's gateway: its policy, asked as S3 asks it for each request.
+"""Which requests of nodes a stack's S3 gateway lets through: its policy, evaluated as S3 does for each request.
 
 The one thing that is easy to get wrong: a gateway without a policy lets through everything. A stack that has none is
 told from one whose policy allows nothing.
@@ -17,7 +17,7 @@ _PSEUDO = {"AWS::AccountId": OURS, "AWS::Partition": "aws", "AWS::URLSuffix": "a
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One request to S3: by whose credentials (empty: none), to whose bucket."""
+    """One request to S3, with the accounts of its credentials (empty: none) and of its bucket."""
 
     action: str
     bucket: str
@@ -27,7 +27,7 @@ class Request:
 
     @property
     def arn(self) -> str:
-        """What it is about: an object, but for actions on buckets."""
+        """The resource: the bucket for an action on buckets, else an object."""
         return f"arn:aws:s3:::{self.bucket}{self.key if 'Object' in self.action or 'Upload' in self.action else ''}"
 
 
@@ -76,7 +76,7 @@ def that_emr_needs(region: str) -> Iterator[Request]:
 
 
 def that_carry_data_away(region: str) -> Iterator[Request]:
-    """Into a bucket of somebody else's, by the nodes' own roles or by credentials that somebody brought along."""
+    """Into a bucket of another account, by the nodes' own roles or by other credentials."""
     for by in (OURS, THEIRS, ""):
         for action in ("PutObject", "PutObjectAcl", "DeleteObject", "AbortMultipartUpload"):
             yield Request(action=action, bucket="theirs", of=THEIRS, by=by)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from infra import caller
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -58,6 +60,21 @@ def test_a_topology_of_ones_own_is_built_from_its_file(tmp_path: Path) -> None:
     done = run_app(tmp_path, {"topology": "own.yaml"})
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "Shoal-own.template.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "emulated"),
+    [
+        (None, False),
+        ("http://127.0.0.1:4566", True),
+        ("http://LOCALHOST", True),
+        ("http://[::1]:4566", True),
+        ("http://[::1", False),
+        ("https://ec2.us-east-1.amazonaws.com", False),
+    ],
+)
+def test_aws_is_emulated_where_its_endpoint_is_a_url_of_this_machine(endpoint: str | None, emulated: bool) -> None:
+    assert caller.emulated(endpoint) is emulated
 
 
 @pytest.mark.slow

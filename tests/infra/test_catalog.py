@@ -1,4 +1,4 @@
-"""The catalogue: whole, consistent, priced by date, and helpful about what it does not have."""
+"""The catalogue: complete, consistent, priced by date, and helpful about what is missing."""
 
 import datetime
 import itertools
@@ -211,4 +211,10 @@ def test_a_broken_list_is_named(tmp_path: Path, text: str) -> None:
     shutil.copy(catalog.PRICES / "us-east-1.yaml", tmp_path)
     (tmp_path / "eu-west-1.yaml").write_text(text)
     with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists"):
+        catalog.prices("eu-west-1", folder=tmp_path)
+
+
+def test_a_list_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "eu-west-1.yaml").write_bytes(b"date: \xff\n")
+    with pytest.raises(TopologyError, match=r"eu-west-1\.yaml does not hold price lists \('utf-8' codec"):
         catalog.prices("eu-west-1", folder=tmp_path)

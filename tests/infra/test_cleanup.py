@@ -33,7 +33,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 class CloudFormation:
-    """Stands where CloudFormation does: sends a request to the function, and keeps what it answers."""
+    """Stands in for CloudFormation: sends a request to the function, and keeps the answers."""
 
     def __init__(self) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -134,7 +134,7 @@ def test_tied_groups_can_be_deleted_once_they_were_untied(cloudformation: CloudF
 def test_a_rule_that_is_gone_meanwhile_keeps_no_other(
     code: str, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The emulator revokes what is not there without a word; EC2 refuses the whole request in these words."""
+    """The emulator accepts the revocation of a missing rule; EC2 refuses the whole request with this error."""
     ec2, groups = boto3.client("ec2"), tied_groups()
     refused: list[Any] = []
 
@@ -182,7 +182,7 @@ def test_an_object_that_cannot_be_deleted_is_a_failure_that_names_it(cloudformat
     bucket, held = locked_bucket("locked")
     answer = cloudformation.ask("Delete", {"Bucket": bucket})
     assert answer["Status"] == "FAILED"
-    assert "locked kept held: " in answer["Reason"]
+    assert "S3 did not delete held of locked: " in answer["Reason"]
     s3 = boto3.client("s3")
     assert [each["Key"] for each in s3.list_object_versions(Bucket=bucket)["Versions"]] == ["held"]
     s3.put_object_legal_hold(Bucket=bucket, Key="held", VersionId=held, LegalHold={"Status": "OFF"})
@@ -278,6 +278,17 @@ def test_without_time_left_it_fails_and_says_how_to_go_on(cloudformation: CloudF
     answer = cloudformation.ask("Delete", {"Bucket": "endless"}, milliseconds_left=1000)
     assert answer["Status"] == "FAILED"
     assert answer["Reason"].endswith("endless still holds objects; delete the stack again to go on.")
+
+
+def test_without_time_left_no_more_uploads_are_aborted(cloudformation: CloudFormation) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="uploading")
+    s3.create_multipart_upload(Bucket="uploading", Key="half")
+    answer = cloudformation.ask("Delete", {"Bucket": "uploading"}, milliseconds_left=1000)
+    assert answer["Status"] == "FAILED"
+    assert answer["Reason"].endswith("uploading still holds unfinished uploads; delete the stack again to go on.")
+    assert cloudformation.ask("Delete", {"Bucket": "uploading"})["Status"] == "SUCCESS"
+    assert not s3.list_multipart_uploads(Bucket="uploading").get("Uploads")
 
 
 def test_any_failure_is_answered_with_its_reason(cloudformation: CloudFormation) -> None:

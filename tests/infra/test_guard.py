@@ -1,4 +1,4 @@
-"""The guard's function, run by the embedded AWS in small stacks of its own: what it sees there, and what it does."""
+"""The guard's function, run by the embedded AWS in small stacks: what it reads, and what it does."""
 
 import json
 import os
@@ -52,8 +52,8 @@ def test_idle_nodes_and_clusters_end_and_data_stay(deploy: Callable[..., Deploye
     assert small.wake(newest + timedelta(minutes=31)) == {}
     assert (small.desired(), small.cluster_state()) == ([0, 0], "TERMINATED")
     assert sorted(small.mails()) == [
-        f"Shoal: idle GPU nodes of {small.name} end",
-        f"Shoal: the idle cluster of {small.name} ends",
+        f"Shoal: the idle GPU nodes of {small.name} are being ended",
+        f"Shoal: the idle cluster of {small.name} is being ended",
     ]
     assert small.wake(newest + timedelta(minutes=36)) == {}
     assert small.mails() == []

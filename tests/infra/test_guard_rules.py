@@ -103,9 +103,9 @@ def test_the_end_is_warned_of_once_and_reached_half_an_hour_later() -> None:
     (warning,) = done[1]
     assert warning.subject == "Shoal: mine ends soon"
     assert warning.text == (
-        "The deployment 'mine' ends at 2026-11-20 20:00 UTC, 12 hours after it was made: all that runs is ended, and "
-        "its stack is deleted. To keep it longer: shoal extend mine --hours 4\n"
-        "Models and datasets go with it; to keep a model: shoal fetch mine --output FOLDER\n"
+        "The deployment 'mine' ends at 2026-11-20 20:00 UTC, 12 hours after it was created. Then all its nodes are "
+        "ended and its stack is deleted. To keep it longer: shoal extend mine --hours 4\n"
+        "Models and datasets are deleted with it. To keep a model: shoal fetch mine --output FOLDER\n"
         "Spent so far, at most: $5.75."
     )
     assert done[3][1] == Action(kind="delete", subject="the stack")
@@ -138,7 +138,7 @@ def test_a_warning_counts_for_no_other_end() -> None:
 
 def test_what_stays_is_told() -> None:
     _, (actions,) = rounds(END - NOTICE, using=replace(SETTINGS, keep=True))
-    assert "The bucket the-bucket stays, with datasets and models." in actions[0].text
+    assert "The bucket the-bucket is kept, with its datasets and models." in actions[0].text
 
 
 def test_at_the_end_what_costs_most_ends_even_if_the_stack_cannot() -> None:

@@ -1,4 +1,4 @@
-"""What the template holds of the guard: what it is told, what it may do, and whom it tells."""
+"""The guard in the template: its settings, its permissions, and whom it warns."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def guarded(*, update: dict[str, Any] | None = None, **guard: Any) -> topology.T
 
 
 def settings(template: Template) -> GuardSettings:
-    """What the function is told; what is known only when it is deployed stands there as its logical id."""
+    """The function's settings; a value that is known only after the deployment is a logical id."""
     (function,) = template.find_resources(
         "AWS::Lambda::Function", {"Properties": {"Handler": "guard.main.handler"}}
     ).values()

@@ -1,4 +1,4 @@
-"""The rules for all stacks find what they are there for: each is shown a stack with one fault."""
+"""The rules for all stacks find the faults that they are for: each gets a stack with one fault."""
 
 import copy
 from collections.abc import Callable
@@ -110,7 +110,7 @@ FAULTS: list[tuple[str, Fault]] = [
     ),
     *(
         (
-            f"{part}.* anybody's sake",
+            f"{part}.* does not check the source account",
             lambda found, part=part: properties(found, "IAM::Role", part)["AssumeRolePolicyDocument"]["Statement"][0][
                 "Condition"
             ].pop("ArnLike"),
@@ -144,7 +144,7 @@ def started_early(resources: Resources, rule: str) -> None:
 
 
 def freed(resources: Resources, kind: str) -> None:
-    """Without anything that must be there before."""
+    """The resource without its dependencies."""
     resources[the(resources, kind)[0]] = {"Type": kind, "Properties": {"Tags": [{"Key": "k", "Value": "v"}]}}
 
 

@@ -1,4 +1,4 @@
-"""A bucket whose data outlive the stack says so itself: `shoal destroy` asks the bucket, not a topology."""
+"""A bucket whose data outlive the stack has a tag, because `shoal destroy` asks the bucket, not a topology."""
 
 from pathlib import Path
 

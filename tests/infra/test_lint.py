@@ -1,4 +1,4 @@
-"""The templates of all shipped topologies hold to AWS Solutions' rules, to CloudFormation's schemas, and to checkov's.
+"""The templates of all shipped topologies comply with AWS Solutions' rules, CloudFormation's schemas, and checkov's.
 
 `make lint` runs these. A finding that is right is fixed; one that is not is acknowledged where the choice is made, with
 its reason (`infra/roles.py`).

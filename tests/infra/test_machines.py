@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from infra import catalog, topology
+from infra import catalog, parts, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants
 from tests.infra.invariants import Resources, of_type, references, the
@@ -129,6 +129,23 @@ def test_a_clusters_libraries_are_those_of_its_processors(
 
 
 # GPU nodes
+
+
+def test_a_group_may_have_every_name_but_those_of_other_parts(synthesise: Synthesise, tmp_path: Path) -> None:
+    names = {"GpuPayload", "Nodes-2", "one", "two"}
+    training = synthesise(
+        of(training=[{"name": name, "instance_type": "g5.xlarge", "count": 1} for name in names]), tmp_path
+    ).training
+    assert training is not None
+    others = {each.node.id for each in training.node.children} - names - {f"{name}-Template" for name in names}
+    assert others == set(parts.RESERVED_NAMES)
+
+
+@pytest.mark.parametrize("name", [*parts.RESERVED_NAMES, "one-Template"])
+def test_the_name_of_another_part_is_refused(name: str) -> None:
+    groups = [{"name": each, "instance_type": "g5.xlarge", "count": 1} for each in ("one", name)]
+    with pytest.raises(ValueError, match=f"'{name}' is the name of another part of the stack; choose another"):
+        of(training=groups)
 
 
 def test_spot_nodes_are_spot_alone_until_the_launcher_says_otherwise(resources_of: Callable[..., Resources]) -> None:

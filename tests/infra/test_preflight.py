@@ -1,4 +1,4 @@
-"""What the preflight says of topologies before AWS is asked: the sentences that their users read."""
+"""What the preflight finds in topologies before AWS is asked: the sentences that users read."""
 
 import datetime
 from pathlib import Path
@@ -36,8 +36,8 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "error",
         "RetiredType",
-        "training 1 (slow): AWS retired g3.4xlarge (2025-10-31) and starts none; in topologies/mine.yaml take "
-        "g5.xlarge, today's equivalent.",
+        "training 1 (slow): AWS retired g3.4xlarge (2025-10-31) and starts none; in mine.yaml take g5.xlarge, "
+        "today's equivalent.",
     ),
     (
         "GPUs that no PyTorch has in common",
@@ -110,7 +110,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "NobodyWarned",
-        "guard, mail: there is none, so nobody is told before the guard deletes the stack; add an address.",
+        "guard, mail: there is none, so nobody is warned before the guard deletes the stack; add an address.",
     ),
     (
         "nodes that wait for others longer than they may be idle",
@@ -130,8 +130,8 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "SpotCluster",
-        "preprocessing, primary, market: when AWS takes a spot primary node back the whole cluster ends, and with it "
-        "the step that runs; write on-demand, and spot for task nodes.",
+        "preprocessing, primary, market: when AWS takes a spot primary node back, the whole cluster and its running "
+        "step end; write on-demand, and use spot for task nodes.",
     ),
     (
         "core nodes that may be taken back",
@@ -139,8 +139,8 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "SpotCluster",
-        "preprocessing, core, market: core nodes hold HDFS, and when AWS takes spot ones back its blocks may go with "
-        "them, and the step fails; write on-demand, and spot for task nodes.",
+        "preprocessing, core, market: core nodes hold HDFS; when AWS takes spot nodes back, blocks may be lost and the "
+        "step may fail; write on-demand, and use spot for task nodes.",
     ),
     (
         "several nodes without a share",
@@ -148,7 +148,7 @@ SENTENCES: list[tuple[str, dict[str, Any], float | None, str, str, str]] = [
         None,
         "warning",
         "NoShare",
-        "share: there is none, so each of the 3 GPU nodes copies the whole dataset to its own disk; write efs, or nfs.",
+        "share: there is none, so each of the 3 GPU nodes copies the whole dataset to its own disk; write efs or nfs.",
     ),
     (
         "one node that is to serve two hundred",

@@ -1,4 +1,4 @@
-"""What an editor is told of topologies agrees with what Shoal reads."""
+"""The JSON schema for editors agrees with what Shoal reads."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the synthesised template holds: who is let in, what is encrypted, who may do what, what goes before what."""
+"""The synthesised template: open ports, encryption, permissions, and the order of creation."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a topology may say, and what it means where it says nothing."""
+"""The fields of a topology, and their defaults."""
 
 import re
 from pathlib import Path
@@ -68,6 +68,11 @@ def test_a_fault_of_ones_own_file_names_it_as_it_was_given(tmp_path: Path, monke
     Path("mine.yaml").write_text(LEAST.replace("count", "cuont"))
     with pytest.raises(TopologyError, match=r"^mine\.yaml, line 3: 'cuont' is not a field"):
         topology.load("mine.yaml", Path("topologies"))
+
+
+def test_a_path_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match=r"\.yaml cannot be read \(File name too long\); "):
+        topology.load(f"{'x' * 300}.yaml", tmp_path)
 
 
 def test_a_whole_topology_is_read_as_written(tmp_path: Path) -> None:

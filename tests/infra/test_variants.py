@@ -1,4 +1,4 @@
-"""What a topology leaves out, keeps, or may not have: stacks that differ from the whole."""
+"""Stacks of topologies that leave parts out, keep data, or are refused."""
 
 import json
 from collections.abc import Callable
@@ -128,7 +128,7 @@ def with_data(**fields: object) -> topology.Topology:
 
 def test_retired_types_are_refused_on_aws_with_those_of_today(synthesise: Synthesise, tmp_path: Path) -> None:
     stack = synthesise(topology.load("reference-3g3-1p2", SHIPPED), tmp_path, emulated=False)
-    said = "AWS retired {} and starts none; in topologies/reference-3g3-1p2.yaml take {}, today's equivalent."
+    said = "AWS retired {} and starts none; in reference-3g3-1p2.yaml take {}, today's equivalent."
     retired = [each for each in errors(stack) if "AWS retired" in each]
     assert sorted(each.partition(": ")[2] for each in retired) == [
         said.format("g3.4xlarge (2025-10-31)", "g5.xlarge"),

@@ -1,4 +1,4 @@
-"""Each thing that a topology may not say, and the whole sentence that its user reads."""
+"""Each mistake in a topology, with the whole sentence that its user reads."""
 
 import json
 import tempfile

@@ -1,10 +1,10 @@
 #!/bin/bash
-# First boot of a GPU node: mount the share, install Shoal's code, see that the GPUs compute, and report `ready`, or
-# `failed` with the log's end. Afterwards a heartbeat says once a minute that the node works, as long as it does; who
-# hears none for long may end it.
-# Takes DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL and GPUS (how many its type
+# First boot of a GPU node: mount the share, install Shoal's code, check that the GPUs compute, and report `ready`, or
+# `failed` with the end of the log. Afterwards a heartbeat reports once a minute while the node works; the guard ends a
+# node without reports.
+# Reads DATA_BUCKET, SHARE_KIND (efs, nfs, none), SHARE_ID (of efs), CODE_URL, WHEELS_URL and GPUS (how many its type
 # has) from the environment.
-# Everything is written below NODE_ROOT, which is empty on a real node; a played one has no GPU.
+# Everything is written below NODE_ROOT, which is empty on a real node; an emulated node has no GPU.
 set -euo pipefail
 
 root=${NODE_ROOT:-}
@@ -15,21 +15,21 @@ python=$root/opt/pytorch/bin/python
 instance=
 
 report() {
-    # Without an id a node still has its name, which is its address.
+    # Until the instance's id is known, the report has the host's name, which contains its address.
     tail -n 20 "$log" |
         "$python" -c 'import json, platform, sys; print(json.dumps({"state": sys.argv[1],
             "python": platform.python_version(), "log": sys.stdin.read()}))' "$1" |
         aws s3 cp --only-show-errors - "s3://$DATA_BUCKET/nodes/${instance:-$HOSTNAME}.json"
 }
-# On EXIT, as an unset variable is no ERR. The console gets the log only then: a `tee` in between could still hold the
-# last line when that is to be reported.
+# On EXIT, because an unset variable does not trigger ERR. The log is copied to the console only then: a `tee` might
+# still hold the last line when the log is reported.
 trap '[ $? = 0 ] || report failed || true; cat "$log" >&3' EXIT
 exec 3>&1 >>"$log" 2>&1
 
 instance=$(ec2-metadata --instance-id | sed 's/.*: *//')
 mkdir -p "$home" "$share" "$root/usr/local/bin"
 need() {
-    # The network leads to Amazon Linux's own repository (S3) and to no other that the image has.
+    # Of the image's repositories only Amazon Linux's own, which is in S3, can be reached.
     [ -n "$root" ] || command -v "$1" >/dev/null ||
         dnf install --quiet --assumeyes --disablerepo='*' --enablerepo=amazonlinux "$2"
 }
@@ -38,24 +38,24 @@ efs)
     need mount.efs amazon-efs-utils
     mount -t efs -o tls,iam "$SHARE_ID:/" "$share"
     ;;
-nfs) need exportfs nfs-utils ;; # which node serves is known when all are there
+nfs) need exportfs nfs-utils ;; # `shoal train` chooses the node that serves when all nodes are there
 none) ;;
 *) echo "SHARE_KIND is '$SHARE_KIND', but must be efs, nfs or none" >&2 && exit 1 ;;
 esac
 
-# The disks that a type has itself, as /mnt/local. The image makes one volume of them by a service of its own; where it
-# does not, they are made one here, but only if they are blank. Without them there is no /mnt/local.
+# Mounts the instance's own disks at /mnt/local. A service of the image makes one volume of them; otherwise this
+# function does it, with blank disks only. Without such disks there is no /mnt/local.
 own_disks() {
     local own=$root/mnt/local image=$root/opt/dlami/nvme disk disks blank=()
-    systemctl start dlami-nvme.service || true # waits for its end where it is on its way
+    systemctl start dlami-nvme.service || true # if it is running already, this waits for its end
     if mountpoint -q "$image"; then
         mkdir -p "$image/shoal" && ln -sfn "$image/shoal" "$own"
         return
     fi
     mapfile -t disks < <(readlink -e "$root"/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_* | sort -u)
     for disk in "${disks[@]}"; do
-        # A partition, or a disk with partitions or a file system, is not blank; blkid says 2 of one that is, and of one
-        # that it cannot read.
+        # A partition, or a disk with partitions or a file system, is not blank. blkid returns 2 for a blank disk, but
+        # also for one that it cannot read, so `head` reads it first.
         [ "$(lsblk --noheadings --raw --output TYPE "$disk")" = disk ] || continue
         head -c 4096 "$disk" >/dev/null || continue
         blkid --probe "$disk" || [ $? != 2 ] || blank+=("$disk")
@@ -69,7 +69,7 @@ own_disks() {
     mkfs.xfs -q "$disk" && mkdir -p "$own" || return
     mount -o noatime "$disk" "$own" || { rmdir "$own" && return 1; }
 }
-own_disks || echo "the node's own disks cannot be used; its root volume serves instead" >&2
+own_disks || echo "the node's own disks cannot be used; its root volume is used instead" >&2
 
 aws s3 cp --only-show-errors "$CODE_URL" "$home/code.zip"
 aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
@@ -78,9 +78,9 @@ aws s3 cp --only-show-errors "$WHEELS_URL" "$home/wheels.zip"
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --upgrade \
     --find-links "$home/wheels" --target "$home/site" -r "$home/wheels/requirements.txt"
 
-# What the scripts below are told is quoted for the shell that will read them.
+# Quotes a value for the scripts that are written below.
 quoted() { printf %q "$1"; }
-# Who works holds a shared lock, as do the processes that it starts. For reading: any user may hold it.
+# A working process and its children hold a shared lock on this file. It is opened for reading, so any user can.
 touch "$home/busy.lock"
 cat >"$root/usr/local/bin/shoal-python" <<RUN
 #!/bin/bash
@@ -100,8 +100,8 @@ done
 BEAT
 chmod 755 "$root/usr/local/bin/shoal-python" "$home/heartbeat"
 "$root/usr/local/bin/shoal-python" -c 'import trainer.loop'
-# A driver that does not work would train on the CPU, at the price of the GPUs.
+# Without a working driver the node would train on its CPU, at the price of its GPUs.
 [ -n "${NODE_ROOT:-}" ] || "$root/usr/local/bin/shoal-python" -m trainer.devices "$GPUS"
-# In a session of its own, and without this script's files, it outlives the first boot.
+# In a session of its own, and without this script's open files, the heartbeat outlives the first boot.
 setsid nice "$home/heartbeat" </dev/null >>"$root/var/log/shoal-heartbeat.log" 2>&1 3>&- &
 report ready

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Bootstrap action of every EMR node: install.sh CODE_ZIP WHEELS_ZIP REGION (the first two s3://...).
-# The nodes reach no package index, so the libraries come along as wheels. Everything is written below NODE_ROOT,
-# which is empty on a real node; there EMR runs this as the user hadoop, who may sudo.
+# The nodes cannot reach a package index, so the libraries are uploaded as wheels. Everything is written below
+# NODE_ROOT, which is empty on a real node; there EMR runs this script as the user hadoop, who may use sudo.
 set -euo pipefail
 
 code=$1
@@ -11,7 +11,7 @@ root=${NODE_ROOT:-}
 home=$root/opt/shoal
 as_root=sudo
 [ -z "$root" ] || as_root=
-# A node says no region, and S3 of another one is out of reach.
+# A node has no region configured, and only S3 of its own region can be reached.
 export AWS_REGION=$region AWS_DEFAULT_REGION=$region
 
 $as_root mkdir -p "$home" "$root/usr/local/bin"
@@ -23,30 +23,30 @@ aws s3 cp --only-show-errors "$code" "$download/code.zip"
 aws s3 cp --only-show-errors "$wheels" "$download/wheels.zip"
 python3.11 -m zipfile -e "$download/code.zip" "$home/code"
 python3.11 -m zipfile -e "$download/wheels.zip" "$download/wheels"
-# Python's own pip would first have to be unpacked and installed; the one that came along runs as it lies there.
+# Python's own pip would first have to be unpacked and installed; the uploaded one runs from its wheel.
 python3.11 -m venv --without-pip "$home/venv"
 pip=("$download"/wheels/pip-*.whl)
 PYTHONPATH=${pip[0]} "$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-index --no-compile \
     --find-links "$download/wheels" -r "$download/wheels/requirements.txt"
 
-# What the script below is told is quoted for the shell that will read it.
+# Quotes a value for the script that is written below.
 quoted() { printf %q "$1"; }
 $as_root tee "$root/usr/local/bin/shoal-python" >/dev/null <<RUN
 #!/bin/bash
 export PYTHONPATH=$(quoted "$home/code")\${PYTHONPATH:+:\$PYTHONPATH}
 export AWS_REGION=$(quoted "$region") AWS_DEFAULT_REGION=$(quoted "$region")
-# What numba keeps is code that others would run: only the user who installed it may change it. A container of YARN, whose
-# user is another, takes a copy along, which goes with it, as numba passes over a folder that it cannot write to.
+# numba's cache is code that other users run, so only the user who installed it may change it. A container of YARN has
+# another user, and numba ignores a folder that it cannot write to. So a container uses a copy, deleted with it.
 export NUMBA_CACHE_DIR=$(quoted "$home/compiled")
 [ -z "\${CONTAINER_ID:-}" ] || ! copy=\$(mktemp -d -p "\$PWD" compiled.XXXXXX) ||
     { cp -r $(quoted "$home/compiled/.") "\$copy" && export NUMBA_CACHE_DIR=\$copy; }
 # Many tasks start at once, and the node's metadata service makes some of them wait for credentials.
 export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
-# The root volume is small. Streaming says a folder; other containers of YARN have their own, which goes with them.
+# The root volume is small. Streaming sets TMPDIR; other containers of YARN use their own folder, deleted with them.
 temporary=$(quoted "$root/mnt/tmp")
 [ -z "\${CONTAINER_ID:-}" ] || temporary=\$PWD
 [ -n "\${TMPDIR:-}" ] || [ ! -w "\$temporary" ] || export TMPDIR=\$temporary
-# Outside of YARN's containers EMR sees no work, and would end the cluster, if nobody touched this file meanwhile.
+# Outside of YARN's containers EMR sees no work, and would end the cluster if this file were not touched.
 if [ -z "\${CONTAINER_ID:-}" ] && [ -d $(quoted "$root/emr/metricscollector") ]; then
     while kill -0 \$\$; do
         $as_root touch $(quoted "$root/emr/metricscollector/isbusy")
@@ -56,9 +56,9 @@ fi
 exec $(quoted "$home/venv/bin/python") "\$@"
 RUN
 $as_root chmod 755 "$root/usr/local/bin/shoal-python"
-# YARN's containers may have a shorter PATH than a login.
+# YARN's containers may have a shorter PATH than a login shell.
 [ -n "$root" ] || sudo ln -sf /usr/local/bin/shoal-python /usr/bin/shoal-python
-# Compiled once a node instead of once a task; what is imported here leaves its bytecode too.
+# Compiles once per node instead of once per task; the imports also leave their bytecode.
 mkdir -p "$home/compiled"
 "$root/usr/local/bin/shoal-python" -m jobs.warm_up
 chmod -R u+rwX,go+rX,go-w "$home/compiled"

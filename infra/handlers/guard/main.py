@@ -121,7 +121,7 @@ def _read_stored(
         try:
             return read(texts[name]) if name in texts else otherwise
         except ValueError as error:
-            this.failures.append(f"the parameter {name} {error}, and counts as not there: {texts[name]!r}")
+            this.failures.append(f"the parameter {name} {error}, and is ignored: {texts[name]!r}")
             return otherwise
 
     account = kept(settings.account, partial(read_account, now=now), GuardState())
@@ -200,7 +200,7 @@ def _nodes(settings: GuardSettings, now: datetime, this: Round, groups: Sequence
 
 
 def _signs(settings: GuardSettings) -> dict[str, datetime]:
-    """When each node last reported or worked, from the objects that it writes under its instance id."""
+    """When each node last reported its boot or its work, from the objects that it writes under its instance id."""
     found: dict[str, datetime] = {}
     pages = _client("s3").get_paginator("list_objects_v2")
     for page in pages.paginate(Bucket=settings.bucket, Prefix=settings.nodes_prefix):

@@ -30,7 +30,7 @@ def read_account(text: str, now: datetime) -> GuardState:
         raise ValueError("is not a JSON object")
     told = read.get("told", {})
     if not isinstance(told, Mapping) or not all(isinstance(each, Mapping) for each in told.values()):
-        raise ValueError("does not say what was told")
+        raise ValueError("has no valid `told`, the sent warnings")
     as_of = read.get("as_of")
     return GuardState(
         spent=_amount(read.get("spent", 0.0)),
@@ -60,7 +60,7 @@ def read_extension(text: str) -> float:
 
 def _amount(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_DOLLARS:
-        raise ValueError(f"has {value!r} for an amount of dollars")
+        raise ValueError(f"has {value!r} instead of an amount of dollars")
     return float(value)
 
 
@@ -68,7 +68,7 @@ def _time(value: Any, now: datetime) -> datetime:
     try:
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f"has {value!r} for a time") from None
+        raise ValueError(f"has {value!r} instead of a time") from None
     if time.tzinfo is None or time > now + _AHEAD:
-        raise ValueError(f"has {value!r} for a time, which is in the future or in no zone")
+        raise ValueError(f"has the time {value!r}, which is in the future or has no time zone")
     return time

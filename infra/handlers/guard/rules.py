@@ -161,7 +161,7 @@ def decide(
     actions: list[Action] = []
     over = None
     for limit in _limits(settings, now, account, observed):
-        if not limit.near:  # the limit has moved away; when it comes near again, a new warning is due
+        if not limit.near:  # when the limit is near again, a new warning is due
             account = replace(account, told={name: told for name, told in account.told.items() if name != limit.name})
             continue
         account, news = _tell_once(now, account, limit.name, limit.value, _tell(limit.subject, limit.warning))
@@ -182,9 +182,9 @@ def decide(
 
 
 def charged(settings: GuardSettings, now: datetime, account: GuardState, observed: Observation) -> GuardState:
-    """The account with the most that was spent since it was written.
+    """The account, with an upper limit of what was spent since it was written.
 
-    A machine that has gone since then counts until now; a new one counts from its start. A run that is not later than
+    A machine that has ended since then counts until now; a new one counts from its start. A run that is not later than
     the account, such as one that AWS repeats, changes nothing.
     """
     last = max(account.as_of or observed.created, observed.created)
@@ -207,7 +207,7 @@ def node_is_idle(settings: GuardSettings, now: datetime, node: ObservedNode) -> 
 
 
 def cluster_is_idle(settings: GuardSettings, now: datetime, cluster: ObservedCluster) -> bool:
-    """Whether it waits, no step ended lately, and all `IsIdle` values are 1; the newest values arrive late."""
+    """Whether it waits, no step has ended recently, and all `IsIdle` values are 1; the newest values arrive late."""
     expected = max(1, settings.idle // settings.period - 2)
     marked = len(cluster.marks) >= expected and min(cluster.marks) >= 1
     return cluster.state == "WAITING" and marked and now - cluster.quiet_since >= settings.idle
@@ -223,9 +223,9 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
         reached=now >= end,
         subject=f"{name} ends soon",
         warning=f"The deployment '{name}' ends at {_clock(max(end, now + SHORTEST_NOTICE))}, "
-        f"{settings.max_hours + observed.extension:g} hours after it was made: all that runs is ended, and its stack "
-        f"is deleted. To keep it longer: shoal extend {name} --hours 4\n{_closing_lines(settings, account)}",
-        reason=f"its end, {_clock(end)}, has come",
+        f"{settings.max_hours + observed.extension:g} hours after it was created. Then all its nodes are ended and its "
+        f"stack is deleted. To keep it longer: shoal extend {name} --hours 4\n{_closing_lines(settings, account)}",
+        reason=f"it has reached its end, {_clock(end)}",
     )
     if settings.budget is not None:
         yield Limit(
@@ -236,33 +236,33 @@ def _limits(settings: GuardSettings, now: datetime, account: GuardState, observe
             subject=f"{name} has nearly spent its budget",
             warning=f"The deployment '{name}' has spent about ${account.spent:,.2f} of its budget of "
             f"${settings.budget:,.2f}, and spends ${account.rate:,.2f} an hour now. When the budget is spent, but not "
-            f"before {_clock(now + SHORTEST_NOTICE)}, all that runs is ended, and its stack is deleted. To go on, "
+            f"before {_clock(now + SHORTEST_NOTICE)}, all its nodes are ended and its stack is deleted. To keep it, "
             f"raise `budget` in the topology's `guard` and deploy it again.\n{_closing_lines(settings, account)}",
             reason=f"its budget of ${settings.budget:,.2f} is spent",
         )
 
 
 def _end_idle(settings: GuardSettings, now: datetime, observed: Observation) -> list[Action]:
-    """End what is idle. All node groups end together, because a training needs the nodes of all of them."""
+    """End idle nodes and clusters. All node groups end together, because a training needs the nodes of all of them."""
     name, minutes = settings.deployment, f"{settings.idle_minutes:g} minutes"
     actions = []
     if observed.groups and observed.nodes and all(node_is_idle(settings, now, node) for node in observed.nodes):
         text = (
-            f"The GPU nodes of the deployment '{name}' have done nothing for {minutes}, and are being ended. "
-            "`shoal train` starts them again; what lay on their disks alone is lost."
+            f"The GPU nodes of the deployment '{name}' were idle for {minutes} and are being ended. `shoal train` "
+            "starts new ones. Files that were only on their disks are lost."
         )
         actions += [
-            _tell(f"idle GPU nodes of {name} end", text),
+            _tell(f"the idle GPU nodes of {name} are being ended", text),
             *(Action(kind="lower", subject=group) for group in observed.groups),
         ]
     for cluster in observed.clusters:
         if cluster_is_idle(settings, now, cluster):
             text = (
-                f"The EMR cluster {cluster.identifier} of the deployment '{name}' has done nothing for {minutes}, and "
-                "is being ended. `shoal preprocess` says how to start another one."
+                f"The EMR cluster {cluster.identifier} of the deployment '{name}' was idle for {minutes} and is being "
+                "ended. `shoal preprocess` tells how to start another one."
             )
             actions += [
-                _tell(f"the idle cluster of {name} ends", text),
+                _tell(f"the idle cluster of {name} is being ended", text),
                 Action(kind="terminate", subject=cluster.identifier),
             ]
     return actions
@@ -283,8 +283,9 @@ def _tell(subject: str, text: str) -> Action:
 
 
 def _closing_lines(settings: GuardSettings, account: GuardState) -> str:
-    lost = f"Models and datasets go with it; to keep a model: shoal fetch {settings.deployment} --output FOLDER"
-    kept = f"The bucket {settings.bucket} stays, with datasets and models."
+    fetch = f"shoal fetch {settings.deployment} --output FOLDER"
+    lost = f"Models and datasets are deleted with it. To keep a model: {fetch}"
+    kept = f"The bucket {settings.bucket} is kept, with its datasets and models."
     return f"{kept if settings.keep else lost}\nSpent so far, at most: ${account.spent:,.2f}."
 
 

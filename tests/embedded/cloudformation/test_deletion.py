@@ -1,4 +1,4 @@
-"""Stacks of which something cannot be deleted: what it needs stays with it, until the next attempt."""
+"""When a resource of a stack cannot be deleted, the resources that it needs stay until the next attempt."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_what_only_a_resource_left_behind_needed_is_deleted(stacks, client, aws)
     assert client("sns").list_topics()["Topics"] == []
 
 
-# Deleted only when somebody says so.
+# Deleted only after an explicit request.
 SLOW = """
 import json, time, urllib.request
 import boto3

@@ -1,4 +1,4 @@
-"""What is in a network keeps it from being deleted, by hand or with a stack."""
+"""A network with resources in it cannot be deleted, neither by hand nor with a stack."""
 
 from typing import Any
 

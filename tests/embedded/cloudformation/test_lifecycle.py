@@ -12,7 +12,7 @@ TOPIC = {"Type": "AWS::SNS::Topic"}
 
 
 class Slow:
-    """A stack whose cluster boots until it is told to go on."""
+    """A stack whose cluster stays in its boot until the test lets it continue."""
 
     def __init__(self, stacks, client, upload, eventually, name: str) -> None:
         self.name, self.client, self._eventually, self._upload = name, client, eventually, upload
@@ -48,7 +48,7 @@ class Slow:
         return str(self.cloudformation.describe_stacks(StackName=identifier)["Stacks"][0]["StackStatus"])
 
     def until(self, identifier: str, *statuses: str) -> list[str]:
-        """All that its status is until it is one of these."""
+        """Every status of the stack until it has one of these."""
         seen: list[str] = []
 
         def settled() -> bool:

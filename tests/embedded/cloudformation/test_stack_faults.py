@@ -1,4 +1,4 @@
-"""Stacks that something goes wrong with: creates and deletes that fail, resources that are gone already, throttling."""
+"""Faults of stacks: creations and deletions that fail, resources that no longer exist, throttling."""
 
 import json
 

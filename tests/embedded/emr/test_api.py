@@ -13,7 +13,7 @@ LOGS = "emr-logs"
 
 
 class Cluster:
-    """A cluster of one primary node, with what tests ask of it."""
+    """A cluster of one primary node."""
 
     def __init__(self, client, eventually, **more: Any) -> None:
         self.emr, self.s3, self._eventually = client("emr"), client("s3"), eventually

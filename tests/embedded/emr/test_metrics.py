@@ -1,4 +1,4 @@
-"""The points of EMR's idle metric, as a function of what a cluster did."""
+"""The points of EMR's idle metric follow from the history of a cluster."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Faults as they are written down and as the server finds them."""
+"""Faults are read by the server as they were written."""
 
 import pytest
 from hypothesis import given

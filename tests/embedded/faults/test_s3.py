@@ -1,4 +1,4 @@
-"""An S3 that throttles, fails and cuts connections, as its real clients meet it."""
+"""An S3 that throttles, fails and cuts connections, used by real clients."""
 
 import io
 import random
@@ -20,7 +20,7 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 12})
 
 @pytest.fixture(scope="module")
 def s3(aws, upload) -> Any:
-    """A client without patience; `pile/object` is there."""
+    """A client that does not retry; `pile/object` exists."""
     upload("pile", "object", BODY)
     return boto3.client(
         "s3",

@@ -295,6 +295,9 @@ def test_what_a_reducer_without_input_says_is_dropped(hadoop):
     assert hadoop.records() == []
 
 
+WHOLE = ["-mapper", "cat", "-reducer", "cat", "-input", "s3://b/i", "-output", "s3://b/o"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -303,6 +306,10 @@ def test_what_a_reducer_without_input_says_is_dropped(hadoop):
         (["-D", "stream.num.map.output.key.fields=2"], "does not support property stream"),
         (["-mapper", "cat", "-inputformat", "X"], "does not support streaming option -inputformat"),
         (["-mapper"], "-mapper needs a value"),
+        (["-D", "mapreduce.job.reduces=many", *WHOLE], "mapreduce.job.reduces is 'many'; write a whole number"),
+        (["-D", "mapreduce.job.reduces=-1", *WHOLE], "mapreduce.job.reduces is '-1'; write a whole number"),
+        (["-files", "s3://b/mapper.py#../mapper.py", *WHOLE], r"'\.\./mapper\.py' cannot name a file"),
+        (["-files", "s3://b/folder/", *WHOLE], "'' cannot name a file"),
         (["-mapper", "cat", "-output", "s3://b/o"], "-input is missing"),
         (["-mapper", "cat", "-input", "s3://b/i", "-output", "s3://b/o"], "-reducer is missing"),
     ],

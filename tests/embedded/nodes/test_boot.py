@@ -1,4 +1,4 @@
-"""The first boot of a GPU node, and what it leaves behind: the script as it is, on an emulated node."""
+"""The first boot of a GPU node, by the real script on an emulated node."""
 
 import io
 import json
@@ -128,7 +128,7 @@ def test_a_node_says_that_it_works_as_long_as_it_does(boot, reports, code, wheel
         return not any(beats() for _ in range(100))
 
     assert eventually(idle)
-    # The process that works is a child of the one that was started.
+    # The working process is a child of the process that was started.
     work = 'import subprocess, sys; subprocess.run(["sleep", "600"])'
     script = f"export PATH=$NODE_ROOT/usr/local/bin:$PATH; shoal-python -c '{work}'"
     command = ssm.send_command(

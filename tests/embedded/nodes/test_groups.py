@@ -1,4 +1,4 @@
-"""Auto scaling groups where capacity is scarce: zones, markets, and what the activities tell."""
+"""Auto scaling groups without enough capacity: zones, markets, and activities."""
 
 import base64
 import itertools
@@ -48,7 +48,7 @@ class Group:
         return dict(found[0])
 
     def serving(self, count: int) -> list[dict[str, Any]]:
-        """The instances, as EC2 tells them, once as many are in service."""
+        """The instances, as EC2 describes them, when as many are in service."""
 
         def ready() -> Any:
             members = self.described()["Instances"]

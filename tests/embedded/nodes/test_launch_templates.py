@@ -1,4 +1,4 @@
-"""What a group may start from is there, or the group is refused: by the services' interfaces and in a stack."""
+"""A group whose template, version or image is missing is refused, by the services' interfaces and in a stack."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What nodes share by NFS, and what runs on them beside their user data."""
+"""Folders that nodes share by NFS, and commands on nodes."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is said when ministack has no longer what is taken from inside it."""
+"""A name that ministack no longer has is reported."""
 
 import re
 import subprocess
@@ -69,7 +69,7 @@ def test_the_seams_are_written_for_the_version_that_is_installed():
 
 
 def test_nothing_but_the_seams_names_a_module_of_ministack():
-    """Contracts see imports; this sees modules that are named in strings, too."""
+    """The import contracts see imports only; this test also sees modules that are named in strings."""
     named = re.compile(r"ministack\.(app|core|services)|import ministack|from ministack")
     naming = {path for path in (ROOT / "embedded").rglob("*.py") if named.search(path.read_text())}
     assert not [path for path in naming if path.parent.name != "seams"]

@@ -1,4 +1,4 @@
-"""Where functions write their logs, and whether they may make a place for them."""
+"""Where functions write their logs, and whether they may create the log group."""
 
 import io
 import json

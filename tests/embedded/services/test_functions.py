@@ -1,4 +1,4 @@
-"""Functions that a stack brings along: run by whoever asks, by a rule's clock, and able to end their own stack."""
+"""Functions of a stack: called by a client, by a rule's schedule, and able to delete their own stack."""
 
 import json
 from typing import Any
