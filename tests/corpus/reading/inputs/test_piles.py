@@ -1,4 +1,4 @@
-"""Folders and files as people have them: with pictures, sorted by label, with semicolons, with fields of two makers."""
+"""Folders and files as people have them: with pictures, sorted by label, with semicolons, with two text fields."""
 
 import bz2
 import gzip
