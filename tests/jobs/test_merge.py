@@ -151,7 +151,7 @@ def test_a_summary_that_no_merge_wrote_is_refused(work: Work, tmp_path: Path, wr
     merged = work.merge(tmp_path / "out")
     summary = work.folder / "merged.json"
     summary.write_text(json.dumps({**asdict(merged), **wrong}))
-    with pytest.raises(DataError, match="merged.json is not the summary of a merge"):
+    with pytest.raises(DataError, match=r"merged\.json is not the summary of a merge"):
         read_merge_result(str(summary))
 
 
