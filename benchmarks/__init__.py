@@ -1,1 +1,1 @@
-"""What measures Shoal against its peers: in one run, as ratios, with the record kept under results/."""
+"""Compares Shoal with its peers: in one run, as ratios. The records are under results/."""

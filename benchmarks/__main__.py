@@ -50,13 +50,13 @@ def main(arguments: Sequence[str]) -> None:
     if not options.names:
         for name in PROGRAMS:
             if name in FOR_ROOT and os.geteuid() != 0:
-                sys.stderr.write(f"{name}: left out, as it needs root\n")
+                sys.stderr.write(f"{name}: left out, because it needs root\n")
             else:
                 _module(name).main([])
 
 
 def _module(name: str) -> ModuleType:
-    """Imported when it is run: none must need what only another one does."""
+    """The module of a benchmark, imported when it is run: none may need what only another one needs."""
     return import_module(f"benchmarks.{name}")
 
 

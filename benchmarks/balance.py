@@ -1,23 +1,23 @@
-"""How much of the sum of its ranks' rates a run reaches, by balancer: ranks of unlike speed, and of speed that changes.
+"""How much of the sum of its ranks' rates a run reaches, by balancer, with ranks of different or changing speed.
 
     python -m benchmarks balance [PART...] [--runs 3] [--percents 1 5 20] [--epochs 4]
 
 Parts:
 
-- `computing`: one fast and one slow rank really train; the slow one sleeps after its share.
+- `computing`: one fast and one slow rank train; the slow one sleeps after its share.
 - `sleeping`: three fast ranks and a slow one sleep instead of computing, because there may be too few cores, and sum
   by gloo.
-- `jitter`: ranks that sleep, one and one of the same speed, and three with a slow one, whose times vary from step to
-  step by 1, 5 and 12%, with and without claims.
+- `jitter`: ranks that sleep, whose times vary from step to step by 1, 5 and 12%, with and without claims: two of the
+  same speed, and three with a slow one.
 
 Speeds are 1 and .56 (an M60 and a K80). The global batch, or the time of sleep, determines the share of the all-reduce
 in a step: about 1, 5, 20%; in `jitter` 1%. If speeds do not change, the balancers are compared with the best fixed
-split that is known afterwards: for ranks that sleep their speeds, for ranks that train the rows that they had in the
-run with `steps` before.
+split, which is known afterwards. For ranks that sleep it is in proportion to their speeds, for ranks that train to the
+rows that they had in the run with `steps` before.
 
-Do not compare a run whose rank slows down with that rank's first rate alone: its ideal is a sum of two. And do not
-compare each balancer with rates of its own runs: all runs with one global batch are compared with the medians of the
-own rates in all runs without a change of speed. `balanced` is of each run by itself.
+Do not compare a run whose rank slows down with that rank's first rate alone: its ideal is a sum of two. Do not compare
+a balancer with the rates of its own runs either: all runs with one global batch are compared with the medians of the
+own rates in all runs without a change of speed. `balanced` belongs to each run by itself.
 """
 
 import argparse
@@ -40,27 +40,27 @@ SLOW = 0.56
 _KNOWN = "known afterwards"
 
 _BATCHES = {1: 4_000, 5: 800, 20: 64}
-"""Rows a step, by about how much the all-reduce is of it (in %), of two ranks that train for real."""
+"""Rows a step of two ranks that train, by the approximate share of the all-reduce in a step (in %)."""
 _STEPS = {1: 24, 5: 50, 20: 150}
-"""Steps an epoch: no run is so short that its checkpoints are most of it."""
+"""Steps an epoch of these ranks: no run is so short that its checkpoints are most of it."""
 _SLEPT_STEPS = {1: 60, 5: 60, 20: 100}
 _FLOATS = {1: 100_000, 5: 400_000, 20: 1_000_000}
-"""Steps an epoch, and what they sum, of ranks that sleep: a step is long beside what four processes on fewer cores need
-for anything else, and a run beside the steps before a change is seen."""
+"""For ranks that sleep: steps an epoch, and how many numbers they sum. A step is long compared with the other work of
+four processes on fewer cores, and a run is long compared with the steps before a change is noticed."""
 _CHANGES = {"as they are": False, "one halves its speed midway": True}
 
 _TEAMS = {"1 + 1": [1.0, 1.0], "3 + 1": [1.0, 1.0, 1.0, SLOW]}
 _TEAM_FLOATS = {"1 + 1": 400_000, "3 + 1": 100_000}
-"""With which a step takes some hundred ms where the all-reduce is 1% of it."""
+"""How many numbers they sum: a step then takes some hundred ms, and the all-reduce is 1% of it."""
 _JITTERS = (1, 5, 12)
 _PIECE = 0.005
-"""What ranks need to begin, and again for each piece that they claim, as a share of such a step."""
+"""The time that a rank needs to begin, and again for each piece that it claims, as a share of such a step."""
 
 COMPUTING, SLEEPING, JITTER = "computing", "sleeping", "jitter"
 
 Figures = dict[str, float]
 _Case = tuple[str, str, str, str]
-"""Ranks, their speeds, what share of a step the all-reduce is (in %), how they are balanced."""
+"""The ranks, their speeds, the share of the all-reduce in a step (in %), and the balancer."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -75,9 +75,9 @@ def main(arguments: Sequence[str]) -> None:
         nargs="+",
         choices=tuple(_BATCHES),
         default=list(_BATCHES),
-        help="of a step, about, that the all-reduce is to take (default: all)",
+        help="approximate share of the all-reduce in a step (default: all)",
     )
-    parser.add_argument("--epochs", type=int, default=4, help="of each run; fewer are shorter (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=4, help="epochs of each run (default: %(default)s)")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(parts):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; the parts are {', '.join(parts)}")
@@ -114,8 +114,8 @@ def main(arguments: Sequence[str]) -> None:
 def _cases(
     folder: Path, options: argparse.Namespace, parts: Sequence[str], seed: int
 ) -> Iterator[tuple[_Case, Figures, list[float] | None]]:
-    """Each case of a run through all of them, with its figures, and the ranks' own rates where those are measured and
-    none of them changes."""
+    """Run each case once. Yields the case, its figures, and the ranks' own rates if they are measured and no rank
+    changes its speed."""
     for change, halves in _CHANGES.items():
         for percent in options.percents:
             split = "1,1"
@@ -135,7 +135,7 @@ def _cases(
 
 
 def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
-    """The speed with `steps` beside that with the split that is known afterwards, run by run."""
+    """Print the speed with `steps` as a share of that with the split known afterwards, run by run."""
     rows = []
     for case, runs in found.items():
         known = found.get((*case[:3], _KNOWN))
@@ -147,8 +147,8 @@ def _compare(log: Log, found: dict[_Case, list[Figures]]) -> None:
 
 
 def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
-    """The least that `rows` can take ranks of these rates (rows/s); with `halves`, of which the last loses half of its
-    own after half of the rows."""
+    """The least seconds in which ranks of these rates (rows/s) compute `rows`. With `halves` the last rank loses half
+    of its rate after half of the rows."""
     if not halves:
         return rows / sum(rates)
     return rows / 2 / sum(rates) + rows / 2 / (sum(rates) - rates[-1] / 2)
@@ -157,8 +157,10 @@ def ideal_seconds(rows: float, rates: Sequence[float], halves: bool) -> float:
 def _trained(
     folder: Path, percent: int, how: str, split: str, halves: bool, epochs: int, seed: int
 ) -> tuple[Figures, list[float], str]:
-    """Two ranks by the trainer itself; their own rates, and the rows that each computed as fixed shares, or `split`,
-    where that is what was asked for."""
+    """Train with two ranks; returns the figures, the ranks' own rates, and the rows of each rank, as fixed shares.
+
+    `split`: the shares of the split that is known afterwards.
+    """
     data, slowness = folder / f"{percent}.h5", 1 / SLOW
     if not data.exists():
         write_rows(data, _BATCHES[percent] * _STEPS[percent])
@@ -186,7 +188,7 @@ def _trained(
 
 
 def _slept(speeds: Sequence[float], percent: int, how: str, seed: int, epochs: int, **more: Any) -> Figures:
-    """Ranks by `benchmarks.sleeping_rank`, which is told `more`."""
+    """Run ranks that sleep (`benchmarks.sleeping_rank`); `more` changes what they are asked for."""
     asked = {
         "speeds": speeds,
         "how": ",".join(map(str, speeds)) if how == _KNOWN else how,

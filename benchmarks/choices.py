@@ -1,4 +1,4 @@
-"""What each default of the model contributes: each is changed alone, on folds of the training rows, in the same time.
+"""What each default of the model is worth: each is changed alone, on folds of the training rows, in the same time.
 
     python -m benchmarks choices DATASET... [--folds 4] [--only NAME...]
 
@@ -68,7 +68,7 @@ VARIANTS: Mapping[str, Variant] = {
     "twice the rate": Variant(("--learning-rate=1.6e-2",)),
     "bfloat16": Variant(("--precision=bfloat16",)),
 }
-"""By name what is otherwise; what weighs the classes alike depends on the dataset (`_trained`)."""
+"""What is changed, by name. The weight for even classes depends on the dataset (`_trained`)."""
 _MEASURES = ("accuracy", "macro_f1", "f1_negative")
 
 Figures = dict[str, float]
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks choices", description=__doc__.partition("\n")[0])
     parser.add_argument("datasets", nargs="*", type=Path, help="by shoal preprocess (default: of generated reviews)")
     parser.add_argument("--folds", type=int, default=4, help="runs of each (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=[], help="beside the defaults")
+    parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=[], help="others to try (default: all)")
     options = parser.parse_args(arguments)
     names = [name for name in VARIANTS if name == DEFAULT or not options.only or name in options.only]
     log = Log("choices")
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _folds(dataset: Path, folder: Path, count: int) -> Iterator[Path]:
-    """Datasets of the training rows alone, of which another part is to test in each."""
+    """Datasets of the training rows alone, each with another part of them as test rows."""
     with open_dataset(dataset) as whole:
         columns = columns_of([whole.train])
         folds = np.array_split(np.random.default_rng(0).permutation(len(whole.train)), count)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.generated FILE --gb 1 [--seed 0]
 
-They reproduce what takes preprocessing its time: lengths of texts (log-normal), the share of a line that is text,
-frequent words as frequent as in English, a tail of misspellings that never ends (so that the dictionary grows with
-the input), a quarter of duplicates, entities, apostrophes, letters outside ASCII, malformed lines: `likeness` compares
-them with real reviews. A file is the beginning of any longer one of the same seed.
+They reproduce what costs preprocessing time: lengths of texts (log-normal), the share of a line that is text, frequent
+words as frequent as in English, misspellings without end (so that the dictionary grows with the input), a quarter of
+duplicates, entities, apostrophes, letters outside ASCII, malformed lines. `likeness` compares them with real reviews. A
+file is the beginning of any longer one of the same seed.
 
 Sampling words one at a time would be slow: blocks of tokens are drawn from a table of 2^20 ready tokens (word, case and
 punctuation), in proportion to their frequency.
@@ -165,7 +165,7 @@ _VOWELS = np.frombuffer(b"eaoiu", np.uint8)
 
 
 def _invented(random: np.random.Generator, number: int) -> list[bytes]:
-    """So many different words that could be English, of 3 to 12 letters, the frequent ones shorter."""
+    """`number` different words that could be English, of 3 to 12 letters, the frequent ones shorter."""
     found: dict[bytes, None] = {}
     while len(found) < number:
         longest = 4 + min(6, len(found) // 400)
@@ -177,7 +177,7 @@ def _invented(random: np.random.Generator, number: int) -> list[bytes]:
 
 
 def _rare_words(random: np.random.Generator, number: int) -> list[bytes]:
-    """Words like misspellings: of a power law without an end in sight, so that new ones keep coming."""
+    """Words like misspellings, which follow a power law over so many words that new ones keep coming."""
     ids = (_RARE_IDS ** random.random(number)).astype(np.uint64)
     mixed = ids * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
@@ -211,7 +211,7 @@ def _texts(random: np.random.Generator, table: np.ndarray) -> tuple[list[bytes],
 def _repeat(
     random: np.random.Generator, texts: list[bytes], ratings: list[int], known: list[tuple[bytes, int]]
 ) -> None:
-    """Put texts seen before, and some that are in everyone's mouth, in the place of a quarter of the new ones."""
+    """Replace a quarter of the new texts by texts seen before, and by some very common ones."""
     fate = random.random(LINES_A_BLOCK)
     conflicts = random.random(LINES_A_BLOCK) < _CONFLICTS
     for place in np.flatnonzero(fate < _DUPLICATES).tolist():

@@ -29,9 +29,11 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks growth", description=__doc__.partition("\n")[0])
     parser.add_argument("--gb", type=float, nargs="+", default=[0.25, 0.5, 1, 2, 5, 10], help="sizes in GB")
     parser.add_argument("--runs", type=int, default=3, help="runs of each size (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the generated file (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the generated file (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
     options = parser.parse_args(arguments)
+    if len(set(options.gb)) < 2:
+        parser.error("--gb needs at least two sizes, because a line is drawn through them")
     log = Log("growth")
     usages: dict[float, list[Usage]] = {}
     with TemporaryDirectory(dir=options.folder) as name:

@@ -1,4 +1,4 @@
-"""The dataset's file: how much smaller and slower each way to pack it is, and what joining its parts costs.
+"""The dataset's file: its size and its speed by each way to pack it, and the cost of merging its parts.
 
 Rows are drawn with replacement from those of real reviews (benchmarks/real_reviews.py). Where these are absent, ids
 follow a Zipf law and lengths a log-normal one, with the real rows' mean, tenths and unknown words.
@@ -118,7 +118,7 @@ def _read_at_random(array: h5py.Dataset | StoredArray) -> None:
 
 
 def _by_h5py(filters: dict[str, Any]) -> Callable[[Path, Blocks], None]:
-    """Writes Shoal's arrays with HDF5's own filters: what anyone would write first."""
+    """Writes Shoal's arrays with HDF5's own filters, in the most obvious way."""
 
     def write(path: Path, blocks: Blocks) -> None:
         with h5py.File(path, "w") as file:
@@ -172,7 +172,7 @@ def _rows(random: np.random.Generator) -> RowBlock:
 
 
 def _real_rows() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-    """The rows of the real reviews by the contract's rules, but for their split: lengths, tokens."""
+    """The rows of the real reviews by the contract's rules, except that they are not split: lengths, tokens."""
     stopwords = load_stopwords()
     texts = set()
     for path in REVIEWS:

@@ -1,9 +1,9 @@
-"""How like real reviews the generated ones are: the same statistics of both, side by side.
+"""How similar generated reviews are to real ones: the same statistics of both, side by side.
 
     python -m benchmarks.likeness [FILE...]
 
-Without files: 40 MB of generated reviews, and the real ones that the tests use. Only statistics of single lines
-are compared; how the dictionary grows with the input is shown by the distinct words of the first million.
+Without files: 40 MB of generated reviews, and the real ones that the tests use. Most statistics are of single lines.
+The distinct words of the first million show how the dictionary grows with the input.
 """
 
 import argparse

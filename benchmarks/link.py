@@ -24,7 +24,7 @@ from benchmarks.rows import learnable_dataset
 from trainer.config import RANK_ENVIRONMENT
 
 WAYS = {"dense": None, "touched rows": 32, "touched rows, 16 bits": 16}
-"""And the bits of a number."""
+"""The ways to send gradients, with the bits of a number; None: all of them, dense."""
 _STEP = ("reducing", "step")
 _PORT = 29_401
 _NETWORK = "198.18.70"  # of the range for benchmarks (RFC 2544)
@@ -35,12 +35,12 @@ def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks link", description=__doc__.partition("\n")[0])
     parser.add_argument("dataset", nargs="?", type=Path, help="by shoal preprocess (default: of generated reviews)")
-    parser.add_argument("--megabits", type=int, default=1000, help="a second (default: %(default)s)")
-    parser.add_argument("--global-batch", type=int, default=512, help="(default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=3, help="of each case, interleaved (default: %(default)s)")
+    parser.add_argument("--megabits", type=int, default=1000, help="speed of the link a second (default: %(default)s)")
+    parser.add_argument("--global-batch", type=int, default=512, help="rows of a step (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     options = parser.parse_args(arguments)
     if os.geteuid() != 0:
-        parser.error("network namespaces can be made by root alone")
+        parser.error("only root can make network namespaces; run this as root")
     log = Log("link")
     alone: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     whole: dict[str, list[dict[str, float]]] = {way: [] for way, bits in WAYS.items() if bits}
@@ -76,7 +76,7 @@ def _trained(hosts: Sequence[str], dataset: Path, output: Path, bits: int, batch
 
 
 def _on(hosts: Sequence[str], program: Sequence[str]) -> str:
-    """Run a program on a rank a host; returns what it printed."""
+    """Run a program as one rank on each host; returns what the ranks printed."""
     running = []
     for rank, host in enumerate(hosts):
         torchrun = ["-m", "trainer.launch", f"--nnodes={len(hosts)}", f"--node-rank={rank}"]
@@ -100,7 +100,7 @@ def _on(hosts: Sequence[str], program: Sequence[str]) -> str:
 
 @contextmanager
 def _linked(megabits: int) -> Iterator[list[str]]:
-    """Two hosts, whose names are those of their network devices too, and a link between them."""
+    """Make two hosts and a link between them; a host and its network device have the same name."""
     hosts = [f"shoal-link-{number}" for number in (1, 2)]
     for host in hosts:
         subprocess.run(["ip", "netns", "delete", host], capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""The cost of a command: CPU time of its whole process tree, wall time, and peak memory, with all it leaves behind.
+"""The cost of a command: CPU time of its whole process tree, wall time, and peak memory, with what it leaves behind.
 
 A process between the measuring one and the command adopts whatever the command leaves behind (Spark's JVM, say), and
 waits for all of it: the kernel's account of waited-for children is then the CPU time, exactly. Memory is sampled five
@@ -29,7 +29,7 @@ _INTERVAL_S = 0.2
 _GRACE_S = 5.0
 _SET_CHILD_SUBREAPER = 36
 _SET_PARENT_DEATH_SIGNAL = 1
-_MEMORY_CRIES = ("MemoryError", "OutOfMemoryError", "Cannot allocate memory", "memory allocation of", "std::bad_alloc")
+_MEMORY_SIGNS = ("MemoryError", "OutOfMemoryError", "Cannot allocate memory", "memory allocation of", "std::bad_alloc")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class Usage:
 
 
 def metered(command: Sequence[str], log: Path, *, memory_limit: int, time_limit: float) -> Usage:
-    """Run a command, its output to the file `log`, and say what it cost; it is ended above the limits.
+    """Run a command with its output in the file `log`; returns its cost. It is ended above the limits.
 
-    The limit of memory is there so that the kernel need not choose a victim.
+    Without a limit of memory the kernel might kill another process.
     """
     order = json.dumps({"command": list(command), "log": str(log), "memory": memory_limit, "time": time_limit})
     process = subprocess.Popen([sys.executable, "-m", __spec__.name, order], stdout=subprocess.PIPE, text=True)
@@ -72,7 +72,7 @@ class _Watch:
         self.peak_tree = 0
 
     def look(self) -> str | None:
-        """Sample memory; the limit that is broken, if one is."""
+        """Sample memory; returns the limit that is exceeded, if one is."""
         memory = sum(_memory(process) for process in self._me.children(recursive=True))
         self.peak_tree = max(self.peak_tree, memory)
         if memory > self._memory_limit:
@@ -104,7 +104,7 @@ def _signal(pid: int, kind: signal.Signals) -> None:
 
 
 def _reap() -> bool:
-    """Wait for children that have ended; whether any is left."""
+    """Wait for children that have ended; returns whether any child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
@@ -152,9 +152,9 @@ def _failure(code: int, log: Path) -> str | None:
     if code == 0:
         return None
     said = log.read_text("utf-8", "replace")
-    if code == -signal.SIGKILL or any(cry in said for cry in _MEMORY_CRIES):
+    if code == -signal.SIGKILL or any(sign in said for sign in _MEMORY_SIGNS):
         return OUT_OF_MEMORY
-    last = said.strip().splitlines()[-1:] or ["no word"]
+    last = said.strip().splitlines()[-1:] or ["it printed nothing"]
     return f"exit {code}: {last[0][:120]}"
 
 

@@ -1,12 +1,11 @@
-"""How many texts a second `shoal predict` labels, its start included and not, beside the plain way; on one core.
+"""How many texts a second `shoal predict` labels on one core, with and without its start, beside the plain way.
 
     python -m benchmarks predict [NAME=FILE,...] [--texts 25000] [--runs 5]
 
-Generated reviews, short ones and long ones (eight in one), and any piles of files that are named. The plain way is
-`benchmarks/peers/plain_predict.py`. Both have the same model, of the default sizes, untrained, whose vocabulary are the
-10,000 most frequent words of all the texts, and what they answer is compared before a figure counts. The start is the
-time of one text. Time is CPU time, by the kernel's account. Do not run too few texts: most of the time would then be
-the start.
+The texts are generated reviews, short ones and long ones (eight in one), and the files that are named. The plain way is
+`benchmarks/peers/plain_predict.py`. Both have the same untrained model of the default sizes, whose vocabulary are the
+10,000 most frequent words of all the texts. Their answers are compared first. The start is the time of one text. Time
+is CPU time, by the kernel's account. Do not run too few texts: most of the time would then be the start.
 """
 
 import argparse
@@ -40,7 +39,7 @@ WAYS: Mapping[str, Sequence[str]] = {
     "shoal": ("bootstrap.cli.main", "predict", "--model"),
     "plain": ("benchmarks.peers.plain_predict",),
 }
-"""Modules with arguments, which the model and files follow."""
+"""Modules and their arguments, before the model and the files."""
 _LONG = 8
 _ROUNDING = 1.5e-4
 _MEMORY, _SECONDS = 4 << 30, 3600.0
@@ -49,10 +48,12 @@ _MEMORY, _SECONDS = 4 << 30, 3600.0
 def main(arguments: Sequence[str]) -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks predict", description=__doc__.partition("\n")[0])
-    parser.add_argument("piles", nargs="*", metavar="NAME=FILE[,FILE...]", help="texts beside those that are generated")
-    parser.add_argument("--texts", type=int, default=25_000, help="to generate of each length (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=5, help="of each case, interleaved (default: %(default)s)")
+    parser.add_argument("piles", nargs="*", metavar="NAME=FILE[,FILE...]", help="files of texts, beside generated ones")
+    parser.add_argument("--texts", type=int, default=25_000, help="texts of each length (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each case, interleaved (default: %(default)s)")
     options = parser.parse_args(arguments)
+    if wrong := [pile for pile in options.piles if not all(pile.partition("="))]:
+        parser.error(f"{wrong[0]} is not NAME=FILE[,FILE...]")
     log = Log("predict")
     with TemporaryDirectory() as name, _one_core():
         folder = Path(name)
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def write_texts(short: Path, long: Path, count: int) -> None:
-    """So many different texts in each of the files."""
+    """Write `count` different texts to each of the files."""
     write_reviews(short, texts=count)
     texts = list(dict.fromkeys(_texts([str(short)])))
     several = zip(*(texts[number:] + texts[:number] for number in range(_LONG)), strict=True)
@@ -89,7 +90,7 @@ def write_texts(short: Path, long: Path, count: int) -> None:
 
 
 def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
-    """An untrained model of the default sizes for these texts."""
+    """Write an untrained model of the default sizes for these texts."""
     settings, stopwords = Settings(), load_stopwords()
     counts = Counter(word for some in texts for text in some for word in words(text) if word not in stopwords)
     vocabulary = [word for word, _ in most_frequent(counts.items(), settings.vocabulary_size)]
@@ -119,7 +120,7 @@ def _texts(files: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """All that is started meanwhile has the last of the cores."""
+    """Run what is started inside this block on the last core alone."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
     try:
@@ -129,7 +130,7 @@ def _one_core() -> Iterator[None]:
 
 
 def _seconds(command: Sequence[str], folder: Path, files: Sequence[str]) -> tuple[float, list[list[str]]]:
-    """What it takes to label some files: CPU-seconds; and the answers."""
+    """Label some files; returns the CPU-seconds and the answers."""
     out = folder / "answers"
     arguments = [sys.executable, "-m", *command, str(folder / "model.pt"), *files]
     usage = metered(arguments, out, memory_limit=_MEMORY, time_limit=_SECONDS)
@@ -140,7 +141,7 @@ def _seconds(command: Sequence[str], folder: Path, files: Sequence[str]) -> tupl
 
 
 def _check(case: str, answers: Sequence[list[list[str]]]) -> None:
-    """Raise ShoalError where two ways say other things; a last digit may be rounded either way."""
+    """Raise ShoalError where the answers of the two ways differ; a last digit may be rounded either way."""
     for number, lines in enumerate(zip(*answers, strict=True), 1):
         labels, probabilities, texts = zip(*lines, strict=True)
         said = [float(probability) for probability in probabilities]
@@ -166,13 +167,13 @@ def _report(log: Log, spent: dict[str, dict[str, list[float]]], texts: Mapping[s
     log.say(f"Start, CPU-seconds: { {way: round(seconds, 2) for way, seconds in starts.items()} }")
     heads = (
         "texts",
-        "of",
-        "letters",
+        "number",
+        "letters of a text",
         "shoal",
         "plain",
-        "shoal, started",
-        "plain, started",
-        "ratio (of runs)",
-        "started",
+        "shoal, without the start",
+        "plain, without the start",
+        "ratio (of the runs)",
+        "ratio without the start",
     )
     log.table(heads, rows)

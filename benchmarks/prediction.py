@@ -2,10 +2,10 @@
 
     python -m benchmarks prediction [--gb 0.25 1 3] [--runs 3]
 
-Measured: the CPU time of each step on the embedded Hadoop Streaming (`benchmarks.streaming`) by size of input, of which
-the slope counts. All else is an assumption, named below and chosen on the slow side; none was measured on AWS. Do not
-use the rate at one size, half of which is the start of processes, for a hundred times the size; and do not divide
-everything by the number of nodes: the merge and the choice of the vocabulary run on one.
+Only the CPU time of each step is measured, on the embedded Hadoop Streaming (`benchmarks.streaming`), for several sizes
+of input; its slope is used. All else is an assumption, named below and chosen on the slow side. Nothing was measured on
+AWS. Do not use the rate of one size for a hundred times the size, because half of it is the start of processes. Do not
+divide everything by the number of nodes, because the merge and the choice of the vocabulary run on one.
 """
 
 import argparse
@@ -36,7 +36,8 @@ _STEP_START_S = 30.0
 _BUSY = 0.8
 """The share of the vCPUs' time that tasks have: the rest is Hadoop's own, stragglers, and the last wave."""
 _TRAFFIC = 1.7
-"""Bytes through the nodes' network a byte of raw input: read, shuffled, then side files and parts, out and in again."""
+"""Bytes through the nodes' network a byte of raw input: it is read and shuffled; side files and parts are written and
+read."""
 _MERGED = 0.14
 """Bytes of the dataset a byte of raw input; the primary node reads and writes them once."""
 
@@ -107,6 +108,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--gb", type=float, nargs="+", default=[0.25, 1, 3], help="sizes in GB, two at least")
     parser.add_argument("--runs", type=int, default=3, help="runs of each size (default: %(default)s)")
     options = parser.parse_args(arguments)
+    if len(set(options.gb)) < 2:
+        parser.error("--gb needs at least two sizes, because a line is drawn through them")
     log = Log("prediction")
     step_costs(0.002, 0)  # compiles what is compiled once
     points = [(size, step_costs(size, run)) for run in range(options.runs) for size in options.gb]

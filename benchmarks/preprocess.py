@@ -2,9 +2,9 @@
 
     python -m benchmarks preprocess [--gb 1 5] [--runs 3] [--cases NAME...]
 
-Runs are interleaved: every case once, then every case again. What each makes is compared, row by row, before its
-figures count. A case that fails, for want of memory or time, is a row that says so; it does not run again, nor at a
-larger size.
+Runs are interleaved: every case once, then every case again. The results are compared row by row before the figures
+count. A case that fails for lack of memory or time has a row that says so, and does not run again, nor at a larger
+size.
 """
 
 import argparse
@@ -40,13 +40,13 @@ _MEMORY_SHARE = 0.85
 
 
 def command(case: str, source: Path, output: Path) -> list[str]:
-    """What runs a case on a file."""
+    """The command that runs a case on a file."""
     module, *options = CASES[case][1]
     return [sys.executable, "-m", f"benchmarks.peers.{module}", *options, str(source), str(output)]
 
 
 def run_case(case: str, source: Path, folder: Path, *, time_limit: float = 3600.0) -> tuple[Usage, Path]:
-    """One run of a case; its usage, and the folder of what it made, which is the caller's to delete."""
+    """Run a case once; returns its usage, and the folder of its result, which the caller has to delete."""
     output = folder / case
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
@@ -58,7 +58,7 @@ def run_case(case: str, source: Path, folder: Path, *, time_limit: float = 3600.
     return usage, output
 
 
-class Race:
+class RunsOfSize:
     """The runs of all cases at one size."""
 
     def __init__(self, log: Log, source: Path, cases: Sequence[str], patience: float, time_limit: float) -> None:
@@ -68,7 +68,7 @@ class Race:
         self._patience, self._time_limit = patience, time_limit
 
     def round(self) -> None:
-        """Each case once, but for those that failed or took too long before."""
+        """Run each case once, except those that failed or took too long before."""
         for case, before in self.usages.items():
             if before and (before[0].failed or before[0].wall > self._patience):
                 continue
@@ -88,7 +88,7 @@ class Race:
         return self._source.stat().st_size / 1e6
 
     def differing(self) -> list[str]:
-        """The cases that made something else than the first one did."""
+        """The cases whose result differs from that of the first case."""
         expected = next(iter(self.outcomes.values()), None)
         return [case for case, outcome in self.outcomes.items() if outcome != expected]
 
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--gb", type=float, nargs="+", default=[1, 5], help="sizes of the file in GB (default: 1 5)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="default: all")
-    parser.add_argument("--seed", type=int, default=0, help="of the generated file (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the generated file (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="where files go (default: the system's temporary folder)")
     parser.add_argument(
         "--patience", type=float, default=600, help="seconds after which a case runs once only (default: %(default)s)"
@@ -133,39 +133,39 @@ def main(arguments: Sequence[str]) -> None:
         _warm_up(source, cases)
         for gigabytes in sorted(options.gb):
             write_reviews(source, int(gigabytes * 1e9), options.seed)
-            race = Race(log, source, cases, options.patience, options.time_limit)
+            runs = RunsOfSize(log, source, cases, options.patience, options.time_limit)
             log.say(f"\n{source.stat().st_size:,} bytes, seed {options.seed}\n")
             for _ in range(options.runs):
-                race.round()
-            race.report()
-            differing += race.differing()
-            log.say(_verdict(race))
-            record[f"{gigabytes:g} GB"] = _recorded(race)
-            cases = [case for case in cases if not race.usages[case][0].failed]
+                runs.round()
+            runs.report()
+            differing += runs.differing()
+            log.say(_verdict(runs))
+            record[f"{gigabytes:g} GB"] = _recorded(runs)
+            cases = [case for case in cases if not runs.usages[case][0].failed]
     log.keep({"seed": options.seed, "sizes": record})
     if differing:
         sys.exit(f"the outcomes differ: {', '.join(sorted(set(differing)))}")
 
 
 def _warm_up(source: Path, cases: Sequence[str]) -> None:
-    """Compiled code into its caches, programs into the page cache."""
+    """Fill the caches of compiled code, and the page cache with the programs."""
     write_reviews(source, _WARM_UP_BYTES)
     for case in cases:
         run_case(case, source, source.parent)
 
 
-def _verdict(race: Race) -> str:
-    if not race.outcomes:
+def _verdict(runs: RunsOfSize) -> str:
+    if not runs.outcomes:
         return "nothing was made"
-    if race.differing():
-        return f"OUTCOMES DIFFER: {race.outcomes}"
-    first = next(iter(race.outcomes.values()))
-    return f"equal outcomes of {len(race.outcomes)} cases: {first}"
+    if runs.differing():
+        return f"OUTCOMES DIFFER: {runs.outcomes}"
+    first = next(iter(runs.outcomes.values()))
+    return f"equal outcomes of {len(runs.outcomes)} cases: {first}"
 
 
-def _recorded(race: Race) -> Mapping[str, object]:
+def _recorded(runs: RunsOfSize) -> Mapping[str, object]:
     return {
-        "bytes": race.megabytes * 1e6,
-        "runs": {case: [asdict(usage) for usage in usages] for case, usages in race.usages.items()},
-        "outcomes": {case: asdict(outcome) for case, outcome in race.outcomes.items()},
+        "bytes": runs.megabytes * 1e6,
+        "runs": {case: [asdict(usage) for usage in usages] for case, usages in runs.usages.items()},
+        "outcomes": {case: asdict(outcome) for case, outcome in runs.outcomes.items()},
     }

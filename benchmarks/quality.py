@@ -3,14 +3,14 @@
     python -m benchmarks quality 'NAME=OPTIONS OF shoal preprocess'... [--seeds 5] [--rows 500 2000 ...] [--ranks 1]
 
 Each NAME is a pile of reviews that is preprocessed first, as OPTIONS say, such as 'imdb=--input FILE --label-field
-label'. fastText (Joulin et al. 2017), supervised and with single words, gets the rows as texts of word ids: those that
-Shoal's model learns from, and the number of epochs and the rate that do best on the rows held out, by which Shoal's own
-settings were chosen. Beside it both with more to read: Shoal with negations, with all stopwords, and with negations,
-longer rows and more words; fastText with whole texts, and with pairs of words besides.
+label'. fastText (Joulin et al. 2017), supervised and with single words, learns from the same rows as Shoal's model, as
+texts of word ids. It gets the number of epochs and the rate that do best on the rows held out, by which Shoal's own
+settings were chosen. Further cases have more to read: Shoal with negations, with all stopwords, and with negations,
+longer rows and more words; fastText with whole texts, and with pairs of words, too.
 
-Each seed splits a pile's rows into those to learn from and those to test anew, as large as the dataset's own: a few
-thousand test rows favour one model or the other by chance, by more than two good ones differ. `--own-split` keeps to
-the dataset's own. `--rows` takes so many of those to learn from, once for each number.
+Each seed splits a pile's rows anew into rows to learn from and rows to test, of the numbers that the dataset has. By
+chance, a few thousand test rows favour one model by more than two good models differ. `--own-split` keeps the dataset's
+split. `--rows` limits the rows to learn from, once for each number.
 """
 
 import argparse
@@ -57,7 +57,7 @@ Figures = dict[str, float]
 
 class _Model(NamedTuple):
     texts: str
-    """Of which dataset."""
+    """The dataset, one of _TEXTS."""
     pairs: int | None = None
     """fastText's word n-grams; None for Shoal."""
 
@@ -84,15 +84,17 @@ def main(arguments: Sequence[str]) -> None:
         help="reviews, and how shoal preprocess is to read them (default: 8,000 that are generated)",
     )
     parser.add_argument("--seeds", type=int, default=5, help="runs of each model (default: %(default)s)")
-    parser.add_argument("--rows", type=int, nargs="+", default=[0], help="to learn from, at most (default: all)")
+    parser.add_argument("--rows", type=int, nargs="+", default=[0], help="the most rows to learn from (default: all)")
     parser.add_argument("--only", nargs="+", choices=tuple(MODELS), default=tuple(MODELS), metavar="MODEL")
     parser.add_argument(
         "--option", action="append", default=[], help="an option of shoal train, such as --option=--hidden=64"
     )
-    parser.add_argument("--ranks", type=int, default=1, help="of Shoal (default: %(default)s)")
+    parser.add_argument("--ranks", type=int, default=1, help="ranks of Shoal (default: %(default)s)")
     parser.add_argument("--own-split", action="store_true", help="the dataset's own test rows with every seed")
     parser.add_argument("--log", default="quality", help="name of the record (default: %(default)s)")
     options = parser.parse_args(arguments)
+    if wrong := [pile for pile in options.piles if not all(pile.partition("="))]:
+        parser.error(f"{wrong[0]} is not NAME=OPTIONS")
     log = Log(options.log)
     record: dict[str, dict[str, list[Figures]]] = {}
     for pile in options.piles or ["generated="]:
@@ -119,7 +121,7 @@ def _dataset(asked: str, how: Sequence[str], folder: Path) -> Path:
 def _compared(
     log: Log, made: dict[str, Path], folder: Path, rows: int, options: argparse.Namespace
 ) -> dict[str, list[Figures]]:
-    """The figures of each model, a seed each."""
+    """The figures of each model, one for each seed."""
     found: dict[str, list[Figures]] = {name: [] for name in options.only}
     for seed in range(options.seeds):
         split = {
@@ -137,8 +139,8 @@ def _compared(
 
 
 def _split(path: Path, output: Path, seed: int | None, most: int) -> Path:
-    """A dataset's rows, dealt by chance into as many to learn from (`most` of these) and to test as it has; without a
-    seed as they are."""
+    """Split a dataset's rows by chance into as many to learn from (at most `most`) and to test as it has; with no seed
+    keep its split."""
     with open_dataset(path) as dataset:
         columns, train = columns_of([dataset.train, dataset.test]), len(dataset.train)
         count = len(columns.lengths)
@@ -158,7 +160,7 @@ def _shoal(dataset: Path, output: Path, seed: int, options: argparse.Namespace) 
 
 
 def _fasttext(dataset: Path, file: Path, seed: int, pairs: int) -> Figures:
-    """The settings with the best accuracy on the rows held out, judged by the test rows."""
+    """The figures on the test rows of the settings with the best accuracy on the rows held out."""
     import fasttext  # of requirements-bench.txt
 
     data = load_data(dataset)
@@ -178,14 +180,7 @@ def _fasttext(dataset: Path, file: Path, seed: int, pairs: int) -> Figures:
 def _judged(model: Any, examples: Sequence[Example]) -> Figures:
     said = [int(labels[0].removeprefix("__label__")) for labels in model.predict([text for text, _ in examples])[0]]
     kinds = np.bincount([2 * label + call for (_, label), call in zip(examples, said, strict=True)], minlength=4)
-    true_negative, false_positive, false_negative, true_positive = (int(kind) for kind in kinds)
-    confusion = Confusion(
-        true_positive=true_positive,
-        false_positive=false_positive,
-        false_negative=false_negative,
-        true_negative=true_negative,
-    )
-    return _figures(measures(confusion))
+    return _figures(measures(Confusion.of(kinds.tolist())))
 
 
 def _figures(found: dict[str, Any]) -> Figures:

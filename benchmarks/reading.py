@@ -2,9 +2,9 @@
 
     python -m benchmarks reading [--rows 2000000] [--runs 3]
 
-To load: from the packed dataset into memory, onto the disk, and again where another run left them. To read: all global
-batches of an epoch as a rank alone takes them, from memory, from a disk whose files the kernel has in its cache, and
-after it was asked to drop them. The dataset itself is in the kernel's cache.
+Rows are loaded from the packed dataset into memory, onto the disk, and again where another run left them. They are read
+as all global batches of an epoch, as a rank alone takes them: from memory, from a disk whose files are in the kernel's
+cache, and from the disk after the kernel was asked to drop them. The dataset itself is in the kernel's cache.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks reading", description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=2_000_000, help="to train on (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=3, help="of each case, interleaved (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each case, interleaved (default: %(default)s)")
     options = parser.parse_args(arguments)
     log = Log("reading")
     loading: dict[str, list[float]] = {}
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
                 loading.setdefault(where, []).append(time.perf_counter() - start)
                 if where != "disk":
                     reading.setdefault(where, []).append(_epoch(data, run))
-                del data  # what is mapped cannot be dropped
+                del data  # the kernel does not drop files that are mapped
             _forget(cache)
             data = load_data(dataset, rows_in="disk", cache=cache)
             reading.setdefault("disk, dropped by the kernel", []).append(_epoch(data, run))

@@ -1,4 +1,4 @@
-"""What a benchmark leaves: its record as JSON, and what it printed as a log.
+"""The record of a benchmark, as JSON, and the log of what it printed.
 
 Every record names its machine, versions and command, without which a figure is worth nothing. Only `--keep` replaces
 the records that the documents quote. Only Python's own library is imported here, because a benchmark may run where
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEPT = Path(__file__).parent / "results"
 """The records that the documents quote."""
 OWN = Path("results") / "benchmarks"
-"""Where those of any other run go, in the working directory."""
+"""The folder for the records of any other run, in the working directory."""
 
 _PACKAGES = (
     *("mrjob", "numba", "numpy", "orjson", "h5py", "polars", "pyspark", "pyarrow", "torch", "triton"),
@@ -34,7 +34,7 @@ _PACKAGES = (
 
 
 def machine() -> dict[str, Any]:
-    """This machine, in what matters for a benchmark; its GPUs where the benchmark computes by torch."""
+    """What matters of this machine for a benchmark; its GPUs if the benchmark computes by torch."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -56,15 +56,15 @@ def _gpus() -> dict[str, Any]:
     if torch is None or not torch.cuda.is_available():
         return {}
     return {
-        "gpus": _told_by_the_driver(),
+        "gpus": _gpu_names(),
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
         "nccl": ".".join(map(str, torch.cuda.nccl.version())),
     }
 
 
-def _told_by_the_driver() -> list[str]:
-    """Of each GPU its name, memory and driver; torch would take some of its memory to tell them."""
+def _gpu_names() -> list[str]:
+    """The name, memory and driver of each GPU, by nvidia-smi: torch would take some GPU memory to find them."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
@@ -73,7 +73,7 @@ def _told_by_the_driver() -> list[str]:
 
 
 def _versions() -> dict[str, str]:
-    """Of those packages that are there."""
+    """The versions of the packages that are installed."""
     found = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -82,7 +82,7 @@ def _versions() -> dict[str, str]:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as Markdown has it."""
+    """A table in Markdown."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     lines = [headers, ["-" * width for width in widths], *rows]
     return "\n".join(
@@ -91,7 +91,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 class Log:
-    """What is printed, and written to NAME.log in `folder`."""
+    """Prints, and writes the same to NAME.log in `folder`."""
 
     folder: ClassVar[Path] = OWN
 
@@ -110,7 +110,7 @@ class Log:
             out.flush()
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Print a table as Markdown has it."""
+        """Print a table in Markdown."""
         self.say("\n" + table(headers, rows) + "\n")
 
     def keep(self, record: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Datasets for benchmarks of training: random words, for its speed alone, and generated reviews, to learn from."""
+"""Datasets for benchmarks of training: random words for speed alone, and generated reviews to learn from."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +18,8 @@ _BLOCK = 1_000_000
 
 
 def write_rows(path: Path, training: int) -> None:
-    """Random words in rows as long as those of reviews: so many to train on, beside a twentieth of all for validation,
-    and 100 to test."""
+    """Write rows of random words, as long as those of reviews: `training` rows to train on, a twentieth of all for
+    validation, and 100 to test."""
     rows = int(training / (1 - VALIDATION_SHARE))
     while rows - max(1, int(rows * VALIDATION_SHARE)) < training:
         rows += 1
@@ -34,7 +34,7 @@ def write_rows(path: Path, training: int) -> None:
 
 
 def learnable_dataset(folder: Path) -> Path:
-    """Of 20,000 generated reviews."""
+    """A dataset of 20,000 generated reviews."""
     write_reviews(folder / "reviews.json", texts=20_000)
     return Path(preprocess_locally(Inputs(files=(str(folder / "reviews.json"),)), str(folder)).dataset)
 
@@ -47,7 +47,7 @@ def columns_of(splits: Sequence[Split]) -> RowBlock:
 def write_parts(
     path: Path, like: Dataset, columns: RowBlock, *, train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
 ) -> None:
-    """A dataset like another of these rows of `columns`, by their numbers: some to learn from, and some to test."""
+    """Write a dataset like `like` with other rows: those of `columns` with the numbers `train` and `test`."""
     write_dataset(
         path,
         train=RowBlock._make(column[train] for column in columns),

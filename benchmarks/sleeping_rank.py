@@ -6,8 +6,8 @@ the last rank `halves` its speed midway, by how much a rank's speed varies from 
 step is needed to begin (`fixed`), and the `seed` of the jitter. Rank 0 prints the `share` of ideal (that of the speeds
 as they are on average), what the time went to (efficiency.py), and the share of the rows that was `claimed`.
 
-A rank takes fixed + rows / speed for its share, and as much again for each piece that it claims, in a step all of it
-longer or shorter by the same factor.
+A rank takes fixed + rows / speed for its share, and again for each piece that it claims. In a step, jitter makes all
+these times longer or shorter by the same factor.
 """
 
 import json
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _reduce_seconds(gradients: torch.Tensor) -> float:
-    """What an all-reduce takes of the rank that comes to it last; the same on every rank."""
+    """The seconds of an all-reduce for the rank that enters it last; the same on every rank."""
     found = torch.zeros(_TRIALS, dtype=torch.float64)
     for trial in range(_TRIALS):
         dist.barrier()

@@ -2,8 +2,8 @@
 
     python -m benchmarks.stages [FILE]
 
-A stage's time is its own, without that of the stages it calls. The clock is read twice a call, so only functions that
-work on a block of texts or more are stages; what is between them is `other`.
+A stage's time is its own, without that of the stages that it calls. The clock is read twice a call, so only functions
+that work on a block of texts or more are stages; the rest is `other`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks.generated import write_reviews
 from benchmarks.peers import bare
 
 _BYTES = 200_000_000
-_STAGES = {
+STAGES = {
     "read and parse lines": ["jobs.deduplicate:read_batches"],
     "join texts, entities, not ASCII": ["corpus.tokenise:_join_as_ascii"],
     "find words": ["corpus.tokenise:find_runs"],
@@ -45,15 +45,14 @@ _STAGES = {
     "choose vocabulary": ["jobs.choose:run"],
     "encode": ["jobs.encode:Encode.mapper"],
     "merge": ["jobs.merge:run"],
-    "detect the format": ["benchmarks.peers.bare:understand_inputs"],
+    "detect the format": ["jobs.preparation:understand_inputs"],
 }
 
-
-_BOUNDS = corpus.tokenise.find_runs
+_FIND_RUNS = corpus.tokenise.find_runs
 
 
 class _Clock:
-    """CPU time by stage, each without those inside it."""
+    """CPU time by stage, each without the stages inside it."""
 
     def __init__(self) -> None:
         self.spent: Counter[str] = Counter()
@@ -83,7 +82,7 @@ class _Clock:
                 made = function(*args, **options)
             finally:
                 self.leave()
-            if function is _BOUNDS:
+            if function is _FIND_RUNS:
                 self.words += made
             return self._followed(stage, made) if isinstance(made, Iterator) else made
 
@@ -102,11 +101,11 @@ class _Clock:
 
 
 def profile(path: Path) -> _Clock:
-    """Preprocess a file, once to compile and warm up and once by the clock."""
+    """Preprocess a file twice: to compile and warm up, and to measure."""
     with TemporaryDirectory() as folder:
         bare.preprocess(path, Path(folder))
     clock = _Clock()
-    for stage, places in _STAGES.items():
+    for stage, places in STAGES.items():
         for place in places:
             module, _, name = place.partition(":")
             *owners, last = name.split(".")

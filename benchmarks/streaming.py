@@ -46,16 +46,14 @@ class Cost:
 
 
 class StreamingNode:
-    """A machine that plays the primary node of a cluster, in a folder of its own.
+    """A machine that plays the primary node of a cluster.
 
-    Args:
-        folder: what stands for its root.
-        unruly: what Hadoop does to tasks.
-        environment: what its processes have besides this process's environment.
+    `folder` stands for the root of its files, `faults` is what Hadoop does to tasks, and `environment` is added to that
+    of this process for the node's processes.
     """
 
     def __init__(
-        self, folder: Path, *, unruly: AttemptFaults | None = None, environment: Mapping[str, str] | None = None
+        self, folder: Path, *, faults: AttemptFaults | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
         commands = folder / "usr" / "local" / "bin"
         commands.mkdir(parents=True, exist_ok=True)
@@ -68,14 +66,14 @@ class StreamingNode:
         self._environment = {
             **os.environ,
             **(environment or {}),
-            **attempt_faults_environment(unruly or AttemptFaults()),
+            **attempt_faults_environment(faults or AttemptFaults()),
             "NODE_ROOT": str(folder),
             "PATH": os.pathsep.join([str(commands), os.environ["PATH"]]),
             "PYTHONPATH": str(_ROOT),
         }
 
     def command(self, step: JobStep | CommandStep, *, reducers: int = 2, properties: Sequence[str] = ()) -> list[str]:
-        """What runs a step here; `properties` are more of Hadoop's, each `NAME=VALUE`."""
+        """The command that runs a step here; `properties` are further ones of Hadoop, each `NAME=VALUE`."""
         if isinstance(step, CommandStep):
             return command_arguments(step, str(self._failure))
         resources = WorkerResources(vcpus=reducers, cores=1, task_mb=1536)
@@ -84,12 +82,12 @@ class StreamingNode:
         return [sys.executable, "-m", "embedded.hadoop.streaming", *more, *arguments]
 
     def start(self, command: Sequence[str]) -> "subprocess.Popen[bytes]":
-        """Start a command; what it says goes to the file `said`."""
+        """Start a command; its output goes to the file `said`."""
         with self.said.open("wb") as out:
             return subprocess.Popen(command, env=self._environment, stdout=out, stderr=out)
 
     def run(self, plan: Plan, *, reducers: int = 2, properties: Sequence[str] = ()) -> dict[str, Cost]:
-        """Do what is still to be done of a plan; returns what each step cost. Raises StepError."""
+        """Run the steps of a plan that are not done yet; returns the cost of each. Raises StepError."""
         if not is_s3(plan.work):
             Path(plan.work).mkdir(parents=True, exist_ok=True)
         for address, content in plan.task_files().items():
@@ -106,13 +104,13 @@ class StreamingNode:
 
 
 def planned(inputs: Inputs, folder: str, *, settings: Settings | None = None, tasks: int = 4) -> Plan:
-    """The work on some input in `folder`, a path or s3://..., its results in `folder`/data."""
+    """The plan for some input in `folder`, a path or s3://..., with the results in `folder`/data."""
     prepared = prepare_work(inputs, settings or Settings(), max_malformed=0.2)
     return prepared.plan(work=join(folder, prepared.name), output=join(folder, "data"), tasks=tasks)
 
 
 def made(plan: Plan) -> MergeResult:
-    """What came of a plan."""
+    """The result of a plan."""
     return read_merge_result(plan.summary)
 
 
@@ -132,7 +130,7 @@ def measure(run: int) -> dict[str, dict[str, float]]:
 
 
 def _with_schemes(step: JobStep) -> JobStep:
-    """A step whose addresses are Hadoop's, for which a path without a scheme would be in HDFS."""
+    """The step with a scheme in each address, because Hadoop takes a path without one for a path in HDFS."""
 
     def uri(address: str) -> str:
         return address if is_s3(address) else Path(address).as_uri()

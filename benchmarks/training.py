@@ -2,16 +2,14 @@
 
     python -m benchmarks training [--runs 3] [--ranks 1 2] [--batches 256 1024] [--rows 60000]
 
-Shoal is as a user gets it, with its threads, and with half of the words of a text dropped, which belongs to its default
-model; and beside that with all words, as plain torch has them, and the reference's model. Plain torch is
-DistributedDataParallel around nn.LSTM, with rows padded to the longest of the batch or packed, with one thread a rank
-or as many as there are cores for it. Rows a second, of training alone; and what the reference's training, 10 epochs of
-21.3 million rows, would take at Shoal's.
+Shoal is as a user gets it, with its threads. Its default model drops half of the words of a text; it is also measured
+with all words, which plain torch has, and so is the reference's model. Plain torch is DistributedDataParallel around
+nn.LSTM, with rows padded to the longest of the batch or packed, and with one thread a rank or all cores. Figures are
+rows a second of training alone, and the time of the reference's training, 10 epochs of 21.3 million rows, at Shoal's.
 """
 
 import argparse
 import itertools
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -22,6 +20,7 @@ from benchmarks.record import Log
 from benchmarks.rows import write_rows
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
+from corpus.cores import cores
 from corpus.display import plural
 from trainer.command_line import parse_arguments
 from trainer.config import TrainConfig
@@ -79,8 +78,8 @@ def _ways(model: str) -> list[str]:
 
 
 def _threads(ranks: int) -> list[int]:
-    """What plain torch may do best with: one thread a rank, or all cores shared among the ranks."""
-    return sorted({1, max(1, len(os.sched_getaffinity(0)) // ranks)})
+    """The numbers of threads that may suit plain torch best: one a rank, or all cores shared among the ranks."""
+    return sorted({1, max(1, cores() // ranks)})
 
 
 def _asked(options: argparse.Namespace) -> tuple[str, ...]:

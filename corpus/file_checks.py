@@ -54,8 +54,13 @@ def read_settings(file: h5py.File) -> Settings:
 def read_counts(file: h5py.File) -> dict[str, Any]:
     """The counts: numbers and histograms. A part file has none."""
     found = _json_attribute(file, "counts")
-    if not found:
-        return found
+    if found:
+        require_counts(found)
+    return found
+
+
+def require_counts(found: dict[str, Any]) -> None:
+    """Raise DataError unless the histograms and the frequent words are in the form of a dataset's counts."""
     histograms = [found.get("lengths")]
     for name in ("ratings", "labels"):
         both = found.get(name)
@@ -64,7 +69,6 @@ def read_counts(file: h5py.File) -> dict[str, Any]:
     right = all(map(_is_histogram, histograms)) and isinstance(words, list) and all(map(_is_counted_word, words))
     if not right or any(set(found["labels"][when]) != {"0", "1"} for when in ("before", "after")):
         raise DataError("its counts are not in the form of a dataset's counts")
-    return found
 
 
 def read_array(file: h5py.File, split: str, column: Column) -> h5py.Dataset:

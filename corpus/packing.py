@@ -5,7 +5,6 @@ strategy, which looks for repeated strings. Ids of words have none, and the sear
 looks for runs only (the padding of short rows), which is faster and makes a smaller file (docs/benchmarks.md, "HDF5").
 """
 
-import os
 import zlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,13 +16,13 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from corpus.cores import cores
 from corpus.errors import DataError
 
 FILTERS = {"shuffle": True, "compression": "gzip", "compression_opts": 1}
 
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 # Eight threads are as fast as one core's digest and the reads of a shared folder: more would only take memory.
-_THREADS = min(8, _CORES)
+_THREADS = min(8, cores())
 _AHEAD = 2 * _THREADS
 
 Array = npt.NDArray[Any]

@@ -14,8 +14,8 @@ from corpus.errors import DataError
 def make_private_folder(path: Path, alternative: str) -> Path:
     """Create the folder for this user alone, or accept an existing one that only this user can write to.
 
-    `way_out`: what else the user can do than remove it. Raises DataError where it is another's, and OSError where it
-    cannot be made.
+    `alternative`: what the user can do instead of removing it. Raises DataError where it is another user's or can be
+    written to by others, and OSError where it cannot be made.
     """
     try:
         path.mkdir(mode=0o700)

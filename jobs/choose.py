@@ -129,7 +129,7 @@ def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
 
 def run(arguments: Sequence[str]) -> VocabularyChoice:
     """Choose the vocabulary by the arguments of a step."""
-    parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from what jobs.vocabulary left.")
+    parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
     parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
     add_limit_options(parser)

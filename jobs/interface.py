@@ -27,8 +27,8 @@ def preprocess(
     """Turn raw reviews into `output`/dataset.h5 and counts.json on this machine; returns what was made and counted.
 
     `settings` are those of the dataset. `reading` has fields of `corpus.reading.sources.ReadingOptions`, such as
-    `label="sentiment"`, for files that are not understood by themselves. Raises DataError for input that cannot be
-    used, JobError for a job that failed.
+    `label="sentiment"`, for files whose format is not detected. Raises DataError for input that cannot be used,
+    JobError for a job that failed.
     """
     settings = settings or Settings()
     options = ReadingOptions(

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from json import dumps, loads
+from json import dumps
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
@@ -22,11 +22,13 @@ from typing import Any
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.display import plural
-from corpus.errors import explain_full_disk
-from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS
+from corpus.errors import DataError, explain_full_disk
+from corpus.file_checks import require_counts
+from corpus.json_values import parse_json_object, require_fields
+from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS, is_digest
 from corpus.reading.s3 import is_s3
 from corpus.reading.storage import join, list_files, open_lines, readable, writable, write_text
-from corpus.reading.tally import Tally, is_tally_key
+from corpus.reading.tally import DamagedFile, MalformedLine, Tally, is_tally_key
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.entry_points import run_as_command
 from jobs.errors import FinalError
@@ -81,8 +83,29 @@ def merge_parts(*, parts: str, records: Sequence[str], choice: VocabularyChoice,
 
 
 def read_merge_result(address: str) -> MergeResult:
-    """Read the file that a merge wrote to its `--summary`."""
-    return MergeResult(**loads(b"".join(open_lines(address))))
+    """Read the file that a merge wrote to its `--summary`. Raises DataError for any other content.
+
+    Do not trust it: root on a node may have written it, where it is in a bucket.
+    """
+    written = b"".join(open_lines(address))
+    try:
+        found = parse_json_object(written.decode())
+        require_fields(MergeResult, found)
+        result = MergeResult(**found)
+        require_counts(result.counts)
+        if not is_digest(result.digest):
+            raise DataError("its digest is not 32 hexadecimal digits")
+        for place in result.malformed:
+            require_fields(MalformedLine, place)
+            MalformedLine(**place)  # raises TypeError where a field is missing
+        for damage in result.damaged:
+            require_fields(DamagedFile, damage)
+            DamagedFile(**damage)
+    except (DataError, AttributeError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{address} is not the summary of a merge: {error}; remove it, and run the preprocessing again"
+        ) from error
+    return result
 
 
 def _read_tally(folders: Sequence[str]) -> Tally:
@@ -181,11 +204,8 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (
-        PermissionError,
-        OverflowError,
-    ):  # another user's process, or not a process id: not known, so it counts as running
-        pass
+    except (PermissionError, OverflowError):
+        pass  # another user's process, or no process id: it cannot be known, so it counts as running
     return True
 
 

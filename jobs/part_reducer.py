@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pybase64 import b64decode
 
+from corpus.counts import LENGTH_BINS
 from corpus.rules import in_test_sets, modal_ratings
 from corpus.segments import add_counts, gather, renumber
 from corpus.settings import Settings
@@ -20,8 +21,7 @@ from corpus.tokenise import Tokeniser
 from jobs.arrays import Arrays, unpack_arrays
 from jobs.collector import first_of_each, group_numbers
 
-# Texts of 2 ** 13 words and more share a bin of the histogram.
-LONGEST_BIN = 13
+_LAST_BIN = len(LENGTH_BINS) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,8 @@ class PartReducer:
         for code, count in enumerate(np.bincount(codes).tolist()):
             counts[f"codes.after.{code}"] = count
         powers = np.frexp(lengths[has_row])[1] - 1  # of two, at most as large as the length
-        for power, count in enumerate(np.bincount(np.minimum(powers, LONGEST_BIN)).tolist()):
-            counts[f"lengths.{1 << power}"] = count
+        for power, count in enumerate(np.bincount(np.minimum(powers, _LAST_BIN)).tolist()):
+            counts[f"lengths.{LENGTH_BINS[power]}"] = count
         return DistinctTexts(
             rows={
                 "lengths": cut[has_row].astype(np.uint16),

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import psutil
 
+from corpus.cores import cores
 from corpus.errors import DataError, is_full_disk
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
@@ -125,7 +126,7 @@ def preprocess_locally(
 
 def _cores(read: int, runner: str) -> int:
     """The number of cores for a job that reads so many bytes."""
-    return 1 if runner == "inline" else max(1, min(len(os.sched_getaffinity(0)), read // _CORE_BYTES))
+    return 1 if runner == "inline" else max(1, min(cores(), read // _CORE_BYTES))
 
 
 def _work_parent(output: str) -> Path:

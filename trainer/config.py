@@ -6,7 +6,7 @@ environment of a rank must be set before its process starts: whoever launches ra
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -151,8 +151,8 @@ class OptimisationOptions(Section):
     epochs: int | None = option(
         f"passes over the training rows (default: as many as make {TARGET_STEPS} steps, but at least "
         f"{MIN_EPOCHS} and at most {MAX_EPOCHS}; more than {MAX_EPOCHS} only where these are fewer than "
-        f"{MIN_STEPS} steps; with --resume the run's). Where --resume changes it, the learning rate is from there "
-        "on that of a run with so many epochs",
+        f"{MIN_STEPS} steps; with --resume the run's). If it is changed with --resume, the learning rate from there "
+        "on is that of a run with so many epochs",
         default=None,
         must=AT_LEAST_1,
     )
@@ -164,7 +164,7 @@ class OptimisationOptions(Section):
         must=AT_LEAST_1,
     )
     rank_batch: int | None = option(
-        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps; but a run that goes on "
+        "instead of --global-batch: rows a step and rank, so that more ranks make larger steps; but a resumed run "
         "keeps its steps",
         default=None,
         must=AT_LEAST_1,
@@ -177,7 +177,7 @@ class OptimisationOptions(Section):
     )
     rate_scaling: str = option(
         "--learning-rate is meant for a global batch of 256; for others it is multiplied by batch / 256 (linear, as "
-        "suits sgd), by the square root of that (as suits adam), or left alone (none)",
+        "suits sgd), by the square root of that (root, as suits adam), or left alone (none)",
         default="root",
         choices=("root", "linear", "none"),
     )
@@ -325,4 +325,5 @@ def configured(given: Mapping[str, Any]) -> TrainConfig:
         values.setdefault("rank_batch", None)
     preset = values.pop("preset", None)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
-    return TrainConfig(**{**PRESETS.get(preset or "", {}), **values}, preset=preset if of_the_preset else None)
+    config = TrainConfig(**{**PRESETS.get(preset, {}), **values}, preset=preset)  # refuses an unknown preset
+    return config if of_the_preset else replace(config, preset=None)

@@ -5,7 +5,7 @@ class TrainingError(Exception):
     """Training cannot start or go on. The text is one sentence for the user, with the cause and what to do."""
 
 
-SAME_SPLIT_ADVICE = "they split the rows differently; give all ranks the same Python and NumPy, or take --balance off"
+SAME_SPLIT_ADVICE = "they split the rows differently; give all ranks the same Python and NumPy, or use --balance off"
 """Advice for ranks whose rows do not add up to the global batch."""
 
 

@@ -12,6 +12,7 @@ from corpus.display import plural
 from trainer.computing.optimiser import learning_rate
 from trainer.config import OF_THE_RUN, TrainConfig
 from trainer.errors import TrainingError
+from trainer.options import flag
 from trainer.order import steps_per_epoch
 from trainer.output.files import CHECKPOINTS
 
@@ -120,5 +121,4 @@ def _epoch_notes(state: dict[str, Any], config: TrainConfig, rows: int) -> list[
 
 
 def _as_option(name: str, value: Any) -> str:
-    flag = "--" + name.replace("_", "-")
-    return f"no {flag} of its own" if value is None else f"{flag} {value}"
+    return f"no {flag(name)} of its own" if value is None else f"{flag(name)} {value}"

@@ -14,6 +14,7 @@ from trainer.config import TrainConfig
 from trainer.distributed import failures, memory
 from trainer.distributed.ranks import Ranks
 from trainer.errors import TrainingError
+from trainer.options import flag
 from trainer.order import BatchOrder
 from trainer.output import checkpoint
 from trainer.output.files import CHECKPOINTS, prepare_output, require_free_output
@@ -59,9 +60,8 @@ def load_data(kind: type[Task[DataT]], config: TrainConfig, ranks: Ranks) -> Dat
     with ranks.agreement():
         for name, value in config.plain().items():
             if name not in _OWN_SETTINGS and value != plain[name]:
-                flag = "--" + name.replace("_", "-")
                 raise TrainingError(
-                    f"{flag} is {value} here and {plain[name]} on the first rank; start all ranks alike"
+                    f"{flag(name)} is {value} here and {plain[name]} on the first rank; start all ranks alike"
                 )
         if found.digest != digest:
             raise TrainingError(
@@ -134,7 +134,7 @@ def _newest(config: TrainConfig) -> tuple[dict[str, Any] | None, list[str]]:
     folder = config.output / CHECKPOINTS
     found, passed_over = checkpoint.newest(folder)
     for each in passed_over:
-        if each.whole and found is None:  # hours of work, as a rule, though not of this version
+        if each.whole and found is None:  # usually hours of work, though by another version
             raise TrainingError(
                 f"{each.path} {each.why}, and there is no other to go on from; go on with what wrote it, or start in "
                 "another --output"

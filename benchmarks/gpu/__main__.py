@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu MODULE FILE`: one part, in this process; FILE gets its outcome."""
+"""`python -m benchmarks.gpu MODULE FILE`: runs one part in this process, and writes its outcome to FILE."""
 
 import ctypes
 import json

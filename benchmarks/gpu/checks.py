@@ -1,4 +1,4 @@
-"""Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's tests, where pytest is.
+"""Whether a GPU computes what a CPU does: gradients, masks, rows, measures; and the trainer's own tests.
 
 A GPU's float32 is compared with a CPU's float64. Compared with a CPU's float32, the difference would be the sum of two
 errors.
@@ -60,7 +60,7 @@ class Check(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        return self.found <= self.bound  # which no number that is none does
+        return self.found <= self.bound  # False for NaN
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
@@ -90,7 +90,7 @@ def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float3
 
 
 def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
-    """Of one batch; of shares of it; and of pieces, as it does not fit into memory."""
+    """Gradients of one batch, of shares of it, and of pieces of it, as if it did not fit into memory."""
     rows = make_rows(sizes.rows, _CPU)
     whole = np.arange(sizes.rows)
     near = rows.copy_to(device) if device.type == "cuda" else rows
@@ -109,7 +109,7 @@ def _gradients(device: torch.device, sizes: Sizes) -> Iterator[Check]:
 
 
 def _gradient(model: Classifier, rows: TextRows, shares: list[IntArray]) -> torch.Tensor:
-    """All gradients in one: the sum over these shares of a global batch."""
+    """All gradients as one vector: the sum over these shares of a global batch."""
     model.zero_grad()
     timer = StepTimer()
     compute = text_gradients(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
@@ -123,7 +123,7 @@ def _gradient(model: Classifier, rows: TextRows, shares: list[IntArray]) -> torc
 
 
 def _full_above(holds: int) -> Any:
-    """A hook of a model whose memory is full with more rows than this."""
+    """A hook for a model: with more rows than this its memory is full."""
 
     def look(_model: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
         if len(inputs[0]) > holds:
@@ -153,7 +153,7 @@ def _resident(device: torch.device) -> Iterator[Check]:
         rows = TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=labels)
         numbers = generator.permutation(500)[:200]
         expected, found = rows.batch(numbers, _CPU).tokens, rows.copy_to(device).batch(numbers, device).tokens.cpu()
-        yield Check(f"rows that are there, {np.dtype(kind)}", float((found != expected).sum()), 0)
+        yield Check(f"rows on the device, {np.dtype(kind)}", float((found != expected).sum()), 0)
 
 
 def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
@@ -175,7 +175,7 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
         (expected, matrix), (found, other) = told[0], told[1]
         yield Check(f"evaluation, {name}: loss", abs(found - expected) / expected, BOUNDS["float32"])
         moved = sum(abs(vars(matrix)[kind] - vars(other)[kind]) for kind in vars(matrix)) / 2
-        yield Check(f"evaluation, {name}: rows called otherwise", moved / len(rows), 1e-3)
+        yield Check(f"evaluation, {name}: rows classified otherwise", moved / len(rows), 1e-3)
 
 
 def _updates(device: torch.device) -> Iterator[Check]:

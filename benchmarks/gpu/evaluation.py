@@ -1,4 +1,4 @@
-"""Rows judged a second, by the trainer's own evaluation: rows that travel to the GPU, and rows that are there."""
+"""Rows evaluated a second, by the trainer's own evaluation: rows on the host, and rows on the GPU."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -20,7 +20,7 @@ from trainer.computing.threads import Threads
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is judged."""
+    """How much is evaluated."""
 
     rows: int = 2_000_000
     runs: int = 3

@@ -41,7 +41,7 @@ _PROFILED_STEPS, _KERNELS = 5, 16
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is trained: `rows` to learn from, `validation` rows to judge after each epoch, `test` rows at the end."""
+    """What is trained: `rows` to learn from, `validation` rows after each epoch, `test` rows at the end."""
 
     rows: int = 21_300_000
     validation: int = 1_120_000
@@ -52,17 +52,17 @@ class Sizes:
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """A stretch of the run at each global batch, its phases, and what all of it would take."""
+    """A part of the run at each global batch, its phases, and the time that the whole run would take."""
     start = perf_counter()
     rows = make_rows(sizes.rows + sizes.validation + sizes.test, device)
     print_progress(f"made {len(rows):,} rows in {perf_counter() - start:.1f} s")
     data = make_data(rows, validation=sizes.validation, test=sizes.test)
     with single_rank(device) as ranks:
         model = _model(device)
-        each_epoch, once = (_judging_seconds(model, rows) for rows in (data.validation, data.test))
-        print_progress(f"judging {sizes.validation:,} rows takes {each_epoch:.2f} s, {sizes.test:,} rows {once:.2f} s")
-        judged = EPOCHS * each_epoch + once
-        found = [_stretch(data, ranks, batch, judged, sizes) for batch in sizes.batches]
+        each_epoch, once = (_evaluation_seconds(model, rows) for rows in (data.validation, data.test))
+        print_progress(f"{sizes.validation:,} rows are evaluated in {each_epoch:.2f} s, {sizes.test:,} in {once:.2f} s")
+        evaluating = EPOCHS * each_epoch + once
+        found = [_stretch(data, ranks, batch, evaluating, sizes) for batch in sizes.batches]
         kernels = {batch: _kernels(data, device, batch) for batch in sizes.batches}
     best = min(found, key=lambda each: float(each["projected"]))
     reached = [name for name, seconds in GOALS.items() if best["projected"] <= seconds]
@@ -70,7 +70,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
         f"{best['projected'] / 60:.1f} minutes for all, by {best['epochs']:.2f} epochs, {best['batch']:,} rows a step; "
         f"goals reached: {', '.join(reached) or 'none'}"
     )
-    return Outcome(said=said, figures={"stretches": found, "judging": judged, "kernels": kernels})
+    return Outcome(said=said, figures={"stretches": found, "judging": evaluating, "kernels": kernels})
 
 
 def _model(device: torch.device) -> Classifier:
@@ -79,19 +79,19 @@ def _model(device: torch.device) -> Classifier:
     return model
 
 
-def _judging_seconds(model: Classifier, rows: TextRows) -> float:
+def _evaluation_seconds(model: Classifier, rows: TextRows) -> float:
     start = perf_counter()
     evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
     return perf_counter() - start
 
 
-def _stretch(data: TextData, ranks: Ranks, batch: int, judged: float, sizes: Sizes) -> dict[str, Any]:
-    """Some seconds of the run, ended as Ctrl-C would end it."""
+def _stretch(data: TextData, ranks: Ranks, batch: int, evaluating: float, sizes: Sizes) -> dict[str, Any]:
+    """Train for some seconds, and stop as Ctrl-C would."""
     with _asked_to_stop(sizes.seconds):
         summary = train(data, ranks, global_batch=batch, epochs=EPOCHS)
     steps, (phases,) = summary["steps"], summary["profile"]
     rate = summary["samples_per_second"]
-    projected = EPOCHS * sizes.rows / rate + judged
+    projected = EPOCHS * sizes.rows / rate + evaluating
     milliseconds = {phase: 1000 * seconds / steps for phase, seconds in phases.items()}
     of_step = 1000 * summary["seconds"] / steps
     print_progress(
@@ -112,8 +112,8 @@ def _stretch(data: TextData, ranks: Ranks, batch: int, judged: float, sizes: Siz
 
 @contextmanager
 def _asked_to_stop(seconds: float) -> Iterator[None]:
-    """Ask this process to stop after so many seconds, should it still train by then."""
-    before = signal.signal(signal.SIGTERM, lambda *_: None)  # when the run is over already
+    """Ask this process to stop after so many seconds, if it still trains then."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # for a signal after the run
     timer = Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
     try:
@@ -125,7 +125,7 @@ def _asked_to_stop(seconds: float) -> Iterator[None]:
 
 
 def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str, Any]]:
-    """What the device does in a step, the longest first: name, milliseconds a step, and how often."""
+    """The kernels of a step, the longest first: name, milliseconds a step, and how often each runs."""
     model = new_model("default", device)
     model.precision = NAMES[choose("auto", [capability(device)])]
     timer, rows = StepTimer(), place_rows(data.training[: 2 * batch], device, rows_in="auto")
@@ -159,7 +159,7 @@ def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str,
         }
         for event in events
     ]
-    print_progress(f"\nwhat a step of {batch:,} rows is made of")
+    print_progress(f"\nthe kernels of a step of {batch:,} rows")
     print_progress(
         table(["kernel", "ms a step", "times"], [[e["name"][:90], f"{e['ms']:.3f}", f"{e['times']:g}"] for e in found])
     )

@@ -1,7 +1,7 @@
-"""What may be worth building, each idea beside the present way: the same outcome first, then milliseconds.
+"""Ideas that may be worth building, each beside the present way: first the results are compared, then milliseconds.
 
-Compare an idea with a way that can do as little. A table of gates by word cannot have dropout that differs by row, so
-it is compared with gates that are computed for every word of every text.
+Compare an idea with a way that does no more. A table of gates by word cannot have dropout that differs by row, so it is
+compared with gates that are computed for every word of every text.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ class Sizes:
 
 
 class Found(NamedTuple):
-    """An idea in one case: milliseconds of both ways, how far its outcome is off, and how far it may be."""
+    """An idea in one case: milliseconds of both ways, how far the idea's result is off, and how far it may be."""
 
     idea: str
     case: str
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """Every idea; one that fails says why, and the others go on."""
+    """Measure every idea. If one fails, the reason is printed, and the others go on."""
     budget, found, failed = Budget(sizes.seconds), [], []
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False  # as in the trainer's ranks
     rows = make_rows(sizes.rows, device)
@@ -66,13 +66,13 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
             for each in idea(near, device, batch, sizes):
                 found.append(each)
                 off = f"off by {each.off:.1e}" + ("" if each.off <= each.bound else ", WRONG")
-                print_progress(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} so, {off}")
+                print_progress(f"{each.idea}, {each.case}: {each.present:.3f} ms now, {each.instead:.3f} then, {off}")
         except Exception as error:
             failed.append(name)
             print_progress(f"{name} failed: {type(error).__name__}: {error}")
     wrong = [f"{each.idea}, {each.case}" for each in found if not each.off <= each.bound]
     cells = [[e.idea, e.case, f"{e.present:.3f}", f"{e.instead:.3f}", f"{e.off:.0e}"] for e in found]
-    print_progress("\n" + table(["idea", "case", "ms now", "ms so", "off by"], cells))
+    print_progress("\n" + table(["idea", "case", "ms now", "ms instead", "off by"], cells))
     best = max(found, key=lambda each: each.present / each.instead)
     said = f"{len(found)} cases; the best gain {best.present / best.instead:.2f}, {best.idea} ({best.case})"
     for what, names in (("failed", failed), ("wrong", wrong)):
@@ -111,7 +111,7 @@ def _batch(rows: TextRows, numbers: Any, device: torch.device) -> tuple[TextBatc
 
 
 def _batch_there(rows: TextRows, lengths: Tensor, numbers: Tensor, width: int | None) -> tuple[Tensor, Tensor]:
-    """Tokens and keys of these rows, the longest first; a width that is not given is asked for."""
+    """Tokens and keys of these rows, the longest first. Without a width the host asks the device for the longest."""
     assert rows.device_tokens is not None
     longest_first = torch.argsort(-lengths[numbers], stable=True)
     numbers = numbers[longest_first]
@@ -120,7 +120,7 @@ def _batch_there(rows: TextRows, lengths: Tensor, numbers: Tensor, width: int | 
 
 
 def keys_there(seed: int, step: int, numbers: Tensor) -> Tensor:
-    """What dropout.keys says, on a device: in int64, whose products wrap as those of uint64 do."""
+    """The result of dropout.keys, on a device: in int64, whose products wrap as those of uint64 do."""
     start = int(np.random.SeedSequence((seed, step)).generate_state(1, np.uint64)[0])
     mixed = numbers * _signed(0x9E3779B97F4A7C15) + _signed(start)
     mixed = (mixed ^ _shifted(mixed, 30)) * _signed(0xBF58476D1CE4E5B9)
@@ -232,7 +232,7 @@ _ROUNDING = {"ieee": 5e-5, "tf32": 3e-2}
 
 
 def graphs(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> Iterator[Found]:
-    """A whole step, the optimiser's too, as a CUDA graph: one for each width that batches are padded to."""
+    """A whole step with the optimiser as a CUDA graph, one for each width to which batches are padded."""
     if device.type != "cuda":
         print_progress("CUDA graphs: left out, as they need a GPU")
         return
@@ -282,4 +282,4 @@ IDEAS: dict[str, Idea] = {
     "recurrence": recurrence,
     "graphs": graphs,
 }
-"""A capture that fails may leave its mark on what comes next, so graphs come last."""
+"""A capture that fails may disturb what runs after it, so graphs come last."""

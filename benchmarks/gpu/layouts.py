@@ -1,4 +1,4 @@
-"""How a batch is best laid out for a GPU: padded to its longest row, in groups of like length, or packed.
+"""Which layout of a batch is fastest on a GPU: padded to its longest row, in groups of similar length, or packed.
 
 Forward and backward of the trainer's model over 1, 2, 4 or 8 groups, and of plain torch's over padded and packed rows.
 Less padding is not always less time: cuDNN has a kernel for small hidden states that needs rows which are not packed,
@@ -73,7 +73,7 @@ def _cells(taken: dict[str, float]) -> list[str]:
 
 
 def _words(name: str) -> WordDropout | None:
-    """What the default model is left of its texts; the reference's has all."""
+    """The dropout of words of a model; None for the reference's model, which has none."""
     share = TrainConfig(data=Path(), output=Path(), **SETTINGS[name]).word_dropout
     return WordDropout(share, ROW_LENGTH, seed=0) if share else None
 
@@ -96,7 +96,7 @@ def _ways(name: str, precision: str, batch: TextBatch, device: torch.device) -> 
 
 
 def _grouped(model: Classifier, batch: TextBatch, widths: list[int], groups: int) -> None:
-    """Groups of as many rows, each as wide as its longest: that is its first."""
+    """Compute in so many groups of equal size; each group is as wide as its first row, which is its longest."""
     model.zero_grad()
     assert batch.keys is not None
     size = -(-len(batch) // groups)

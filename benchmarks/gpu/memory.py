@@ -26,17 +26,17 @@ _SENTENCE = " the memory of "
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is tried: a share of so many rows in a part of the memory that holds a fraction of it."""
+    """What is tried: the cases, and a share of so many rows in a fraction of the memory that it takes."""
 
     share: int = 65_536
     cases: tuple[str, ...] = tuple(CASES)
     seconds: float = 150
     case_seconds: float = 60
-    """After which a case is ended."""
+    """The time after which a case is ended."""
 
 
 def measure(device: torch.device, sizes: Sizes) -> Outcome:
-    """The cases, one after the other, and how the shares were cut."""
+    """The cases, one after the other, and the share in pieces."""
     budget = Budget(sizes.seconds)
     found: list[dict[str, Any]] = []
     for name in sizes.cases:
@@ -53,7 +53,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 
 def _run(name: str, seconds: float) -> dict[str, Any]:
-    """One case: what it said last, and whether it did as it should."""
+    """Run one case; returns its last message, and whether it ended as it should."""
     command = [sys.executable, "-m", "benchmarks.gpu.full_memory", name]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)

@@ -17,7 +17,7 @@ from trainer.clock import StepTimer
 from trainer.distributed.exchange import GradientExchange
 
 _LEARNT = 0.7
-"""Balanced accuracy; one that says the same of all rows has 0.5."""
+"""The least balanced accuracy; a model that predicts one class only has 0.5."""
 _ROUNDING = {32: 0.0, 16: 1e-3}
 
 
@@ -34,7 +34,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
     """The all-reduce of a model's gradients in 32 and 16 bits, and a run that has to learn."""
     with single_rank(device) as ranks:
         backend = dist.distributed_c10d._get_default_group()._get_backend(device).name()
-        print_progress(f"the ranks' sums on this device are made by {backend}")
+        print_progress(f"{backend} adds up the ranks' gradients on this device")
         sums = {bits: _summed(device, bits) for bits in _ROUNDING}
         for bits, (off, took) in sums.items():
             print_progress(f"all-reduce of the reference's gradients in {bits} bits: {took:.3f} ms, off by {off:.1e}")
@@ -54,7 +54,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 
 
 def _summed(device: torch.device, bits: int) -> tuple[float, float]:
-    """How far the sum over one rank is from what it began with, and the milliseconds of one."""
+    """The deviation of a sum over one rank from that rank's numbers, and the milliseconds of a sum."""
     model = new_model("reference", device)
     exchange = GradientExchange(model, [model.embedding.weight], timer=StepTimer(), bits=bits)
     flat = torch.randn(sum(each.numel() for each in model.parameters()) + 8, device=device) / 100

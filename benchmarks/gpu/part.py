@@ -1,4 +1,4 @@
-"""What all parts share: an outcome, progress that is seen at once, a budget of time, and milliseconds of a GPU.
+"""What all parts share: an outcome, messages about progress, a budget of time, and milliseconds of a GPU.
 
 Do not time by the host's clock, because the GPU may still work: times are measured between two events in its queue.
 """
@@ -22,10 +22,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a part found, its figures in types that JSON has."""
+    """The result of a part, with figures in types that JSON has."""
 
     said: str
-    """In a line."""
+    """The result in one line."""
     figures: dict[str, Any] = field(default_factory=dict)
     failed: bool = False
 
@@ -43,20 +43,20 @@ class Budget:
 
 
 def print_progress(text: str = "") -> None:
-    """Say a line at once."""
+    """Print a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def finish(device: torch.device) -> None:
-    """Wait until a GPU has done what is in its queue."""
+    """Wait until a GPU has done the work in its queue."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def milliseconds(call: Callable[[], Any], device: torch.device, *, repeats: int = 10, warm_up: int = 3) -> float:
-    """The median time of a call, of so many, after some to warm up. With a queue of calls a GPU never waits for the
-    host, unless the host is the slower of the two, and then this is the host's time."""
+    """The median time of `repeats` calls, after some to warm up. With a queue of calls a GPU never waits for the host,
+    unless the host is the slower of the two: then this is the host's time."""
     for _ in range(warm_up):
         call()
     finish(device)
@@ -77,6 +77,6 @@ def milliseconds(call: Callable[[], Any], device: torch.device, *, repeats: int 
 
 
 def deviation(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """How far a tensor is from another one, in parts of that one's length; not a number where one of them is none."""
+    """The length of the difference of two tensors, divided by the length of `expected`; NaN if either contains NaN."""
     difference = (found.double().cpu() - expected.double().cpu()).norm()
     return float(difference / expected.double().norm().cpu().clamp(min=1e-30))

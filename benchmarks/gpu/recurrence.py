@@ -40,7 +40,7 @@ def _weights(weights, gate: tl.constexpr, hidden: tl.constexpr):
 
 @triton.jit
 def _gate(gates, word, h, w, gate: tl.constexpr, hidden: tl.constexpr, real, precision: tl.constexpr):
-    """(rows, hidden): what a gate is told by its words and the states before."""
+    """(rows, hidden): the input of a gate, from its words and the states before."""
     unit = tl.arange(0, hidden)
     at = gates + word[:, None] * (4 * hidden) + gate * hidden + unit[None, :]
     told = tl.load(at, mask=real[:, None], other=0.0).to(tl.float32)

@@ -1,4 +1,4 @@
-"""Rows that are made on the spot, as long as those of reviews, with words as frequent: 21 million in some seconds.
+"""Generated rows, as long as those of reviews, with words as frequent: 21 million in some seconds.
 
 A quarter of the words depend on the label, so that a run can learn. No word may be very frequent: a GPU would wait for
 its row of the word table. Reviews without their stopwords have no such word.
@@ -26,7 +26,7 @@ def row_lengths(generator: np.random.Generator, count: int) -> npt.NDArray[np.ui
 
 
 def make_rows(count: int, device: torch.device, *, seed: int = 0) -> TextRows:
-    """So many rows on the host, drawn on `device`."""
+    """`count` rows on the host, drawn on `device`."""
     host = np.random.default_rng(seed)
     lengths = row_lengths(host, count)
     labels = (host.random(count, dtype=np.float32) < _POSITIVE).astype(np.uint8)
@@ -39,7 +39,7 @@ def make_rows(count: int, device: torch.device, *, seed: int = 0) -> TextRows:
         drawn = torch.randint(4 * _SLOTS, (size, ROW_LENGTH), generator=generator, device=device, dtype=torch.int32)
         words = slots[drawn % _SLOTS]
         label = torch.from_numpy(labels[start : start + size]).to(device)[:, None]
-        words = torch.where(drawn < _SLOTS, (words & ~1) | label, words)  # a quarter of them tell
+        words = torch.where(drawn < _SLOTS, (words & ~1) | label, words)  # a quarter of the words
         own = torch.from_numpy(lengths[start : start + size].astype(np.int64)).to(device)[:, None]
         tokens[start : start + size] = (words * (places < own)).to(torch.int16).cpu().numpy().view(np.uint16)
     return TextRows(tokens=tokens, lengths=lengths, labels=labels, ratings=4 * labels + 1)

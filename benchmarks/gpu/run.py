@@ -26,20 +26,20 @@ class GpuPart(NamedTuple):
     module: str
     what: str
     seconds: int
-    """After which it is ended."""
+    """The time after which it is ended."""
 
 
 PARTS = {
-    "tests": GpuPart("checks", "what is computed is what a CPU computes; the trainer's tests, where pytest is", 300),
+    "tests": GpuPart("checks", "results beside a CPU's; the trainer's tests, if pytest is installed", 300),
     "nccl": GpuPart("nccl", "one run from beginning to end, with NCCL on one rank", 90),
-    "evaluation": GpuPart("evaluation", "rows judged a second", 120),
-    "layouts": GpuPart("layouts", "rows padded, in groups of like length, and packed", 180),
-    "memory": GpuPart("memory", "what a run says and does when the GPU's memory is full", 180),
-    "ideas": GpuPart("ideas", "what may be worth building, beside the present way", 240),
-    "goal": GpuPart("goal", "ten epochs of 21.3 million rows, as far as they come", 300),
+    "evaluation": GpuPart("evaluation", "rows evaluated a second", 120),
+    "layouts": GpuPart("layouts", "rows padded, in groups of similar length, and packed", 180),
+    "memory": GpuPart("memory", "what a run reports and does when the GPU's memory is full", 180),
+    "ideas": GpuPart("ideas", "ideas that may be worth building, beside the present way", 240),
+    "goal": GpuPart("goal", "ten epochs of 21.3 million rows, as far as the time allows", 300),
     "rates": GpuPart("rates", "rows trained on a second, beside plain torch", 390),
 }
-"""In the order in which they run: what tells most in little time comes first."""
+"""In the order in which they run: those that show most in little time come first."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     outcomes = {name: run(name) for name in names}
     rows = [[name, "failed" if outcome["failed"] else "done", outcome["said"]] for name, outcome in outcomes.items()]
-    sys.stdout.write("\n" + table(["part", "", "what it said"], rows) + "\n")
+    sys.stdout.write("\n" + table(["part", "", "result"], rows) + "\n")
     if any(outcome["failed"] for outcome in outcomes.values()):
         sys.exit(1)
 
@@ -95,8 +95,8 @@ def _command(part: GpuPart, told: Path) -> list[str]:
 
 
 def _follow(command: Sequence[str], environment: Mapping[str, str], seconds: float, log: Log) -> str:
-    """Run a command for so long at most, and say what it says; returns the last of that, or that it took too long."""
-    last, ended = "it said nothing", False
+    """Run a command for at most `seconds`, and log its output; returns the last line, or that it took too long."""
+    last, ended = "it printed nothing", False
     with subprocess.Popen(
         command,
         cwd=ROOT,

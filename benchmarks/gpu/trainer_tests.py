@@ -18,9 +18,9 @@ _ABSENT = re.compile(r"E +ModuleNotFoundError: No module named '(\w+)")
 
 
 def run(seconds: int) -> tuple[str, bool]:
-    """Run all but the slow ones for so long at most; what they said in a line, and whether one failed."""
+    """Run all but the slow tests for at most `seconds`; returns the result in a line, and whether one failed."""
     if find_spec("pytest") is None:
-        return "left out, as there is no pytest", False
+        return "left out, because pytest is not installed", False
     together = ["-n", str(max(1, (os.cpu_count() or 1) // 2)), "--dist=loadfile"] if find_spec("xdist") else []
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--tb=short"]
     try:
@@ -43,7 +43,7 @@ def run(seconds: int) -> tuple[str, bool]:
 
 
 def outcome(lines: Sequence[str]) -> tuple[str, bool]:
-    """The same, of what pytest said."""
+    """The same result, from the lines that pytest printed."""
     counts = re.findall(r"(\d+) (passed|failed|skipped|errors?)\b", lines[-1]) if lines else []
     absent = [found[1] for line in lines if (found := _ABSENT.match(line))]
     errors = [line for line in lines if line.startswith("ERROR ")]

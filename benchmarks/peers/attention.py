@@ -10,7 +10,7 @@ from trainer.classification.models.lstm import LSTMClassifier
 
 
 class Attention(LSTMClassifier):
-    """Beside the other parts of a text's vector, a mean of its states with weights that they say themselves."""
+    """Beside the other parts of a text's vector, a mean of its states with weights that depend on the states."""
 
     def __init__(self, *, hidden: int, **settings: Any) -> None:
         super().__init__(hidden=hidden, **settings)

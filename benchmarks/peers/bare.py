@@ -1,7 +1,7 @@
 """Shoal's jobs without a runner: `python -m benchmarks.peers.bare INPUT OUTPUT`, one process, task after task.
 
-What mrjob, Hadoop or Spark add to the jobs' own cost is the difference to this. Between map and reduce, records lie in
-a file a key, which is the least that any runner does; so memory is the jobs' own.
+The difference to this is what mrjob, Hadoop or Spark add to the jobs' own cost. Between map and reduce there is a file
+of records for each key. Every runner does at least that, so the memory is that of the jobs.
 """
 
 import sys
@@ -24,7 +24,7 @@ Record = tuple[bytes, bytes]
 
 
 def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
-    """A raw file to `output`, by as many map tasks at least."""
+    """Preprocess a raw file to `output`, by at least so many map tasks."""
     prepared = prepare_work(Inputs(files=(str(source),)), Settings())
     with TemporaryDirectory(dir=output) as work:
         plan = prepared.plan(work=work, output=str(output), tasks=tasks)
@@ -39,10 +39,10 @@ def preprocess(source: Path, output: Path, tasks: int = 1) -> None:
 
 
 def run_job(step: JobStep, shuffle: Path) -> None:
-    """One job from its input folders to `part-00000` of its output folder."""
+    """Run one job; its output is `part-00000` in its output folder."""
     job_class = getattr(import_module(step.module), step.job)
     job = job_class([*step.arguments, *(f"{option}={path}" for option, path in step.files.items())])
-    job.sandbox(stderr=BytesIO())  # takes what only a runner wants to hear
+    job.sandbox(stderr=BytesIO())  # for messages that only a runner reads
     lines = (line for folder in step.inputs for path in sorted(Path(folder).iterdir()) for line in path.open("rb"))
     read, write = job.pick_protocols(0, "mapper")[0], job.pick_protocols(0, "reducer" if step.reduces else "mapper")[1]
     mapped: Iterable[Record] = job.map_pairs((read(line.rstrip(b"\n")) for line in lines), 0)

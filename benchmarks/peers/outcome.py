@@ -59,7 +59,7 @@ def write_counts(folder: Path, counts: dict[str, int], vocabulary: list[str]) ->
 
 
 def in_test_bound() -> bytes:
-    """The first 8 bytes that no digest of the test set reaches, by the default share."""
+    """8 bytes: the first 8 bytes of each digest in the test set are below these, by the default share."""
     return int(2**64 * Settings().test_share).to_bytes(8, "big")
 
 

@@ -1,7 +1,7 @@
 """Shoal's model with vectors of neighbouring pairs of words, as fastText has them, for `benchmarks/choices.py`.
 
-A pair's vector is the row of a table that its hash names (Joulin et al. 2017, section 2.2): a table as large as the
-dense optimiser and exchange carry, in which the vectors are short.
+A pair's vector is the row of a table that its hash names (Joulin et al. 2017, section 2.2). The vectors are short, so
+that the dense optimiser and exchange can carry a large table.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Prediction as it is usually written: `python -m benchmarks.peers.plain_predict MODEL FILE...`.
 
-Files are read, and the model is called, by Shoal's own code. What lies between is plain: words one at a time by regular
-expression and dictionary, rows padded to the longest of a few hundred texts as they were read.
+Shoal's own code reads the files and computes the model. The rest is plain: words one at a time by a regular expression
+and a dictionary, rows padded to the longest of a few hundred texts, in the order of reading.
 """
 
 import sys
@@ -15,7 +15,7 @@ from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.text import PADDING, encode_words, words
-from trainer.classification.model_file import Model, load_model
+from trainer.classification.model_file import TrainedModel, load_model
 
 _SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 
@@ -30,8 +30,8 @@ def main(arguments: Sequence[str]) -> None:
             sys.stdout.write(f"{label}\t{abs(probability):.4f}\t{text.translate(_SPACES)}\n")
 
 
-def probabilities(model: Model, texts: Sequence[str]) -> list[float]:
-    """That of label 1 for each text; -0.5 for one without words."""
+def probabilities(model: TrainedModel, texts: Sequence[str]) -> list[float]:
+    """The probability of label 1 for each text; -0.5 for a text without words."""
     rows = [encode_words(words(text), model.ids, model.stopwords, model.row_length) for text in texts]
     numbers = sorted((number for number, row in enumerate(rows) if row), key=lambda number: -len(rows[number]))
     found = [-0.5] * len(texts)

@@ -2,9 +2,9 @@
 
 With a JSON object: `data`, `global_batch`, `epochs`, the model's `embedding`, `hidden`, `layers` and `pooling`,
 `packed` (packed sequences, or rows padded to the longest of the batch), `precision`, `threads`. Rank 0 prints rows a
-second, without the first steps. At its best: rows in memory (or on the GPU), one fused optimiser, no data loader
-between. It has less to do than Shoal: no mean of the words' vectors, no dropout of words and their dimensions, one
-output for all ratings, no clipping.
+second, without the first steps. It has what makes it fast: rows in memory (or on the GPU), one fused optimiser, no data
+loader. It has less to do than Shoal: no mean of the words' vectors, no dropout of words or of the vectors' dimensions,
+one output for all ratings, no clipping.
 """
 
 import json

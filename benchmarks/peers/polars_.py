@@ -1,8 +1,8 @@
 """Preprocessing in Polars: `python -m benchmarks.peers.polars_ INPUT OUTPUT`.
 
-JSON as strict as the contract, entities and BLAKE2b need Python; all else is Polars' own. Pieces are cleaned by two
-threads and left as Parquet, split by the digests' beginnings: in one query, grouping and sorting took twice the
-memory at 0.3 GB, and it grew with the input. The engine is the streaming one, from Parquet to Parquet.
+JSON as strict as the contract, entities and BLAKE2b need Python; Polars does all else. Two threads clean pieces and
+write them as Parquet, split by the digests' beginnings: in one query, grouping and sorting took twice the memory at
+0.3 GB, and more for more input. The engine is the streaming one, from Parquet to Parquet.
 """
 
 import sys
@@ -58,7 +58,7 @@ def _pieces(source: Path) -> Iterator[tuple[int, int]]:
 
 
 def _clean(source: Path, work: Path, parts: int, begin: int, end: int) -> Counter[str]:
-    """Digests, ratings and cleaned texts of a piece to a Parquet file a part; the counts of its lines."""
+    """Write the digests, ratings and cleaned texts of a piece to a Parquet file for each part; returns its counts."""
     with source.open("rb") as file:
         file.seek(begin)
         lines = [line for line in file.read(end - begin).split(b"\n") if not is_blank(line)]
@@ -98,9 +98,9 @@ def _most_frequent_words(distinct: pl.LazyFrame) -> pl.Series:
 
 
 def _encode(texts: Path, vocabulary: pl.Series, target: Path) -> dict[str, int]:
-    """Distinct texts to rows; what there is to count among them."""
+    """Encode distinct texts as rows; returns the counts of these texts."""
     stopwords = sorted(load_stopwords())
-    # For a moment a stopword's id is that of padding, which no word has.
+    # A stopword gets the id of padding, which no word has, and is removed below.
     ids = [PADDING] * len(stopwords) + list(range(FIRST_WORD, FIRST_WORD + len(vocabulary)))
     of_word = pl.element().replace_strict(
         [*stopwords, *vocabulary], pl.Series(ids, dtype=pl.UInt16), default=UNKNOWN, return_dtype=pl.UInt16

@@ -26,7 +26,7 @@ from jobs.settings import add_rating_scale
 if TYPE_CHECKING:
     from bootstrap.prediction.texts import TextFiles
     from trainer.classification.labelling import Prediction
-    from trainer.classification.model_file import Model
+    from trainer.classification.model_file import TrainedModel
 
 _LABELS = {0: "negative", 1: "positive", None: "unknown"}
 _RATING_OPTIONS = ("half_stars", "rating_fraction", "rating_range", "positive_from")
@@ -135,7 +135,7 @@ def _require_files_for(options: dict[str, Any]) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
 
 
-def _label_standard_input(model: "Model", *, threshold: float, as_json: bool) -> None:
+def _label_standard_input(model: "TrainedModel", *, threshold: float, as_json: bool) -> None:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.standard_input import label_lines
     from corpus.reading.tally import Tally
@@ -148,7 +148,7 @@ def _label_standard_input(model: "Model", *, threshold: float, as_json: bool) ->
 
 
 def _label_files(
-    model: "Model", files: Sequence[str], options: dict[str, Any], *, threshold: float, as_json: bool
+    model: "TrainedModel", files: Sequence[str], options: dict[str, Any], *, threshold: float, as_json: bool
 ) -> None:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import label_text_files
@@ -169,7 +169,7 @@ def _label_files(
     report(tally, answers, found, threshold=threshold, as_json=as_json)
 
 
-def _find_files(model: "Model", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
+def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
     """The files, with what their ratings mean; prints what a person should know of them."""
     from bootstrap.prediction.texts import find_text_files
     from jobs.choose import DEFAULT_MAX_MALFORMED

@@ -11,10 +11,10 @@ from bootstrap.errors import ShoalError
 from corpus.settings import Settings, in_steps
 
 if TYPE_CHECKING:
-    from trainer.classification.model_file import Model
+    from trainer.classification.model_file import TrainedModel
 
 
-def open_model(address: str) -> "Model":
+def open_model(address: str) -> "TrainedModel":
     """The model of a training: `address` is its output folder, or that folder or its model file on S3.
 
     Raises ShoalError when S3 has no model there, TrainingError for a file that is no model.
@@ -38,7 +38,7 @@ def open_model(address: str) -> "Model":
 
 
 def rating_settings(
-    model: "Model",
+    model: "TrainedModel",
     *,
     half_stars: bool,
     rating_fraction: bool,

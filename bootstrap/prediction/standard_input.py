@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
+from corpus.cores import cores
 from corpus.reading.tally import Tally
 from corpus.reading.texts import plain_texts
 from trainer.classification.labelling import Labeller, Prediction
-from trainer.classification.model_file import Model
-from trainer.computing.threads import cores
+from trainer.classification.model_file import TrainedModel
 
 _BLOCK_BYTES = 1 << 20
 
 
 def label_lines(
-    model: Model, file: BinaryIO, tally: Tally, *, threshold: float
+    model: TrainedModel, file: BinaryIO, tally: Tally, *, threshold: float
 ) -> Iterator[tuple[Sequence[str], Sequence[Prediction]]]:
     """Each batch of lines, as they come, with the model's predictions; `tally` counts the lines."""
     label = Labeller(model, threshold, expected=bytes_to_come(file), threads=cores())

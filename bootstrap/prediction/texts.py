@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from corpus.cores import cores
 from corpus.errors import DataError
 from corpus.reading.batches import TextBatch
 from corpus.reading.formats import Codes
@@ -23,7 +24,7 @@ from jobs.settings import read_stopwords
 if TYPE_CHECKING:
     from bootstrap.prediction.answers import AnswerCounts
     from trainer.classification.labelling import Prediction
-    from trainer.classification.model_file import Model
+    from trainer.classification.model_file import TrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +67,13 @@ def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
 
 
 def label_text_files(
-    model: "Model", files: TextFiles, tally: Tally, answers: "AnswerCounts", *, threshold: float
+    model: "TrainedModel", files: TextFiles, tally: Tally, answers: "AnswerCounts", *, threshold: float
 ) -> Iterator[tuple[Sequence[str], "Sequence[Prediction]", int]]:
     """Each batch of texts with the model's predictions and the bytes that were read for it.
 
     `tally` counts the records that are read, and `answers` the predictions.
     """
     from trainer.classification.labelling import Labeller
-    from trainer.computing.threads import cores
 
     label = Labeller(model, threshold, expected=files.understanding.plain_bytes, threads=cores())
     for texts, codes, size in join_batches(read_text_files(files, tally)):

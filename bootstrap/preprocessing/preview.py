@@ -1,10 +1,10 @@
 """What preprocessing would do, before it does anything: what is read how, what the work takes, what it would write."""
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bootstrap.preprocessing.dataset_warnings import threshold_warnings, too_few_warnings
+from corpus.cores import cores
 from corpus.errors import DataError
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.s3 import is_s3
@@ -59,10 +59,9 @@ def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, pro
 
     Raises DataError for input that cannot be read, or where it is not clear how.
     """
-    cores = len(os.sched_getaffinity(0)) if processes else 1
     # Results on S3 are in a folder that is named by their digest, so that no result replaces another one.
     home = join(output, "DIGEST") if output and is_s3(output) else output
-    return _preview(inputs, settings, cores=cores, output=output, home=home, uploads_to=None)
+    return _preview(inputs, settings, cores=cores() if processes else 1, output=output, home=home, uploads_to=None)
 
 
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:

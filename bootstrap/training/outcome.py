@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
+from trainer.classification.metrics import MEASURES
 from trainer.output.files import SUMMARY
 
 
@@ -58,7 +59,5 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "profile": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }
 """The fields that are read of every summary, each with its check; those of a finished run follow."""
-_MEASURES: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(
-    ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority"), _is_number
-)
+_MEASURES: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(MEASURES, _is_number)
 _ADVICE = "look into the logs beside it for what wrote it, and train again"

@@ -49,7 +49,7 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
         for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
             try:
                 for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=list(part.format.fields)):
-                    columns = [_values(block, name) for name in part.format.fields]
+                    columns = [column_values(block, name) for name in part.format.fields]
                     texts, text_codes = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
                     yield TextBatch(texts, text_codes, block.nbytes), done
@@ -85,7 +85,7 @@ def _open(file: BinaryIO) -> Any:
     return ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
 
 
-def _values(block: Any, name: str) -> list[Any]:
+def column_values(block: Any, name: str) -> list[Any]:
     """A column as Python values; a string that is not UTF-8 as bytes, a missing column as nulls."""
     import pyarrow
 

@@ -167,7 +167,7 @@ class Source(InputFile):
 
 
 class Range(NamedTuple):
-    """The records of a file that begin at or after byte `start` and before byte `end`; see `ranges.cut`."""
+    """The records of a file that begin at or after byte `start` and before byte `end`; see `ranges.cut_into_tasks`."""
 
     path: str
     """A path or s3://..."""

@@ -1,4 +1,4 @@
-"""`make gpu`: every part runs on a CPU too, in a tiny size; how parts are run; and that little is needed for it."""
+"""`make gpu`: every part also runs on a CPU in a tiny size; how parts are run; which packages they need."""
 
 import json
 import os
@@ -205,7 +205,7 @@ def test_a_part_that_fails_does_not_stop_the_others(parts: Path, capsys: pytest.
     assert [[cell.strip() for cell in line.split("|")[1:4]] for line in told] == [
         ["bad", "failed", "no such luck"],
         ["endless", "failed", "it took longer than 1 seconds"],
-        ["quiet", "failed", "it said nothing"],
+        ["quiet", "failed", "it printed nothing"],
         ["good", "done", "all is well"],
     ]
     kept = json.loads((parts / "gpu-good.json").read_text())
@@ -278,7 +278,7 @@ from benchmarks.gpu.run import PARTS
 modules = {part.module: import_module(f"benchmarks.gpu.{part.module}") for part in PARTS.values()}
 import benchmarks.gpu.full_memory
 from trainer import loop
-loop.measure_initial_rates = loop.own_rates = lambda *_, **__: [1000.0]
+loop.measure_initial_rates = loop.measure_own_rates = lambda *_, **__: [1000.0]
 print(modules["nccl"].measure(torch.device("cpu"), modules["nccl"].Sizes(rows=1000, global_batch=100, epochs=1)).said)
 """
 

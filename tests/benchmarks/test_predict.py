@@ -1,4 +1,4 @@
-"""The plain way of labelling that Shoal is measured beside says what Shoal says."""
+"""The plain way of labelling, with which Shoal is compared, gives the same answers as Shoal."""
 
 from pathlib import Path
 

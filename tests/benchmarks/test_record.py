@@ -1,4 +1,4 @@
-"""Where benchmarks leave their records."""
+"""Where benchmarks write their records, and what is in them."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What benchmarks of training reckon with is what they say."""
+"""The benchmarks of training: ideal times, rows, and models of peers."""
 
 from importlib import import_module
 

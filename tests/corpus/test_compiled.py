@@ -1,4 +1,4 @@
-"""Functions are compiled whether or not there is a folder to keep them in."""
+"""Functions are compiled, also where there is no folder for the cache."""
 
 import pytest
 from numba.core.caching import CacheImpl

@@ -1,4 +1,4 @@
-"""Flat counts of tasks to those that are published, and what gives away that some were lost or doubled."""
+"""The flat counts of tasks become the published counts; contradictions show that some were lost or doubled."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The fast way from texts to rows of ids against the plain one."""
+"""The fast encoder of texts gives the same rows as the plain one."""
 
 import pytest
 from hypothesis import example, given, settings

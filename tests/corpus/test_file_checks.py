@@ -1,4 +1,4 @@
-"""What a dataset file claims is checked when it is opened: one sentence, and no more memory than the file has bytes."""
+"""A dataset file is checked when it is opened: one sentence, and no more memory than the file has bytes."""
 
 import json
 import tracemalloc

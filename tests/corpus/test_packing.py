@@ -1,4 +1,4 @@
-"""Chunks as HDF5's filters would store them, and rows back from any slice."""
+"""Chunks are packed as by HDF5's filters, and any slice of rows is unpacked."""
 
 from pathlib import Path
 

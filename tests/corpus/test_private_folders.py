@@ -1,4 +1,4 @@
-"""A folder under a known name is used only where nobody else can have had a hand in it."""
+"""A folder with a predictable name is used only if nobody else can write to it."""
 
 import os
 from pathlib import Path

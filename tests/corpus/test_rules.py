@@ -1,4 +1,4 @@
-"""Rules that are there twice: each by what it has to be, and its fast twin by the plain one."""
+"""Rules that exist twice: the plain function against its definition, the fast one against the plain one."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The compiled loops over stretches of ids, against lists of lists."""
+"""The compiled loops over segments of ids give the same as lists of lists."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The fast tokeniser against its plain twin: `corpus.text.words`, and a dictionary that is a list."""
+"""The fast tokeniser gives the same words as `corpus.text.words`, and ids as a list would."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Small piles of reviews, the pipeline over them, and the oracle's word on what comes of it."""
+"""Small piles of reviews, the pipeline over them, and what the oracle makes of them."""
 
 import json
 import os

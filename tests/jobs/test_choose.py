@@ -1,4 +1,4 @@
-"""The end of bad input, to the line; and the vocabulary's, to the word."""
+"""Bad input ends the work, with the exact counts; the vocabulary has exactly the most frequent words."""
 
 from pathlib import Path
 

@@ -87,8 +87,8 @@ def kill(running: "subprocess.Popen[bytes]", mark: str) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_tasks_that_are_killed_doubled_and_split_otherwise_make_the_same_dataset(undisturbed, tmp_path, seed) -> None:
     plan = planned(undisturbed.inputs, str(tmp_path), tasks=1 + seed)
-    unruly = AttemptFaults(seed=seed, killed=0.4, doubled=0.6, within=0.8)
-    StreamingNode(tmp_path / "node", unruly=unruly).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
+    faults = AttemptFaults(seed=seed, killed=0.4, doubled=0.6, within=0.8)
+    StreamingNode(tmp_path / "node", faults=faults).run(plan, reducers=3, properties=[f"mapreduce.job.maps={seed * 3}"])
     undisturbed.check(plan)
     assert contents(Path(plan.work) / "distinct") == undisturbed.side_files()
 
@@ -208,7 +208,7 @@ def test_an_s3_that_throttles_fails_and_cuts_connections_changes_nothing(undistu
         S3Error(operation="GetObject", share=0.05),
     )
     with aws.faults.during(*faults):
-        StreamingNode(tmp_path / "node", unruly=AttemptFaults(killed=0.2, doubled=0.3)).run(plan, reducers=2)
+        StreamingNode(tmp_path / "node", faults=AttemptFaults(killed=0.2, doubled=0.3)).run(plan, reducers=2)
     undisturbed.check(plan)
     kept = {
         found["Key"].rpartition("/")[2]: s3.get_object(Bucket="pile", Key=found["Key"])["Body"].read()

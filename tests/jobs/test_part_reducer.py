@@ -1,4 +1,4 @@
-"""From texts to distinct ones, by a mapper's collector and a reducer's part: the same for every split and order."""
+"""A mapper's collector and a reducer's part make the same distinct texts for every split and order."""
 
 from collections import Counter
 from hashlib import blake2b

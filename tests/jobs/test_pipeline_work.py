@@ -1,4 +1,4 @@
-"""What a run leaves of its work: nothing when it ends, and all that is done when it is killed."""
+"""What remains of a run's work: nothing when it ends, and all finished steps when it is killed."""
 
 import os
 import shutil

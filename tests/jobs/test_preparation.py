@@ -1,4 +1,4 @@
-"""What stands before the first job: one name for the same work, a plan of it, and what it will take."""
+"""The preparation before the first job: one name for the same work, its plan, and its estimate."""
 
 from dataclasses import replace
 from pathlib import Path

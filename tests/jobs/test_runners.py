@@ -118,7 +118,7 @@ def assert_equal(plan: Plan, expected: Any) -> None:
 @pytest.mark.slow
 def test_hadoop_streaming_makes_the_oracles_dataset(reviews: list[Path], expected: Any, tmp_path: Path) -> None:
     plan = planned(Inputs(files=tuple(map(str, reviews))), str(tmp_path), tasks=3)
-    StreamingNode(tmp_path / "node", unruly=AttemptFaults(seed=5)).run(plan, reducers=3)
+    StreamingNode(tmp_path / "node", faults=AttemptFaults(seed=5)).run(plan, reducers=3)
     assert_equal(plan, expected)
 
 

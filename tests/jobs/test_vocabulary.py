@@ -1,4 +1,4 @@
-"""The candidates for the vocabulary: exactly the most frequent words, in order, however buckets cut them."""
+"""The candidates for the vocabulary are the most frequent words, in order, for any number of buckets."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The folder of a run's work: who has it, and which errors are its own."""
+"""The folder of a run's work: which run uses it, and which errors are about the folder."""
 
 from pathlib import Path
 

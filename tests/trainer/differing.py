@@ -1,4 +1,4 @@
-"""A program for two ranks: the trainer, told other things on rank 1: those behind `--` on the command line."""
+"""A program for two ranks: the trainer, with other options on rank 1: those behind `--` on the command line."""
 
 import os
 import sys

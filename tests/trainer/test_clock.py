@@ -1,4 +1,4 @@
-"""The times of a run add up: each moment counts once. So do a step's, with what is claimed told apart."""
+"""The times of a run, and of a step, add up: each moment counts once. Claimed rows are counted separately."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""The command line of the trainer: what it accepts, refuses and hands on."""
+"""The command line of the trainer: what it accepts, refuses, and passes on to ranks."""
 
 import argparse
 import subprocess

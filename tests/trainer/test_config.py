@@ -1,11 +1,11 @@
-"""What a training run can be told: presets, defaults, and values that cannot be."""
+"""The options of a training run: presets, defaults, and values that are refused."""
 
 from pathlib import Path
 
 import pytest
 
 from trainer.command_line import parse_arguments
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 
 FILES = ["--data", "d.h5", "--output", "out"]
@@ -52,6 +52,12 @@ def test_small_datasets_are_seen_more_often_unless_told_otherwise() -> None:
     config = parse_arguments(FILES)
     assert [config.epochs_for(steps) for steps in (1, 2, 8, 25, 30, 64, 84, 10**6)] == [192, 96, 24, 20, 17, 8, 6, 6]
     assert parse_arguments([*FILES, "--epochs", "3"]).epochs_for(1) == 3
+
+
+@pytest.mark.parametrize("beside", [{}, {"epochs": 3}])
+def test_an_unknown_preset_is_refused_whatever_is_given_beside_it(beside: dict[str, int]) -> None:
+    with pytest.raises(TrainingError, match="--preset is refrence, but must be one of reference"):
+        configured({"data": Path("d"), "output": Path("o"), "preset": "refrence", **beside})
 
 
 def test_a_configuration_made_in_code_is_checked_too() -> None:

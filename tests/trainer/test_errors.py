@@ -190,7 +190,7 @@ def test_rows_that_no_rank_computes_end_the_run_before_anything_is_saved_after_i
     assert status == 1
     assert errors.strip() == (
         "trainer: the ranks computed 99 rows at step 25, and not the 100 of its global batch (rank 0: 99): they "
-        "split the rows differently; give all ranks the same Python and NumPy, or take --balance off, and go on from "
+        "split the rows differently; give all ranks the same Python and NumPy, or use --balance off, and go on from "
         "step 19 with --resume"
     )
     newest, _ = checkpoint.newest(tmp_path / "checkpoints")
@@ -239,7 +239,7 @@ def test_the_work_of_another_version_is_never_begun_anew(said, dataset: Path, tm
     (tmp_path / "checkpoints" / "step-000000008.pt").write_text("PK and nothing more")
     refused(
         said,
-        "step-000000007.pt is no checkpoint of this version of Shoal "
+        "step-000000007.pt is not a checkpoint of this version of Shoal "
         f"(it is not of format {checkpoint.FORMAT}), and there is no other to go on from; go on with what wrote it, or "
         "start in another --output",
         *("--data", dataset, "--output", tmp_path, "--resume"),

@@ -1,4 +1,4 @@
-"""What a run that goes on keeps, what may change, and what is refused."""
+"""What a resumed run keeps, what may change, and what is refused."""
 
 from pathlib import Path
 from typing import Any

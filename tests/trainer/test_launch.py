@@ -1,4 +1,4 @@
-"""Ranks that fail, as their launcher tells them, and those that it starts again."""
+"""Ranks that fail, as their launcher reports them, and ranks that it starts again."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Options as data: what a front end is told of them, and what is refused."""
+"""Options as data: what a front end knows of them, and what is refused."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A rank's own rate is that of its steps alone: the share of ideal is held against it, and must not be flattered."""
+"""A rank's own rate is that of its steps alone. The share of ideal is relative to it, so it must not be too low."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a run begins with."""
+"""The start of a run."""
 
 import pytest
 

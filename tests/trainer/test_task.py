@@ -1,4 +1,4 @@
-"""The loop knows no task: one with two tables and no labels is trained, and split over ranks, like any other."""
+"""The loop knows no task: a task with two tables and no labels is trained, and split over ranks, like any other."""
 
 import json
 from pathlib import Path

@@ -22,8 +22,7 @@ import torch
 from torch import Tensor
 
 from corpus.display import plural
-from corpus.layout import ARRAYS, LEAST_ROWS, SPLITS
-from corpus.layout import RowBlock as Block
+from corpus.layout import ARRAYS, LEAST_ROWS, SPLITS, RowBlock
 from corpus.private_folders import make_private_folder
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
@@ -267,13 +266,13 @@ def _mapped(dataset: Dataset, cache: Path | None) -> tuple[TextRows, TextRows]:
 
 def _read(dataset: Dataset, split: Split) -> TextRows:
     tokens, lengths, labels, ratings = (getattr(split, name)[:] for name in ARRAYS)
-    _check(dataset, split.name, Block(tokens, lengths, labels, ratings))
+    _check(dataset, split.name, RowBlock(tokens, lengths, labels, ratings))
     return TextRows(
         tokens=tokens, lengths=lengths, labels=labels, ratings=labels if dataset.settings.labelled else ratings
     )
 
 
-def _check(dataset: Dataset, split: str, rows: Block) -> None:
+def _check(dataset: Dataset, split: str, rows: RowBlock) -> None:
     """Raise TrainingError for rows that `shoal preprocess` cannot have made."""
     where = f"{dataset.path}: /{split}"
     ids = len(dataset.vocabulary) + FIRST_WORD
@@ -284,7 +283,7 @@ def _check(dataset: Dataset, split: str, rows: Block) -> None:
         )
     if int(rows.labels.max()) > 1:
         raise TrainingError(
-            f"{where}/labels has a label of {int(rows.labels.max())}, and 0 and 1 are all there are; "
+            f"{where}/labels has a label of {int(rows.labels.max())}, but only 0 and 1 are possible; "
             "make the file by `shoal preprocess`"
         )
     scale = _scale(dataset)

@@ -56,13 +56,7 @@ def evaluate(
     with collectives.convert_errors("in an evaluation"):
         dist.all_reduce(sums)
     loss_sum, *counts = sums.tolist()
-    true_negative, false_positive, false_negative, true_positive = (int(count) for count in counts)
-    confusion = Confusion(
-        true_positive=true_positive,
-        false_positive=false_positive,
-        false_negative=false_negative,
-        true_negative=true_negative,
-    )
+    confusion = Confusion.of(counts)
     if confusion.rows != len(rows):
         raise TrainingError(
             f"the ranks evaluated {plural(confusion.rows, 'row')}, but there are {len(rows):,}: {SAME_SPLIT_ADVICE}"

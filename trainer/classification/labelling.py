@@ -14,7 +14,7 @@ from torch import Tensor
 
 from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
 from corpus.text import PADDING
-from trainer.classification.model_file import Model
+from trainer.classification.model_file import TrainedModel
 from trainer.computing.threads import Threads
 
 _BATCH_WORDS = 1 << 17
@@ -38,7 +38,7 @@ class Prediction(NamedTuple):
 class Labeller:
     """Labels texts by a model; words outside its vocabulary count as unknown."""
 
-    def __init__(self, model: Model, threshold: float = 0.5, *, expected: int = 0, threads: int = 1) -> None:
+    def __init__(self, model: TrainedModel, threshold: float = 0.5, *, expected: int = 0, threads: int = 1) -> None:
         """A text is positive if the probability of that is above `threshold`.
 
         `expected`: about how many letters will come, if known; like `threads`, it affects speed alone. torch itself

@@ -41,12 +41,12 @@ class Loss:
         if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE):
             raise ValueError(f"its loss is {kind!r}, which is unknown")
         if type(scale) is not list or [type(each) for each in scale] != [int] * 3:
-            raise ValueError("its ratings are no scale")
+            raise ValueError("its ratings are not a scale")
         low, high, positive_from = scale
         if not 0 <= low < positive_from <= high <= 255:
-            raise ValueError("its ratings are no scale of two classes")
+            raise ValueError("its ratings are not a scale of two classes")
         if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
-            raise ValueError("its weight of positive rows is no number above 0")
+            raise ValueError("its weight of positive rows is not a number above 0")
         return cls(kind=kind, scale=Scale(*scale), positive_weight=weight)
 
     def plain(self) -> dict[str, Any]:

@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpus.errors import DataError, explain_full_disk
-from corpus.layout import ARRAYS, SPLITS, ArraysDigest, is_digest
-from corpus.layout import RowBlock as Block
+from corpus.layout import ARRAYS, SPLITS, ArraysDigest, RowBlock, is_digest
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
 
 Arrays = dict[str, np.ndarray]
-Check = Callable[[str, Block], None]
+Check = Callable[[str, RowBlock], None]
 """Raises TrainingError for invalid rows of the split that is named."""
 
 _HEADER_BYTES = 128
@@ -44,7 +43,7 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
     and OSError if the folder cannot be written.
     """
     if not is_digest(dataset.digest):
-        raise DataError(f"{dataset.path}: {dataset.digest!r} is no digest; make the file by `shoal preprocess`")
+        raise DataError(f"{dataset.path}: {dataset.digest!r} is not a digest; make the file by `shoal preprocess`")
     folder.mkdir(parents=True, exist_ok=True)
     home = folder / dataset.digest
     with _locked(folder / f"{dataset.digest}.lock"):

@@ -5,7 +5,9 @@ balanced accuracy show whether anything was learnt. The matrix of a whole set is
 ranks exchange counts, never averages.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +18,17 @@ class Confusion:
     false_positive: int
     false_negative: int
     true_negative: int
+
+    @classmethod
+    def of(cls, counts: Sequence[float]) -> Self:
+        """From the numbers of rows by 2 * label + prediction."""
+        true_negative, false_positive, false_negative, true_positive = map(int, counts)
+        return cls(
+            true_positive=true_positive,
+            false_positive=false_positive,
+            false_negative=false_negative,
+            true_negative=true_negative,
+        )
 
     @property
     def rows(self) -> int:
@@ -54,11 +67,15 @@ def f1_negative(c: Confusion) -> float:
     return _ratio(2 * c.true_negative, 2 * c.true_negative + c.false_negative + c.false_positive)
 
 
+MEASURES: Mapping[str, Callable[[Confusion], float]] = {
+    measure.__name__: measure for measure in (accuracy, balanced_accuracy, f1_positive, f1_negative, majority)
+}
+"""All of the above by name."""
+
+
 def measures(c: Confusion) -> dict[str, float]:
-    """All of the above by name."""
-    return {
-        measure.__name__: measure(c) for measure in (accuracy, balanced_accuracy, f1_positive, f1_negative, majority)
-    }
+    """The value of each of MEASURES."""
+    return {name: measure(c) for name, measure in MEASURES.items()}
 
 
 def _ratio(part: int, whole: int) -> float:

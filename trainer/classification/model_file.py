@@ -40,7 +40,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class TrainedModel:
     """A trained classifier, with all that it needs to read texts."""
 
     classifier: Classifier
@@ -85,7 +85,7 @@ def save_model(
     write_whole(path, buffer.getvalue())
 
 
-def load_model(path: Path | str) -> Model:
+def load_model(path: Path | str) -> TrainedModel:
     """Read a model file, or the one in a run's output folder.
 
     Raises TrainingError if there is none, or if this version of Shoal cannot read it.
@@ -110,7 +110,7 @@ def load_model(path: Path | str) -> Model:
     raise TrainingError(f"{path} is not a model of format {FORMAT}, which this Shoal reads; train it again")
 
 
-def _model(content: dict[str, Any]) -> Model:
+def _model(content: dict[str, Any]) -> TrainedModel:
     """The model of a file, after all of its content is checked: nothing is built that is larger than the file's
     bytes."""
     for name, kind in _FIELDS.items():
@@ -122,14 +122,14 @@ def _model(content: dict[str, Any]) -> Model:
     loss = Loss.of(content["loss"])
     settings = _settings(content["name"], content["settings"])
     if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
-        raise DamagedError("its words or its outputs are not as many as its settings say")
+        raise DamagedError("the number of its words or its outputs is not that of its settings")
     if archive.stored_numbers(content["state"]) != models.weights(content["name"], settings):
-        raise DamagedError("its weights are not as many as its settings say")
+        raise DamagedError("the number of its weights is not that of its settings")
     classifier = models.build(content["name"], settings)
     archive.require_tensors(content["state"], classifier.state_dict())
     classifier.load_state_dict(content["state"])
     classifier.eval()
-    return Model(
+    return TrainedModel(
         classifier=classifier,
         loss=loss,
         ids=word_ids(vocabulary),
@@ -147,7 +147,7 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     require_fields(ClassifierOptions, given)
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
-        raise DamagedError("its words or its outputs are no numbers")
+        raise DamagedError("its words or its outputs are not numbers")
     if ClassifierOptions(**given).model_settings(words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
@@ -160,5 +160,5 @@ def _check_ratings(about: dict[str, Any]) -> None:
 
 def _words(found: list[Any]) -> list[str]:
     if not all(isinstance(word, str) and word and word.isprintable() for word in found) or len(set(found)) < len(found):
-        raise DamagedError("its words are none, or one is there twice")
+        raise DamagedError("it has an entry that is not a word, or a word twice")
     return found

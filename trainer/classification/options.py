@@ -25,8 +25,8 @@ class ClassifierOptions(Section):
     hidden: int = option("dimensions of the LSTM's state", default=32, must=from_1_to(_WIDEST))
     layers: int = option("LSTM layers", default=1, must=from_1_to(_DEEPEST))
     pooling: str = option(
-        "the vector of a text: of its words' states the mean and the largest of each dimension, beside the mean of the "
-        "words' own vectors (mean+max+words), some of these, or the state after its last word",
+        "the parts of a text's vector: the mean of its words' states, their largest value in each dimension, and the "
+        "mean of the words' own vectors (mean+max+words); some of these; or the state after its last word (last)",
         default="mean+max+words",
         choices=("mean+max+words", "mean+words", "mean", "last"),
     )

@@ -14,7 +14,7 @@ from trainer.classification import models
 from trainer.classification.data import TextData, TextRows, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss
-from trainer.classification.metrics import measures
+from trainer.classification.metrics import MEASURES, measures
 from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
@@ -27,8 +27,6 @@ from trainer.distributed.ranks import Ranks
 from trainer.order import IntArray
 from trainer.output.files import MODEL
 from trainer.task import Task
-
-_MEASURES = ("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")
 
 
 class Classification(Task[TextData]):
@@ -79,7 +77,7 @@ class Classification(Task[TextData]):
         return {"loss": loss, **measures(confusion)}
 
     def summary_measures(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
-        return {name: tested[name] if tested else None for name in _MEASURES}
+        return {name: tested[name] if tested else None for name in MEASURES}
 
     def summary_settings(self) -> dict[str, Any]:
         return {"precision": self.precision, "positive_weight": self._loss.positive_weight}

@@ -4,7 +4,6 @@ Do not let torch divide each of its operations among threads: those of a small m
 would wait for each other thousands of times in a step, several times as long as one thread needs for all of it.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -36,8 +35,3 @@ class Threads:
             for each in waiting:
                 each.exception()
         return [*first, *(each.result() for each in waiting)]
-
-
-def cores() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from corpus.errors import DataError
+from corpus.json_values import require_fields
 from trainer.errors import LostError, RankError, TrainingError
 
 NODE = "SHOAL_NODE"
@@ -68,12 +69,14 @@ class Failure:
 
 
 def parse(line: str) -> Failure | None:
-    """The failure in a line of output; None for any other text."""
+    """The failure in a line of output; None for any other text, which any program may have printed."""
     if not line.startswith(_PREFIX):
         return None
-    with suppress(TypeError, KeyError, ValueError):  # half a line of a killed process
-        fields = json.loads(line.removeprefix(_PREFIX))
-        return Failure(**{**fields, "kind": FailureKind(fields["kind"])})
+    with suppress(DataError, TypeError, KeyError, ValueError, RecursionError):  # half a line of a killed process
+        written = json.loads(line.removeprefix(_PREFIX))
+        fields = {**written, "kind": FailureKind(written["kind"])}
+        require_fields(Failure, fields)
+        return Failure(**fields)
     return None
 
 

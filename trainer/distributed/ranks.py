@@ -18,10 +18,11 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
+from corpus.cores import cores
 from corpus.display import plural
 from corpus.errors import DataError
 from trainer import devices
-from trainer.computing.threads import Threads, cores
+from trainer.computing.threads import Threads
 from trainer.config import NEEDS_GPU
 from trainer.distributed import collectives, failures
 from trainer.errors import LostError, TrainingError

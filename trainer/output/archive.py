@@ -24,9 +24,9 @@ def read(file: BinaryIO) -> dict[str, Any]:
         with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
                 if member.compress_type != zipfile.ZIP_STORED:
-                    raise DamagedError("it is packed, as torch packs nothing")
-                if member.external_attr:  # of one that is marked a folder, torch hands out memory that nobody filled
-                    raise DamagedError(f"{member.filename} is marked, as torch marks nothing")
+                    raise DamagedError("it is compressed, which torch does not do")
+                if member.external_attr:  # torch returns memory that nobody filled for one that is marked as a folder
+                    raise DamagedError(f"{member.filename} has attributes, which torch does not set")
             if (wrong := archive.testzip()) is not None:
                 raise DamagedError(f"the checksum of {wrong} is wrong")
         file.seek(0)
@@ -35,9 +35,9 @@ def read(file: BinaryIO) -> dict[str, Any]:
         raise
     except Exception as error:
         # zipfile and torch raise whatever they stumble over: pickle, zip, type and key errors.
-        raise DamagedError("it is no archive of torch's, or a broken one") from error
+        raise DamagedError("it is not an archive of torch, or a damaged one") from error
     if not isinstance(content, dict):
-        raise DamagedError("it holds no dictionary")
+        raise DamagedError("it is not a dictionary")
     return content
 
 
@@ -52,7 +52,7 @@ def stored_numbers(found: Any) -> int:
             or (tensor.layout, tensor.device.type) != (torch.strided, "cpu")
             or not tensor.is_contiguous()
         ):
-            raise DamagedError(f"its tensor {name} is none, or not stored as it stands")
+            raise DamagedError(f"its entry {name} is not a tensor, or not stored in one piece")
     return sum(tensor.numel() for tensor in found.values())
 
 
@@ -61,7 +61,7 @@ def require_finite(found: Any) -> None:
     stored_numbers(found)
     for name, tensor in found.items():
         if not tensor.isfinite().all():
-            raise DamagedError(f"its tensor {name} holds what is no number")
+            raise DamagedError(f"its tensor {name} has infinite or NaN values")
 
 
 def require_tensors(found: Any, expected: Mapping[str, torch.Tensor]) -> None:

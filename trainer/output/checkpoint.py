@@ -118,7 +118,7 @@ def newest(folder: Path) -> tuple[tuple[Path, dict[str, Any]] | None, list[Unusa
             require_state(state)
         except (DamagedError, DataError) as error:
             passed_over.append(
-                UnusableCheckpoint(path, f"is no checkpoint of this version of Shoal ({error})", whole=True)
+                UnusableCheckpoint(path, f"is not a checkpoint of this version of Shoal ({error})", whole=True)
             )
             continue
         return (path, state), passed_over

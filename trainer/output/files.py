@@ -46,7 +46,7 @@ def was_stopped(output: Path) -> bool:
 def _has_ended(output: Path) -> bool:
     """Whether the run there came to its end, by its summary or the last line of its record."""
     for path in (output / SUMMARY, output / RECORD):
-        with suppress(OSError, ValueError, IndexError):
+        with suppress(OSError, ValueError, IndexError, RecursionError):
             with path.open("rb") as file:
                 file.seek(max(0, path.stat().st_size - _LAST_LINE_BYTES))
                 text = file.read()

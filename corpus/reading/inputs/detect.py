@@ -16,6 +16,7 @@ from corpus.reading.compression import compression
 from corpus.reading.formats import BYTE_ORDER_MARK, Format, MalformedLineError, label_text
 from corpus.reading.inputs.fields import FieldChoice, are_field_names, choose_columns, choose_fields, is_header_row
 from corpus.reading.inputs.unsupported import refuse_other_json, refuse_undecodable, refuse_unsupported
+from corpus.reading.parquet import column_values
 from corpus.reading.parsing import is_blank
 from corpus.reading.sources import FORMAT_CHOICES, ReadingOptions
 
@@ -101,26 +102,30 @@ def detect_parquet_format(
             raise DataError(
                 f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
             )
-    records = [] if rows is None or choice.value is None else rows.select([choice.value]).to_pylist()
+    values = [] if rows is None or choice.value is None else column_values(rows, choice.value)
     form = Format(kind="parquet", text=choice.text, value=choice.value)
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]
     return DetectedFormat(
         form,
         choice.labelled,
-        _values(records, choice),
+        _count_values(values),
         rows=opened.metadata.num_rows,
         plain_size=sum(part.total_uncompressed_size for part in parts if part.path_in_schema in form.fields),
     )
 
 
 def _values(records: Sequence[dict[str, object]], choice: FieldChoice) -> Counter[str]:
-    """The values of records as text, with their counts; without those that cannot be a label or rating."""
+    """The values of records with their counts; see `_count_values`."""
+    return _count_values([] if choice.value is None else [record.get(choice.value) for record in records])
+
+
+def _count_values(values: Iterable[object]) -> Counter[str]:
+    """Values as text, with their counts; without those that cannot be a label or rating."""
     seen: Counter[str] = Counter()
-    if choice.value is not None:
-        for record in records:
-            with suppress(MalformedLineError):
-                seen[label_text(record.get(choice.value))] += 1
+    for value in values:
+        with suppress(MalformedLineError):
+            seen[label_text(value)] += 1
     return seen
 
 
@@ -259,7 +264,7 @@ def _detect_columns(
 
 
 def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> ReadingOptions:
-    """What is options, with numbers of columns as their names."""
+    """The options, with the names of columns in place of their numbers."""
 
     def name(each: str) -> str:
         number = each.isdecimal() and each not in columns and 0 < int(each) <= len(columns)

@@ -41,7 +41,7 @@ _SHOWN_LETTERS = 40
 
 
 def reading_settings(labelled: bool, options: ReadingOptions) -> Settings:
-    """Settings that read the values as options; how they are split into classes is no matter here."""
+    """Settings that read ratings or labels as the options say; their threshold between the classes has no meaning."""
     return Settings(
         labelled=labelled,
         positive_label=options.positive_label if labelled else None,
@@ -67,8 +67,8 @@ class FieldChoice(NamedTuple):
 def choose_fields(name: str, fields: Mapping[str, str], options: ReadingOptions, code: int | None) -> FieldChoice:
     """Choose among named fields; `fields` maps each to an example of its content.
 
-    `name` is the file's, `code` the class of all of its texts where that is known. Raises DataError where a options
-    field is not there, or where it is not clear which is meant.
+    `name` is the file's, `code` the class of all of its texts where that is known. Raises DataError where a
+    field that the options name does not exist, or where it is not clear which field is meant.
     """
     for each in options.fields:
         if each not in fields:

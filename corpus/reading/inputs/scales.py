@@ -15,7 +15,7 @@ from corpus.reading.formats import JSON_NUMBER, Codes, MalformedLineError
 from corpus.settings import Settings, in_steps
 
 _HIGHEST = (5, 10, 100)
-_FRACTION = re.compile(r"([0-9.]+) */ *([0-9]+)", re.ASCII)
+_FRACTION = re.compile(r"([0-9.]+) */ *([0-9]{1,9})", re.ASCII)  # no rating is out of more digits
 # What occurs less often is no sign of a scale.
 _RARE = 0.005
 _SHOWN = 4

@@ -103,10 +103,10 @@ def refuse_undecodable(name: str, lines: Sequence[bytes]) -> None:
     """Raise DataError where most of the lines are not UTF-8."""
     broken = sum(not _is_utf8(line) for line in lines)
     if broken > len(lines) / 2 and any(b"\0" in line for line in lines):
-        raise BinaryFileError(f"{name} is no text in UTF-8, but a picture or another binary file; leave it out")
+        raise BinaryFileError(f"{name} is not UTF-8 text, but a picture or another binary file; leave it out")
     if broken > len(lines) / 2:
         raise DataError(
-            f"{name} is no text in UTF-8: {broken} of its first {len(lines)} lines are not; if it is text, convert it, "
+            f"{name} is not UTF-8 text: {broken} of its first {len(lines)} lines are not; if it is text, convert it, "
             "such as by iconv -f LATIN1 -t UTF-8 OLD > NEW"
         )
 

@@ -120,7 +120,7 @@ def no_model(folder: Path) -> list[str]:
         (absent, 1, "absent.json: no such file"),
         (empty, 1, "empty.json is empty"),
         (truncated, 1, "is damaged, and nobody knows what is lost"),
-        (noise, 1, "noise.json is no text in UTF-8"),
+        (noise, 1, "noise.json is not UTF-8 text"),
         (no_dataset, 1, "data.h5 is not an HDF5 file"),
         (no_model, 1, "model.pt: no such file"),
         (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),

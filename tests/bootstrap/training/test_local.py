@@ -49,8 +49,12 @@ def output(*lines: Failure | str) -> str:
         (output(LOST), f"rank 0 lost the other ranks at step 7 (gone); go on; {WHERE}"),
         (output("trainer: x", LOST, BROKEN, AGREED), "x.h5 is not an HDF5 file; make it anew"),
         (output("trainer: x is y; do z", LOST.line()[:50]), "x is y; do z"),
+        (
+            output('failed: {"kind": "cause", "time": "now", "what": "x"}', BROKEN),
+            f"rank 3 on i-2 failed by KeyError ('x') at step 7; go on; {WHERE}",
+        ),
     ],
-    ids=["consequence first", "cause first", "nothing better", "would come again", "half a line"],
+    ids=["consequence first", "cause first", "nothing better", "would come again", "half a line", "no time"],
 )
 def test_the_first_failure_is_told(said: str, sentence: str) -> None:
     found = failure_in(said, WHERE)

@@ -1,4 +1,4 @@
-"""Ranges of small files, cut anywhere, and what is read of them beside the oracle's word on it."""
+"""Ranges of small files, cut anywhere, and what is read of them beside what the oracle reads."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""Lines after accidents: no crash, the oracle's reviews and counts, the plain functions' words and digests."""
+"""Damaged lines: no crash, and the same reviews, counts, words and digests as by the oracle and the plain functions."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The package is there at once, on any machine: a library that one kind of file needs is loaded when one is read."""
+"""The package loads fast on any machine: a library that one kind of file needs is loaded when one is read."""
 
 import subprocess
 import sys

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.reading.formats import Format
+from corpus.reading.inputs.detect import detect_parquet_format
 from corpus.reading.ranges import cut_into_tasks
-from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.sources import WHOLE, Range, ReadingOptions, Source
 from corpus.reading.tally import DamagedFile
 from tests import oracle
 from tests.corpus.reading.cuts import assert_as_the_oracle, read
@@ -56,6 +57,17 @@ def test_nulls_and_broken_strings_of_parquet_are_malformed_one_by_one(tmp_path: 
         {"title": "c", "text": "v", "rating": None},
     ]
     assert_as_the_oracle(ranges, oracle.File(rows, "parquet", ("title", "text"), "rating"))
+
+
+def test_a_broken_label_of_parquet_does_not_hide_its_format(tmp_path: Path) -> None:
+    ends = np.arange(4, dtype=np.int32).tobytes()
+    labels = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(ends), pa.py_buffer(b"0\xff1")])
+    pq.write_table(pa.table({"text": ["t", "u", "v"], "label": labels}), tmp_path / "a.parquet")
+    with (tmp_path / "a.parquet").open("rb") as file:
+        found = detect_parquet_format("a.parquet", file, ReadingOptions(), None)
+    assert found is not None
+    assert found.format == Format(kind="parquet", text=("text",), value="label")
+    assert found.values == {"0": 1, "1": 1}
 
 
 def test_damaged_parquet_is_counted_and_not_fatal(tmp_path: Path) -> None:

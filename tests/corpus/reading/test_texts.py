@@ -1,4 +1,4 @@
-"""Texts are read in blocks, and none is lost or moved by that."""
+"""Texts are read in blocks; none is lost or changes its place."""
 
 from collections.abc import Iterator
 

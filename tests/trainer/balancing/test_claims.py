@@ -1,4 +1,4 @@
-"""Ranks that claim pieces compute every row once, and claim where that is worth while."""
+"""Ranks that claim pieces compute every row once, and claim only if it makes steps shorter."""
 
 import heapq
 from collections.abc import Sequence

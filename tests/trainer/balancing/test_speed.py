@@ -1,4 +1,4 @@
-"""A rank's speed: a line through its times, whatever held it up now and then."""
+"""A rank's speed: a line through its times, without stalls."""
 
 import numpy as np
 import pytest

@@ -186,7 +186,7 @@ def test_a_digest_that_is_none_never_becomes_a_folder(
     with pytest.raises(DataError, match="its digest is not 32 hexadecimal digits"):
         load_data(file, rows_in="disk", cache=tmp_path / "cache")
     # Nor where whoever opened the file would have believed it.
-    with open_dataset(dataset) as believed, pytest.raises(DataError, match="is no digest"):
+    with open_dataset(dataset) as believed, pytest.raises(DataError, match="is not a digest"):
         map_rows(replace(believed, digest=digest), tmp_path / "cache", lambda _split, _rows: None)
     assert [path.name for path in folder_of_a_person.iterdir()] == ["chapter1.txt"]
     assert not (tmp_path / "cache").exists()

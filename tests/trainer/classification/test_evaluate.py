@@ -1,4 +1,4 @@
-"""All rows are judged once, in batches that memory holds."""
+"""All rows are evaluated once, in batches that fit into memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a model says about a text depends on that text alone, however many it is asked about, and however fast."""
+"""A model's answer for a text depends on that text alone, not on other texts or on the speed."""
 
 import subprocess
 import sys
@@ -12,14 +12,14 @@ from corpus.text import word_ids
 from trainer.classification import labelling, models
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.model_file import Model
+from trainer.classification.model_file import TrainedModel
 
 WORDS = ["good", "bad", "song"]
 MANY = 1 << 40
 """Of letters: the fast encoder pays."""
 
 
-def made() -> Model:
+def made() -> TrainedModel:
     """A model of random weights."""
     torch.manual_seed(1)
     classifier = models.build(
@@ -38,7 +38,7 @@ def made() -> Model:
     with torch.no_grad():
         classifier.embedding.weight.mul_(30)
     classifier.eval()
-    return Model(
+    return TrainedModel(
         classifier=classifier,
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         ids=word_ids(WORDS),
@@ -49,12 +49,12 @@ def made() -> Model:
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
+def model() -> TrainedModel:
     return made()
 
 
 @pytest.fixture(params=[0, MANY], ids=["plain", "fast"])
-def label(model: Model, request: pytest.FixtureRequest) -> Labeller:
+def label(model: TrainedModel, request: pytest.FixtureRequest) -> Labeller:
     return Labeller(model, expected=request.param)
 
 
@@ -74,7 +74,7 @@ def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -
 
 @settings(max_examples=50)
 @given(texts=st.lists(st.lists(st.sampled_from([*WORDS, "the", "zebra"]), max_size=6).map(" ".join), max_size=40))
-def test_neighbours_batches_and_speed_change_no_answer(model: Model, texts: list[str]) -> None:
+def test_neighbours_batches_and_speed_change_no_answer(model: TrainedModel, texts: list[str]) -> None:
     alone = [Labeller(model)([text])[0] for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(labelling, "_BATCH_WORDS", 7)
@@ -84,7 +84,9 @@ def test_neighbours_batches_and_speed_change_no_answer(model: Model, texts: list
             assert [p.probability for p in together] == pytest.approx([p.probability for p in alone], abs=1e-6)
 
 
-def test_a_text_that_is_there_several_times_is_computed_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_is_there_several_times_is_computed_once(
+    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     monkeypatch.setattr(
         model.classifier,

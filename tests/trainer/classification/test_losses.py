@@ -1,4 +1,4 @@
-"""Losses add up over rows, weigh positive rows, and their outputs say which class is likelier."""
+"""Losses add up over rows, weight positive rows, and give the log-odds of the positive class."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trainer.classification import models
-from trainer.classification.model_file import Model, load_model, save_model
+from trainer.classification.model_file import TrainedModel, load_model, save_model
 from trainer.errors import TrainingError
 
 SETTINGS = {
@@ -22,7 +22,7 @@ SETTINGS = {
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Model:
+def model(tmp_path: Path) -> TrainedModel:
     torch.manual_seed(1)
     classifier = models.build("lstm", SETTINGS)
     with torch.no_grad():
@@ -41,13 +41,13 @@ def model(tmp_path: Path) -> Model:
     return load_model(tmp_path)
 
 
-def test_a_model_says_where_it_comes_from(model: Model) -> None:
+def test_a_model_says_where_it_comes_from(model: TrainedModel) -> None:
     assert (model.about["dataset"], model.about["epoch"]) == ("d1", 3)
 
 
 @pytest.mark.parametrize("wrong", [{"rating_steps": 3}, {"rating_steps": True}, {"rating_fraction": 1}])
 def test_a_model_that_misstates_how_ratings_were_written_is_refused(
-    model: Model, tmp_path: Path, wrong: dict[str, int]
+    model: TrainedModel, tmp_path: Path, wrong: dict[str, int]
 ) -> None:
     content = torch.load(tmp_path / "model.pt", weights_only=True)
     torch.save({**content, "about": {**model.about, **wrong}}, tmp_path / "model.pt")

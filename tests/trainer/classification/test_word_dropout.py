@@ -1,4 +1,4 @@
-"""Words that are left out of rows: by seed, step and row, and never too many."""
+"""Words that are dropped from rows: by seed, step and row, and never too many."""
 
 import numpy as np
 import pytest

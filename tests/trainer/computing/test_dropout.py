@@ -1,4 +1,4 @@
-"""Masks of dropout: by seed, step and row, of the right share, and alike on average."""
+"""Masks of dropout: by seed, step and row, with the right share and the same mean."""
 
 import numpy as np
 import pytest

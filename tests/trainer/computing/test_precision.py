@@ -1,4 +1,4 @@
-"""A run computes in what all of its GPUs do well."""
+"""The precision of a run is one that all of its GPUs compute fast."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Threads give results in the order of their parts, and hide no error."""
+"""Threads return results in the order of their parts, and raise every error."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Ranks with unequal shares find the gradients of one process on the whole batch, and rows that they lose."""
+"""Ranks with unequal shares find the gradients of one process on the whole batch, and notice missing rows."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Under torchrun, machines may join a run and leave it: it goes on from its newest checkpoint, and nobody says so."""
+"""Under torchrun, machines may join a run and leave it: it continues from its newest checkpoint by itself."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Models and checkpoints are files that people hand over: whatever one claims, it is refused in a sentence or whole."""
+"""Models and checkpoints may come from other people: a file is refused with a sentence, or is complete and valid."""
 
 import io
 import tracemalloc
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from corpus.errors import DataError
 from trainer.classification import models
 from trainer.classification.labelling import Labeller
-from trainer.classification.model_file import Model, load_model, save_model
+from trainer.classification.model_file import TrainedModel, load_model, save_model
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -65,7 +65,7 @@ def test_a_model_says_how_many_weights_it_has(chosen: dict[str, Any]) -> None:
     assert models.weights("lstm", whole) == sum(tensor.numel() for tensor in built.values())
 
 
-def said(model: Model) -> list[float]:
+def said(model: TrainedModel) -> list[float]:
     return [each.probability for each in Labeller(model)(["good song", "bad", "song bad good"])]
 
 
@@ -100,45 +100,45 @@ HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a setting less": (lambda held: held["settings"].pop("hidden") and None, "its settings are not those of a model"),
     "a text as size": (settled(hidden="3"), "hidden is not of type int"),
     "half a size": (settled(hidden=3.0), "hidden is not of type int"),
-    "another size": (settled(hidden=4), "its weights are not as many as its settings say"),
+    "another size": (settled(hidden=4), "the number of its weights is not that of"),
     "a model that fills the memory": (
         settled(hidden=8192, layers=64),
-        "its weights are not as many as its settings say",
+        "the number of its weights is not that of",
     ),
     "a huge size": (settled(embedding=10**9), "--embedding is 1000000000, but must be from 1 to 8192"),
     "endless layers": (settled(layers=10**9), "--layers is 1000000000, but must be from 1 to 64"),
-    "some layers more": (settled(layers=9), "its weights are not as many as its settings say"),
+    "some layers more": (settled(layers=9), "the number of its weights is not that of"),
     "another pooling": (settled(pooling="max"), "--pooling is max, but must be one of"),
-    "words without end": (settled(words=10**12), "its words or its outputs are not as many as its settings say"),
-    "outputs without end": (settled(outputs=10**12), "its words or its outputs are not as many"),
-    "words in letters": (settled(words="five"), "its words or its outputs are no numbers"),
-    "a word more": (lambda held: held["vocabulary"].append("more"), "its words or its outputs are not as many"),
-    "a word twice": (lambda held: held["vocabulary"].__setitem__(0, "bad"), "its words are none, or one is there twi"),
-    "a number as word": (lambda held: held["vocabulary"].__setitem__(0, 7), "its words are none"),
-    "a list as word": (lambda held: held["vocabulary"].__setitem__(0, ["x"]), "its words are none"),
-    "a command": (lambda held: held["stopwords"].append("\x1b[2J"), "its words are none"),
+    "words without end": (settled(words=10**12), "the number of its words or its outputs is not that of its settings"),
+    "outputs without end": (settled(outputs=10**12), "the number of its words or its outputs is not that"),
+    "words in letters": (settled(words="five"), "its words or its outputs are not numbers"),
+    "a word more": (lambda held: held["vocabulary"].append("more"), "the number of its words or its outputs"),
+    "a word twice": (lambda held: held["vocabulary"].__setitem__(0, "bad"), "or a word twice"),
+    "a number as word": (lambda held: held["vocabulary"].__setitem__(0, 7), "an entry that is not a word"),
+    "a list as word": (lambda held: held["vocabulary"].__setitem__(0, ["x"]), "an entry that is not a word"),
+    "a command": (lambda held: held["stopwords"].append("\x1b[2J"), "an entry that is not a word"),
     "no row length": (lambda held: held.update(row_length=0), "the row length is 0"),
     "a huge row length": (lambda held: held.update(row_length=10**12), "the row length is 1000000000000"),
     "a row length of yes": (lambda held: held.update(row_length=True), "row_length is not of type int"),
     "another loss": (lost(kind="luck"), "its loss is 'luck', which is unknown"),
     "a list as loss": (lost(kind=[]), r"its loss is \[\], which is unknown"),
-    "two ratings": (lost(scale=[1, 5]), "its ratings are no scale"),
-    "ratings in letters": (lost(scale=["1", "5", "4"]), "its ratings are no scale"),
-    "one class": (lost(scale=[1, 5, 1]), "its ratings are no scale of two classes"),
-    "no weight": (lost(positive_weight=float("nan")), "its weight of positive rows is no number above 0"),
-    "a tensor less": (lambda held: held["state"].popitem() and None, "its weights are not as many as its settings say"),
+    "two ratings": (lost(scale=[1, 5]), "its ratings are not a scale"),
+    "ratings in letters": (lost(scale=["1", "5", "4"]), "its ratings are not a scale"),
+    "one class": (lost(scale=[1, 5, 1]), "its ratings are not a scale of two classes"),
+    "no weight": (lost(positive_weight=float("nan")), "its weight of positive rows is not a number above 0"),
+    "a tensor less": (lambda held: held["state"].popitem() and None, "the number of its weights is not that"),
     "a tensor more": (lambda held: held["state"].update(more=torch.ones(0)), "its tensors are not those"),
-    "a list as tensor": (table(lambda: [1.0]), "its tensor embedding.weight is none"),
+    "a list as tensor": (table(lambda: [1.0]), "its entry embedding.weight is not a tensor"),
     "another shape": (table(lambda: torch.ones(4, 5)), "its tensor embedding.weight is not of the shape"),
     "another type": (table(lambda: torch.ones(5, 4).double()), "its tensor embedding.weight is not of the shape"),
-    "a sparse tensor": (table(lambda: torch.ones(5, 4).to_sparse()), "its tensor embedding.weight is none, or not"),
-    "a tensor of nothing": (table(lambda: torch.empty(5, 4, device="meta")), "its tensor embedding.weight is none, or"),
+    "a sparse tensor": (table(lambda: torch.ones(5, 4).to_sparse()), "its entry embedding.weight is not a tensor"),
+    "a tensor of nothing": (table(lambda: torch.empty(5, 4, device="meta")), "its entry embedding.weight is not a"),
     "one number for all": (
         table(lambda: torch.ones(1, 1).expand(5, 4)),
-        "its tensor embedding.weight is none, or not stored as",
+        "its entry embedding.weight is not a tensor, or not stored in",
     ),
-    "no numbers": (table(lambda: torch.full((5, 4), float("nan"))), "its tensor embedding.weight holds what is no n"),
-    "gigabytes": (vast, "its tensor .* is none, or not stored as it stands"),
+    "no numbers": (table(lambda: torch.full((5, 4), float("nan"))), "its tensor embedding.weight has infinite or NaN"),
+    "gigabytes": (vast, "its entry .* is not a tensor, or not stored in one piece"),
     "a list of models": (lambda held: held.clear(), "is not a model of format 4, which this Shoal reads"),
 }
 
@@ -162,7 +162,7 @@ def test_an_archive_that_unpacks_to_more_than_it_is_is_refused(tmp_path: Path, w
     with zipfile.ZipFile(io.BytesIO(written)) as archive, zipfile.ZipFile(tmp_path / "model.pt", "w") as packed:
         for member in archive.infolist():
             packed.writestr(member.filename, archive.read(member), zipfile.ZIP_DEFLATED)
-    with pytest.raises(TrainingError, match=r"is not a model .*: it is packed, as torch packs nothing"):
+    with pytest.raises(TrainingError, match=r"is not a model .*: it is compressed, which torch does not do"):
         load_model(tmp_path)
 
 
@@ -171,7 +171,7 @@ def test_a_member_that_is_marked_a_folder_is_refused_as_torch_would_not_read_it(
     directory = damaged.rindex(b"PK\x01\x02", 0, damaged.rindex(b"data/0"))
     damaged[directory + 38] = 16  # its attributes
     (tmp_path / "model.pt").write_bytes(damaged)
-    with pytest.raises(TrainingError, match=r"is not a model .*data/0 is marked, as torch marks nothing"):
+    with pytest.raises(TrainingError, match=r"is not a model .*data/0 has attributes, which torch does not set"):
         load_model(tmp_path)
 
 
@@ -270,8 +270,8 @@ def test_a_checkpoint_of_the_same_model_is_gone_on_from() -> None:
         (lambda state: state["progress"].update(step=-1), "its progress has negative numbers"),
         (lambda state: state["progress"].update(age=1), "'age' is not a known field"),
         (lambda state: state["progress"].update(validation=1), "validation is not of type"),
-        (lambda state: state["optimiser"].update({"first.0": []}), "its tensor first.0 is none"),
-        (lambda state: state["model"].update(x=torch.tensor(torch.inf)), "its tensor x holds what is no number"),
+        (lambda state: state["optimiser"].update({"first.0": []}), "its entry first.0 is not a tensor"),
+        (lambda state: state["model"].update(x=torch.tensor(torch.inf)), "its tensor x has infinite or NaN values"),
     ],
 )
 def test_what_is_no_state_of_a_run_is_known_by_itself(harm: Callable[[dict[str, Any]], Any], sentence: str) -> None:
@@ -305,7 +305,7 @@ def test_a_file_that_is_no_archive_is_damaged() -> None:
             read(io.BytesIO(file))
     listed = io.BytesIO()
     torch.save([1], listed)
-    with pytest.raises(DamagedError, match="it holds no dictionary"):
+    with pytest.raises(DamagedError, match="it is not a dictionary"):
         read(listed)
     with pytest.raises(DamagedError):
         require_tensors(["x"], {"x": torch.ones(1)})

@@ -1,4 +1,4 @@
-"""Checkpoints are sound or passed over, and two are kept."""
+"""Checkpoints are valid or not used, and two are kept."""
 
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ OTHERWISE: dict[str, Any] = {
     "it was made with options that are unknown": {"config": {"colour": "red"}},
     "epochs is not of type": {"config": {"epochs": "3"}},
     "step is not of type int": {"progress": {"step": 1.5}},
-    "its tensor weights holds what is no number": {"model": {"weights": torch.tensor(torch.nan)}},
+    "its tensor weights has infinite or NaN values": {"model": {"weights": torch.tensor(torch.nan)}},
 }
 
 
@@ -94,7 +94,7 @@ def test_what_another_program_or_version_wrote_gives_way_as_well(tmp_path: Path,
     assert steps_found(tmp_path) == 1
     ((name, said, whole),) = passed_over(tmp_path)
     assert (name, whole) == ("step-000000002.pt", True)
-    assert said.startswith(f"is no checkpoint of this version of Shoal ({why}")
+    assert said.startswith(f"is not a checkpoint of this version of Shoal ({why}")
 
 
 def test_what_cannot_be_set_aside_costs_no_other_its_place(tmp_path: Path) -> None:

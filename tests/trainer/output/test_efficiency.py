@@ -1,4 +1,4 @@
-"""What the time went to adds up, none of it is below zero, and noise is taken neither for speed nor for its loss."""
+"""The shares of time add up, none is below zero, and noise counts neither as speed nor as a loss."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -57,6 +57,11 @@ def test_a_record_that_cannot_be_read_says_nothing(output: Path) -> None:
     assert refused(output)
 
 
+def test_a_summary_of_endless_brackets_says_nothing(output: Path) -> None:
+    (output / "summary.json").write_text("[" * 100_000)
+    assert refused(output)
+
+
 def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "step-000000001.pt.damaged").write_text("")

@@ -1,4 +1,4 @@
-"""What review files hold at their beginning, and how files of it are understood."""
+"""Beginnings of review files, and how files with them are understood."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the lines of a file say of how it is read, and what is refused, and in which words."""
+"""Which format is detected from the lines of a file, what is refused, and with which sentence."""
 
 import bz2
 import gzip
@@ -165,12 +165,12 @@ def test_any_beginning_of_a_file_is_understood_or_refused(
         ("a.json", b"{'text': 'a', 'rating': 1}\n", {}, "Python's notation, not JSON"),
         ("a.json", SNAP_2014.decode().encode("utf-16"), {}, r"is in UTF-16; convert it to UTF-8: iconv"),
         ("a.json", SNAP_2014.decode().encode("utf-16-le"), {}, r"is in UTF-16"),
-        ("a.csv", b"label,text\n" + "1,café\n".encode("latin-1") * 9, {}, r"is no text in UTF-8.*iconv -f LATIN1"),
+        ("a.csv", b"label,text\n" + "1,café\n".encode("latin-1") * 9, {}, r"is not UTF-8 text.*iconv -f LATIN1"),
         ("a.json", b"<!DOCTYPE html>\n<html><body>404</body>\n", {}, r"is a web page or XML \(<!DOCTYPE html>\)"),
         ("a.json", b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", {}, "is a web page or XML"),
         ("a.json", b"%PDF-1.7 ...", {}, "is a PDF document"),
         ("a.json", b"SQLite format 3\0", {}, "is an SQLite database"),
-        ("a.json", bytes(range(128, 256)) * 40, {}, "is no text in UTF-8"),
+        ("a.json", bytes(range(128, 256)) * 40, {}, "is not UTF-8 text"),
         (
             "a",
             b"just a text\nand another\n",

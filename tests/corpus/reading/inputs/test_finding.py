@@ -1,4 +1,4 @@
-"""From what a person named to the files that are meant, here and on S3."""
+"""Which files are found for the addresses that a person named, here and on S3."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Folders and files as people have them: with pictures, sorted by label, with semicolons, with fields of two makers."""
+"""Folders and files as people have them: with pictures, sorted by label, with semicolons, with two text fields."""
 
 import bz2
 import gzip
@@ -51,7 +51,7 @@ def test_a_picture_that_was_named_is_refused(tmp_path: Path, content: bytes, wha
 
 def test_text_in_another_encoding_is_no_picture(tmp_path: Path) -> None:
     pile = folder_of(tmp_path, a_json=SNAP_2014, b_txt="caf\u00e9 \u00fcber alles\n".encode("latin-1") * 50)
-    with pytest.raises(DataError, match="no text in UTF-8"):
+    with pytest.raises(DataError, match="is not UTF-8 text"):
         understand_inputs(Inputs(files=(pile,)))
 
 

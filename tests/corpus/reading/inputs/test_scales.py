@@ -1,4 +1,4 @@
-"""Ratings on other scales: read when asked for, as the contract says; never guessed; shown with what reads them."""
+"""Ratings on other scales: read if the options say so, never guessed; the error names the options."""
 
 import json
 from argparse import ArgumentParser
@@ -147,6 +147,13 @@ def test_what_reads_other_ratings_is_said_and_reads_them(values, options: str) -
 )
 def test_only_what_was_not_asked_for_already_is_said(asked: dict[str, Any], values, options: str) -> None:
     assert " ".join(suggested(*values, settings=Settings(**asked))) == options
+
+
+@pytest.mark.parametrize("digits", [400, 5_000])
+def test_a_rating_out_of_endless_digits_is_on_no_scale(digits: int) -> None:
+    with pytest.raises(ScaleError) as caught:
+        check_scale(Counter({f"4/{'9' * digits}": 10}), Settings(), 0.05)
+    assert caught.value.options == ()
 
 
 def test_a_few_bad_ratings_are_no_other_scale() -> None:

@@ -1,4 +1,4 @@
-"""What the beginnings of files say: all of them together, a sample of what they hold, and how much there is."""
+"""What is learnt from the beginnings of files: the formats, a sample, and an estimate of the size."""
 
 import bz2
 import gzip
