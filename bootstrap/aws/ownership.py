@@ -127,7 +127,6 @@ def reason_of(error: BotoCoreError | ClientError) -> str:
     return (message or str(error)).rstrip(".")
 
 
-
 def generated_by(stack: str, name: str) -> bool:
     """Whether CloudFormation gave this name, STACK-LOGICALID-LETTERS, to a resource of exactly this stack."""
     return name.rsplit("-", 2)[0] == stack

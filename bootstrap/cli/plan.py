@@ -85,6 +85,7 @@ def _session(region: str) -> "boto3.Session":
 
     return preflight.session(region)
 
+
 def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
     """A plan for a person, line by line."""
     from bootstrap.lifecycle.plan import guard_sentences

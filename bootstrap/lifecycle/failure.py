@@ -52,11 +52,7 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
     if stack["StackStatus"] != _CREATION_FAILED:
         return _remaining(deployment, stack)
     try:
-        try:
-            lines = first_boot(account, stack, bars=bars)
-        except (BotoCoreError, ClientError) as error:
-            lines = [f"the log of the nodes' first boot cannot be read: {reason_of(error)}"]
-        for line in lines:
+        for line in _boot_log(account, stack, bars):
             say(line)
         destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
@@ -73,12 +69,18 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
     return f"What was created has been deleted, but not all of it was checked; check it by: shoal destroy {deployment}"
 
 
+def _boot_log(account: Account, stack: Stack, bars: Bars) -> list[str]:
+    """The lines of `first_boot`, or why there are none."""
+    try:
+        return first_boot(account, stack, bars=bars)
+    except (BotoCoreError, ClientError) as error:
+        return [f"the log of the nodes' first boot cannot be read: {reason_of(error)}"]
+
+
 def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
     """The sentence about a stack that was not deleted; `reason` is why its deletion failed."""
     failed = f"The deletion of what was created failed: {reason.rstrip('.')}. " if reason else ""
-    return (
-        f"{failed}What was created still exists ({stack['StackStatus']}); delete it by: shoal destroy {deployment}"
-    )
+    return f"{failed}What was created still exists ({stack['StackStatus']}); delete it by: shoal destroy {deployment}"
 
 
 def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from bootstrap.progress import note
 
+
 @contextmanager
 def _without(module: str) -> Iterator[None]:
     """Let an import fail as if the module were not installed, unless it was imported before."""

@@ -80,7 +80,9 @@ def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(us
         ("folder", "is a folder"),
     ],
 )
-def test_a_name_that_leads_out_or_is_impossible_is_refused_with_the_reason(folder: Path, name: str, reason: str) -> None:
+def test_a_name_that_leads_out_or_is_impossible_is_refused_with_the_reason(
+    folder: Path, name: str, reason: str
+) -> None:
     with pytest.raises(ShoalError, match=reason):
         path_below(folder, name)
 

@@ -167,7 +167,9 @@ def test_texts_without_a_known_word_are_not_scored(told: Callable[..., Any], tmp
     assert sum(together["scores"]["confusion"].values()) == 5
 
 
-def test_ratings_count_as_positive_as_in_training_unless_options_change_it(told: Callable[..., Any], tmp_path: Path) -> None:
+def test_ratings_count_as_positive_as_in_training_unless_options_change_it(
+    told: Callable[..., Any], tmp_path: Path
+) -> None:
     (tmp_path / "a.json").write_bytes(json_lines([("good", 3), ("bad", 2)]))
     assert told("a.json")[1]["scores"]["confusion"]["false_positive"] == 1
     assert told("a.json", "--positive-from", "3")[1]["scores"]["confusion"]["true_positive"] == 1
@@ -250,7 +252,9 @@ def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[.
     assert ") is damaged, and nobody knows what is lost; download it again" in err
 
 
-def test_a_damaged_archive_of_plain_text_is_reported_with_what_could_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_damaged_archive_of_plain_text_is_reported_with_what_could_be_read(
+    said: Callable[..., Any], tmp_path: Path
+) -> None:
     noise = b"".join(b"good %x\n" % (n * 7919 % 10007) for n in range(5000))
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(noise)[:-2000])
     status, out, err = said("a.txt.gz")
@@ -260,9 +264,7 @@ def test_a_damaged_archive_of_plain_text_is_reported_with_what_could_be_read(sai
     assert f"a.txt.gz (lines that can be read: {len(read):,}; bytes of them: {size:,}) is damaged, and nobody" in err
 
 
-def test_damaged_parquet_is_labelled_where_it_can_be_read(
-    said: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_damaged_parquet_is_labelled_where_it_can_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -16,28 +16,28 @@ ON_A_PAGE = 50
 class Pages(Account):
     """An account whose cluster has had 120 steps, the newest first."""
 
-    def pages(self, service: str, operation: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+    def pages(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
         steps = [{"Id": f"s-{number}", "Name": "x", "Status": {"State": "COMPLETED"}} for number in range(120)]
         for first in range(0, len(steps), ON_A_PAGE):
             yield {"Steps": steps[first : first + ON_A_PAGE]}
 
-    def client(self, service: str, region: str | None = None) -> Any:
+    def client(self, *_: Any) -> Any:
         return self
 
-    def list_steps(self, **parameters: Any) -> dict[str, Any]:
+    def list_steps(self, **_: Any) -> dict[str, Any]:
         return next(self.pages("emr", "list_steps"))
 
 
 class Deleted(Account):
     """An account in which nothing exists any more."""
 
-    def client(self, service: str, region: str | None = None) -> Any:
+    def client(self, *_: Any) -> Any:
         return self
 
     def get_paginator(self, operation: str) -> Any:
         raise ClientError({"Error": {"Code": "NoSuchBucket", "Message": ""}}, operation)
 
-    def get_function_configuration(self, **parameters: Any) -> Any:
+    def get_function_configuration(self, **_: Any) -> Any:
         raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}}, "GetFunctionConfiguration")
 
 

@@ -229,7 +229,7 @@ def test_a_bucket_whose_tags_cannot_be_read_is_named_and_the_rest_is_deleted(
 
 def test_a_kept_bucket_that_cannot_be_seen_does_not_count_as_missing(account: Account, aws: EmbeddedAws) -> None:
     asked = ("fetch", "never-was", "--output", "nowhere")
-    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="unknown whether .* left a data"):
+    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="it is unknown whether"):
         command(*asked)
     with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
         command(*asked)
@@ -262,7 +262,9 @@ def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws,
         cloudformation.describe_stacks(StackName=stack)
 
 
-def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     topic, planter = "sns topic", Planter("cut-off")
     planter.topic()
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
@@ -271,7 +273,9 @@ def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(
     assert "Could not connect" in found["sqs queue"].why
 
 
-def test_a_refused_deletion_counts_as_left_also_if_it_cannot_be_listed_again(account: Account, aws: EmbeddedAws) -> None:
+def test_a_refused_deletion_counts_as_left_also_if_it_cannot_be_listed_again(
+    account: Account, aws: EmbeddedAws
+) -> None:
     Planter("stubborn").topic()
     with aws.faults.during(denied("sns DeleteTopic")):
         (topic,) = sweep("stubborn", account, stuck_seconds=0)

@@ -150,7 +150,9 @@ def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", ["nfs", None])
-def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(aws, tmp_path: Path, share: str | None) -> None:
+def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
+    aws, tmp_path: Path, share: str | None
+) -> None:
     two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
     slow = replace(

@@ -63,9 +63,7 @@ def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto
     assert "is 11, of which 4 are in use" in found[0][2]
 
 
-def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(
-    aws: EmbeddedAws, asking: boto3.Session
-) -> None:
+def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
     cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
     wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=23)):
