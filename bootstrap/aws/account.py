@@ -1,10 +1,10 @@
-"""An AWS account in one region: its clients, and its services' lists.
+"""An AWS account in one region: its clients, its services' lists, and the tags in them.
 
 Use these clients again, because creating one takes longer than most calls. Keep the short timeouts: with botocore's
 defaults a call without a network fails only after minutes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import boto3
@@ -60,3 +60,11 @@ class Account:
         """The items that those pages have under `key`."""
         for page in self.pages(service, operation, **parameters):
             yield from page.get(key) or ()
+
+
+def read_tags(tags: Iterable[Mapping[str, Any]] | Mapping[str, str] | None) -> dict[str, str]:
+    """Tags by name, from any of the forms that AWS's services use."""
+    if isinstance(tags, Mapping):
+        return dict(tags)
+    pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
+    return {pair["key"]: pair.get("value", "") for pair in pairs}

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws.account import Account, ResourceRecord
+from bootstrap.aws import stacks
+from bootstrap.aws.account import Account, ResourceRecord, read_tags
 from bootstrap.errors import ShoalError
 from infra import topology
 
@@ -69,10 +70,9 @@ class Ownership:
         """Types and identifiers in the stacks of its name, also in stacks deleted within 90 days."""
 
         def listed() -> set[tuple[str, str]]:
-            stacks = self.account.items("cloudformation", "list_stacks", "StackSummaries")
             return {
                 (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
-                for stack in stacks
+                for stack in self.account.items("cloudformation", "list_stacks", "StackSummaries")
                 if stack["StackName"] == self.stack
                 for resource in self.account.items(
                     "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
@@ -108,12 +108,9 @@ class Ownership:
     def _stack_exists(self, cloudformation: Any) -> bool | str:
         """Whether there is a stack of this name; the reason where that cannot be read."""
         try:
-            cloudformation.describe_stacks(StackName=self.stack)
-        except ClientError as error:
-            return False if "does not exist" in str(error) else reason_of(error)
-        except BotoCoreError as error:
+            return stacks.describe(cloudformation, self.stack) is not None
+        except (BotoCoreError, ClientError) as error:
             return reason_of(error)
-        return True
 
     def _try_source(self, source: str, call: Callable[[], _Answer], nothing: _Answer) -> _Answer:
         """What a source answers; `nothing` where it does not answer, which `failed_sources` then records."""
@@ -128,14 +125,6 @@ def reason_of(error: BotoCoreError | ClientError) -> str:
     """AWS's message for a refusal, or why there was no answer."""
     message = error.response["Error"].get("Message") if isinstance(error, ClientError) else None
     return (message or str(error)).rstrip(".")
-
-
-def read_tags(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> dict[str, str]:
-    """Tags by name, from any of the forms that AWS's services use."""
-    if isinstance(tags, Mapping):
-        return dict(tags)
-    pairs = ({key.lower(): value for key, value in tag.items()} for tag in tags or ())
-    return {pair["key"]: pair.get("value", "") for pair in pairs}
 
 
 def generated_by(stack: str, name: str) -> bool:

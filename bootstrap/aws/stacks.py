@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
+from bootstrap.aws.account import read_tags
 from bootstrap.aws.retry import retrying
 from bootstrap.errors import ShoalError
 from bootstrap.progress import Bars
@@ -50,7 +51,7 @@ def owner_and_topology(stack: Stack | None) -> tuple[str, str] | None:
     """The stack's owner and topology; None when there is no stack, or an empty one."""
     if stack is None or stack["StackStatus"] == _EMPTY:
         return None
-    tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
+    tags = read_tags(stack.get("Tags"))
     return tags.get(topology.TAG_OWNER, "unknown"), tags.get(topology.TAG_TOPOLOGY, "unknown")
 
 

@@ -90,14 +90,13 @@ def _row(found: "InstanceType", prices: "PriceList") -> tuple[str, ...]:
 
 
 def _refresh(region: str, *, dry_run: bool, as_json: bool) -> None:
-    import boto3
-
+    from bootstrap.aws.account import connect
     from bootstrap.lifecycle import catalog_refresh
     from infra.catalog import PRICES
 
     say(f"asking AWS for the prices of {region} ...")
     today = datetime.datetime.now(datetime.UTC).date()
-    found = catalog_refresh.ask_aws(boto3.Session(), region, today=today, folder=PRICES)
+    found = catalog_refresh.ask_aws(connect(), region, today=today, folder=PRICES)
     changes = found.changes
     path = catalog_refresh.append(found.today, folder=PRICES) if changes and not dry_run else None
     content = {
@@ -112,7 +111,7 @@ def _refresh(region: str, *, dry_run: bool, as_json: bool) -> None:
     summary(content, rows, as_json=as_json)
     say(_outcome(found, len(changes)))
     for name in found.kept:
-        say(f"AWS's answer has no {name}: it stays as it was")
+        say(f"AWS reported no price for {name}; the earlier price stays")
     if path:
         say(f"written to {path}")
     elif changes:

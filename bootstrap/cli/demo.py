@@ -20,7 +20,7 @@ _REASONS = {
     "communication": "adding up gradients",
     "data": "choosing texts",
     "checkpoints": "checkpoints",
-    "rest": "what else a step takes",
+    "rest": "the rest of a step",
 }
 """Why the nodes were not at their full speed, in plain words."""
 
@@ -83,13 +83,13 @@ def rows(result: "DemoResult", *, slowed: Mapping[int, float], output: Path) -> 
             (f"  {_node(rank, node)}", f"{rows_of_rank:,} texts{_slowdown_text(slowed.get(rank))}")
             for rank, (node, rows_of_rank) in enumerate(zip(summary["nodes"], summary["rows_of_ranks"], strict=True))
         ),
-        ("  speed", f"{percent(summary['balanced'])} of what the nodes together could do at their speeds meanwhile"),
-        ("  the rest of it", lost),
-        ("  for comparison", f"{percent(summary['share_of_ideal'])} of what they do at their best, in short bursts"),
+        ("  speed", f"{percent(summary['balanced'])} of the sum of the nodes' speeds during the training"),
+        ("  lost", lost),
+        ("  speed in bursts", f"{percent(summary['share_of_ideal'])} of the sum of their speeds in short bursts"),
         (
             "accuracy",
-            f"{percent(summary['accuracy'])} of {counts['test']:,} other texts; always the more frequent label: "
-            f"{percent(summary['majority'])}",
+            f"{percent(summary['accuracy'])} of {counts['test']:,} other texts; always predicting the more frequent "
+            f"label: {percent(summary['majority'])}",
         ),
         ("  mean of both classes", percent(summary["balanced_accuracy"])),
         ("  F1 positive, negative", f"{summary['f1_positive']:.3f}, {summary['f1_negative']:.3f}"),

@@ -27,9 +27,9 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 
 @command(
     short_help="create or update a deployment",
-    help="Create a deployment of a topology on AWS, or bring the one of that name up to date: report what it costs, "
-    "refuse what could not start, ask, and run the CDK. A second time it changes nothing; an interrupted deployment is "
-    "continued; a cluster that has ended itself is replaced.",
+    help="Create a deployment of a topology on AWS, or update the one of that name. It shows the price, refuses a "
+    "topology that could not start, asks you, and runs the CDK. Where the topology is unchanged it changes nothing. An "
+    "interrupted deployment is continued, and a cluster that has ended is replaced.",
     epilog="Example: shoal deploy starter --dry-run, then shoal deploy starter",
 )
 @click.argument(
@@ -41,7 +41,7 @@ _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @option("--yes", is_flag=True, help="do not ask")
-@option("--dry-run", is_flag=True, help="report what would change, and create nothing")
+@option("--dry-run", is_flag=True, help="show what would change, and create nothing")
 @json_option
 def run(source: str, deployment: str | None, owner: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Run `shoal deploy`."""
@@ -129,9 +129,9 @@ def _summary_text(made: "DeploymentPlan", request: "DeployRequest", done: "Deplo
     ]
     rows = [
         ("deployment", f"{name} (stack {request.stack_name}, {request.region})"),
-        ("", "complete" if done.changed else "nothing has changed: it already matched the topology"),
+        ("", "complete" if done.changed else "nothing was changed, because it already matched the topology"),
         *sorted(done.outputs.items()),
-        ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} while everything works"),
+        ("costs now", f"${made.resting:.2f} an hour; ${made.hourly:.2f} with everything at work"),
         ("ends by itself", f"{utc_time(done.ends)}; later by: shoal extend {name} --hours H"),
         *(("next" if index == 0 else "", command) for index, command in enumerate(next_one)),
     ]

@@ -1,4 +1,4 @@
-"""`shoal destroy`: deletes a deployment; reports before what goes and what stays, and proves after that it is gone."""
+"""`shoal destroy`: deletes a deployment; shows first what will be deleted, and proves at the end that it is gone."""
 
 import sys
 from collections import Counter
@@ -27,21 +27,21 @@ _LEFT, _REFUSED = 1, 1
 
 @command(
     short_help="delete a deployment, and prove that nothing is left",
-    help="Report what goes and what stays, ask, delete the stack, then look through the account, service by service, "
-    "for what is left of the deployment, and delete that too. Works whatever the state of the stack: half created, "
-    "half deleted, or deleted by hand. Exit status 1 while anything that costs money is left, or while AWS does not "
-    "tell whether it is; data that the topology keeps are not counted.",
+    help="Show what will be deleted and what stays, ask, and delete the stack. Then ask every service of AWS what is "
+    "left of the deployment, and delete that too. It works in every state of the stack: half created, half deleted, or "
+    "deleted by hand. The exit status is 1 if anything is left that costs money, or if AWS does not tell whether "
+    "anything is left. Data that the topology keeps do not count.",
     epilog="Example: shoal destroy demo --dry-run, then shoal destroy demo --fetch results",
 )
 @target_options
 @option("--yes", is_flag=True, help="do not ask; models that were not fetched are lost")
-@option("--dry-run", is_flag=True, help="report what would go and what would stay, and delete nothing")
+@option("--dry-run", is_flag=True, help="show what would be deleted and what would stay, and delete nothing")
 @option(
     "--fetch",
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="copy the runs' models and records here first",
+    help="first copy the runs' models and records to this folder",
 )
 @json_option
 def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: bool) -> int:
@@ -76,8 +76,9 @@ def run(target: Target, yes: bool, dry_run: bool, folder: Path | None, as_json: 
             done = teardown.destroy(name, account, bars=bars, say=say)
     except KeyboardInterrupt:
         say(
-            f"interrupted; AWS goes on deleting what it has begun to. To see it through: shoal destroy {name} --yes; "
-            f"only to look: shoal destroy {name} --dry-run"
+            "interrupted; AWS continues the deletions that have begun\n"
+            f"continue by: shoal destroy {name} --yes\n"
+            f"see what is left by: shoal destroy {name} --dry-run"
         )
         raise
     became = {"destroyed": done.proven, "stack": done.stack, "things": _listed(done.things)}
@@ -90,7 +91,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]
     lines = [f"deployment {name} in {account.region}: {before.stack or 'no stack'}"]
     goes = Counter(thing.kind for thing in before.goes)
     if goes:
-        lines.append("goes: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
+        lines.append("will be deleted: " + ", ".join(plural(number, kind) for kind, number in sorted(goes.items())))
     if before.running:
         lines.append(f"runs now: {', '.join(before.running)}")
     if before.rate is not None:
@@ -99,8 +100,8 @@ def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]
         lines.append(f"spent: {spent(before.guard)}")
     if before.lost:
         lines.append(
-            f"models that would be lost: {', '.join(before.lost)} (s3://{before.lost_bucket}/runs/); to keep them: "
-            f"shoal fetch {name} --output DIR, or --fetch DIR here"
+            f"models that would be lost: {', '.join(before.lost)} (s3://{before.lost_bucket}/runs/); to keep them, add "
+            f"--fetch DIR, or type first: shoal fetch {name} --output DIR"
         )
     lines += [
         f"stays: s3://{kept.bucket}, {plural(kept.objects, 'object')}, {kept.bytes / 1e9:,.2f} GB, "
@@ -114,7 +115,7 @@ def _lines(name: str, account: "Account", before: "DestroyPreview") -> list[str]
 def _save_models(folder: Path | None, account: "Account", before: "DestroyPreview", *, ask: bool) -> None:
     """Fetch the models that would be lost to a folder; with `ask`, the user may name the folder now."""
     if folder is None and before.lost and ask:
-        sys.stderr.write("Fetch the models first? A folder, or nothing for no: ")
+        sys.stderr.write("Fetch the models first? Type a folder, or nothing for no: ")
         sys.stderr.flush()
         answer = sys.stdin.readline().strip()
         folder = Path(answer) if answer else None
@@ -133,8 +134,8 @@ def _save_models(folder: Path | None, account: "Account", before: "DestroyPrevie
     )
     if done.refused:
         raise ShoalError(
-            f"nothing was destroyed, as not all of s3://{before.lost_bucket}/runs/ can be fetched to {folder} "
-            f"({'; '.join(done.refused)}); to destroy all the same, leave out --fetch and add --yes"
+            f"nothing was destroyed, because not all of s3://{before.lost_bucket}/runs/ can be fetched to {folder} "
+            f"({'; '.join(done.refused)}); to destroy it nevertheless, leave out --fetch and add --yes"
         )
 
 
@@ -165,18 +166,19 @@ def _table(things: "Sequence[FoundResource]") -> str:
 
 def _result(name: str, done: "DestroyResult") -> str:
     from bootstrap.removal.kinds import KINDS
+    from bootstrap.removal.sweep import KEPT
 
     found = f"left by the stack, or beside it:\n{_table(done.things)}\n" if done.things else ""
     left = sum(thing.costs for thing in done.things)
     stack = f"'{name}': the stack {'is ' if done.stack == 'deleted' else ''}{done.stack}; "
     again = f"run `shoal destroy {name}` again"
-    unseen = f"whether more is left cannot be told ({plural(done.unverified, 'answer')} missing, see the table)"
+    unseen = f"it is unknown whether more is left ({plural(done.unverified, 'answer')} missing, see the table)"
     if done.costs:
         things = f"{plural(left, 'thing')} that {'costs' if left == 1 else 'cost'} money {'is' if left == 1 else 'are'}"
         more = f"; {unseen}" if done.unverified else ""
         return f"{found}{stack}{things} still there{more}; correct what the table reports, and {again}"
     if done.unverified:
         return f"{found}{stack}{unseen}; use credentials that may see it, and {again}"
-    kept = sum(thing.outcome == "stays" for thing in done.things)
-    looked = f"of {len(KINDS)} kinds of things that AWS was asked for, nothing that costs money is left"
-    return f"{found}{stack}{looked}" + (f" but {plural(kept, 'bucket')}, kept" if kept else "")
+    kept = sum(thing.outcome == KEPT for thing in done.things)
+    looked = f"AWS was asked for {len(KINDS)} kinds of things, and nothing that costs money is left"
+    return f"{found}{stack}{looked}" + (f", except {plural(kept, 'bucket')} that the topology keeps" if kept else "")

@@ -36,7 +36,7 @@ Start an AWS emulator on this machine's loopback interface and prepare it for th
 it, end it afterwards, and exit with the command's status. Without a command, print the environment that another shell
 needs to use it, and run until Ctrl-C. When it ends, all that was in it is gone.
 
-It knows no passwords: while it runs, every user of this machine can reach it, and what they ask of it runs as you. It
+It has no passwords: while it runs, every user of this machine can use it, and what they start in it runs as you. It
 refuses web pages.
 """,
     epilog="Examples: shoal embedded -- cdk deploy -c topology=demo; or shoal embedded, and in another shell paste "

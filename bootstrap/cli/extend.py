@@ -28,12 +28,14 @@ def run(target: Target, hours: float, dry_run: bool, as_json: bool) -> int:
         raise UsageError(f"--hours is {hours:g}, but must be above 0 and at most {guard.MOST_HOURS:g}")
     account = target.account
     now = status.read_status(name, account)
-    if now.guard is None:
-        raise ShoalError(f"'{name}' ({now.stack['StackStatus']}) has no guard to extend; wait until it is complete")
     if now.stack["StackStatus"].startswith("DELETE"):
         raise ShoalError(
             f"'{name}' is being deleted ({now.stack['StackStatus']}) and cannot be extended; deploy it again when it "
             "is gone"
+        )
+    if now.guard is None:
+        raise ShoalError(
+            f"'{name}' ({now.stack['StackStatus']}) has no guard, which would extend it; wait until it is complete"
         )
     before = now.guard.ends
     after = guard.later(now.guard, hours) if dry_run else guard.extend(account, name, now.guard, hours)

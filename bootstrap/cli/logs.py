@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     epilog="Example: shoal logs demo --node i-0123456789abcdef0 --tail 20",
 )
 @target_options
-@option("--node", metavar="ID", help="one node alone, by its instance's id")
-@option("--step", type=int, metavar="N", help="the newest N steps alone (default: 5, and all else)")
-@option("--tail", type=int, default=10, metavar="N", help="lines of each (default: 10)")
+@option("--node", metavar="ID", help="only this node, by its instance id")
+@option("--step", type=int, metavar="N", help="only the newest N steps (default: the newest 5, and all other logs)")
+@option("--tail", type=int, default=10, metavar="N", help="the last N lines of each log (default: 10)")
 @json_option
 def run(target: Target, node: str | None, step: int | None, tail: int, as_json: bool) -> int:
     """Run `shoal logs`."""
@@ -30,7 +30,7 @@ def run(target: Target, node: str | None, step: int | None, tail: int, as_json: 
         if value is not None and value < 1:
             raise UsageError(f"{flag} is {value}, but must be at least 1")
     if node and step:
-        raise UsageError("--node and --step each show one thing alone; name one")
+        raise UsageError("--node shows only a node, and --step only steps; give one of them")
     name, account = target.name, target.account
     now = status.read_status(name, account)
     excerpts: list[LogExcerpt] = []

@@ -16,6 +16,8 @@ from bootstrap.errors import UsageError
 from infra.errors import TopologyError
 
 if TYPE_CHECKING:
+    import boto3
+
     from bootstrap.lifecycle.plan import DeploymentPlan
     from infra.rules import Finding
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 @command(
     short_help="report what a topology costs and what would keep it from starting",
     help="Report what topologies cost by the hour, what would keep them from starting on AWS, and what the guard will "
-    "do. Creates nothing. Without any topology: lists all of topologies/, a line each.",
-    epilog="Example: shoal plan starter --hours 3. Exit status 1: a deployment would be refused.",
+    "do. It creates nothing. Without a topology it lists those of topologies/, a line each.",
+    epilog="Example: shoal plan starter --hours 3. The exit status is 1 if a deployment would be refused.",
 )
 @click.argument(
     "topologies",
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     shell_complete=complete_topology,
     help="topologies: those of topologies/ by name, your own by file",
 )
-@option("--hours", type=float, metavar="H", help="how long it is to work (default: the guard's max_hours)")
-@option("--offline", is_flag=True, help="ask AWS nothing")
+@option("--hours", type=float, metavar="H", help="the hours to price (default: the guard's max_hours)")
+@option("--offline", is_flag=True, help="do not ask AWS")
 @option("--deployment", metavar="NAME", help="the deployment's name (default: the topology's)")
 @option("--owner", metavar="NAME", help="who is responsible for it (default: the topology's owner, or you)")
 @json_option
@@ -55,7 +57,7 @@ def run(
         raise UsageError("--deployment goes with one topology; name it")
     if not topologies:
         return _list_topologies(as_json=as_json)
-    from bootstrap.lifecycle import plan, preflight
+    from bootstrap.lifecycle import plan
     from infra import caller, topology
 
     made = []
@@ -67,7 +69,7 @@ def run(
                 deployment=check_name(deployment or chosen.name),
                 owner=caller.owner_of(chosen, owner),
                 hours=hours,
-                session=None if offline else preflight.session(chosen.region),
+                session=None if offline else _session(chosen.region),
                 endpoint=os.environ.get("AWS_ENDPOINT_URL"),
             )
         )
@@ -76,6 +78,12 @@ def run(
         {"plans": [content(each, deployment=deployment or each.topology.name) for each in made]}, text, as_json=as_json
     )
     return int(any(each.refused for each in made))
+
+
+def _session(region: str) -> "boto3.Session":
+    from bootstrap.lifecycle import preflight  # this import loads boto3
+
+    return preflight.session(region)
 
 
 def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
@@ -102,7 +110,7 @@ def lines(made: "DeploymentPlan", *, deployment: str) -> Iterator[str]:
         ruled=True,
     )
     yield ""
-    yield f"{made.hours:g} h of everything at work: ${made.hours * made.hourly:.2f}."
+    yield f"{made.hours:g} h with everything at work: ${made.hours * made.hourly:.2f}."
     if made.resting < made.hourly:
         yield f"After the deployment, with node groups at zero: ${made.resting:.2f} an hour."
     if made.scaled > made.hourly:

@@ -129,7 +129,7 @@ def run(
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
     )
-    require_s3(*inputs.files, *inputs.test, *inputs.positive, *inputs.negative, output)
+    require_s3(*inputs.addresses, output)
     with scale_suggested(typed):
         if dry_run:
             _show_preview(request, as_json=as_json)

@@ -17,7 +17,7 @@ from corpus.reading.sources import Source
 from corpus.settings import Settings
 
 _FILES_SHOWN = 12
-_BETTER = "these stopwords hold 'not'; with --stopwords keep-negations models tell 'not good' from 'good'"
+_BETTER = "these stopwords contain 'not'; with --stopwords keep-negations a model distinguishes 'not good' from 'good'"
 _KINDS = {"json": "JSON lines", "parquet": "Parquet", "fasttext": "fastText", "text": "a text a line"}
 
 

@@ -78,5 +78,5 @@ def _rows(now: "Status", region: str) -> list[tuple[str, str]]:
 
 
 def _described(group: "GroupStatus") -> str:
-    ready = "how many are ready cannot be told (see shoal logs)" if group.ready is None else f"{group.ready} ready"
+    ready = "unknown how many are ready (see shoal logs)" if group.ready is None else f"{group.ready} ready"
     return f"{group.instance_type}: {group.desired} of {group.size} asked for, {group.running} running, {ready}"

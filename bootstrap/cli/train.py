@@ -82,7 +82,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     if result.get("finished_before"):
         return [
             ("model", str(output / MODEL)),
-            ("finished", "already: nothing is left to train; --force instead of --resume trains anew"),
+            ("finished", "before this command; to train anew, type --force instead of --resume"),
         ]
     speed = [
         ("rows", f"{result['rows_seen']:,} in {result['seconds']:.1f} s, {result['samples_per_second']:,.0f} a second"),

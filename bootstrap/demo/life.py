@@ -37,8 +37,8 @@ from jobs.merge import MergeResult
 from trainer.config import Slowdown, TrainConfig
 
 TOPOLOGY = "demo"
-# A step of so many rows takes long enough that the all-reduce is a small part of it. In generated texts each word
-# counts, so none is dropped.
+# With so many rows a step takes long enough that the all-reduce is a small part of it. In generated texts each word
+# matters, so none is dropped.
 _TEXTS = 12_000
 _GENERATED_LEARNING: Mapping[str, Any] = {"epochs": 12, "global_batch": 1024, "word_dropout": 0.0}
 _LEARNING: Mapping[str, Any] = {"epochs": 12}
@@ -145,7 +145,7 @@ def _preprocess_train_predict(
             files = [folder / "reviews.json"]
             written = write_reviews(files[0], texts=_TEXTS)
     deployment = find_deployment(TOPOLOGY)
-    result.dollars_an_hour = cost.hourly(topology.load(TOPOLOGY, cdk.ROOT / "topologies"))
+    result.dollars_an_hour = cost.hourly(topology.load(TOPOLOGY, cdk.TOPOLOGIES))
     with announce(f"shoal preprocess --deployment {TOPOLOGY}"), Bars() as bars:
         merged = preprocess_on_deployment(
             deployment,
@@ -213,8 +213,8 @@ def _check_buckets(deployment: Deployment, files: Sequence[Path], merged: MergeR
         stored = s3.head_object(Bucket=raw.bucket, Key=raw.key + objects.safe_name(path.name))["ContentLength"]
         if stored != path.stat().st_size:
             raise ShoalError(f"the raw bucket holds {stored} bytes of {path.name}, not its {path.stat().st_size}")
-    bucket, _, key = merged.dataset.removeprefix("s3://").partition("/")
-    s3.head_object(Bucket=bucket, Key=key)
+    dataset = objects.parse(merged.dataset)
+    s3.head_object(Bucket=dataset.bucket, Key=dataset.key)
 
 
 def _check_counts(written: WrittenReviews, counts: Mapping[str, Any]) -> None:
@@ -244,11 +244,11 @@ def _check(result: DemoResult, *, generated: bool) -> None:
         raise ShoalError(f"{summary['rows_seen']} rows were seen, not {summary['rows']} in each epoch")
     if generated and summary["accuracy"] <= summary["majority"]:
         raise ShoalError(
-            f"the model is right in {summary['accuracy']:.1%}, and always saying the majority's label in "
+            f"the model's accuracy is {summary['accuracy']:.1%}, and that of always predicting the majority's label is "
             f"{summary['majority']:.1%}"
         )
     if summary["balanced_accuracy"] <= 0.5 + _MARGIN:
         raise ShoalError(
             f"the model has learnt nothing: its balanced accuracy is {summary['balanced_accuracy']:.1%}, "
-            "and that of always saying the majority's label is 50%"
+            "and that of always predicting the majority's label is 50%"
         )

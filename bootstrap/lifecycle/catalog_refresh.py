@@ -143,7 +143,7 @@ def append(made: PriceList, *, folder: Path) -> Path:
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise ShoalError(f"cannot write {path}: {error.strerror}; it is as it was") from error
+        raise ShoalError(f"cannot write {path}: {error.strerror}; the file is unchanged") from error
     catalog.price_lists.cache_clear()
     return path
 

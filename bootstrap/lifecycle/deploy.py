@@ -18,15 +18,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from botocore.exceptions import ClientError
-
-from bootstrap.aws import cdk, stacks
+from bootstrap.aws import cdk, clusters, stacks
 from bootstrap.aws.account import Account, connect
-from bootstrap.aws.ownership import read_tags
 from bootstrap.aws.stacks import Event, Stack
 from bootstrap.errors import ShoalError
 from bootstrap.lifecycle import failure, guard
 from bootstrap.lifecycle.rules.names import is_bootstrapped
+from bootstrap.nodes import fleet
 from bootstrap.progress import Bars
 from bootstrap.removal.deletion import is_kept
 from bootstrap.removal.sweep import is_empty
@@ -34,7 +32,6 @@ from infra import topology
 from infra.topology import Topology
 
 _LAST_LOOKS = 3
-_ENDED = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +103,14 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
     _refuse_to_lose_data(request, before)
     generation, renewed = _generation(request, before)
     if renewed:
-        say(f"its EMR cluster has terminated; this deployment starts another one (generation {generation})")
+        say(f"the EMR cluster has terminated, so this deployment creates a new one (generation {generation})")
     known = {event["EventId"] for event in stacks.events(cloudformation, request.stack_name)} if before else set()
     view = _View(cloudformation, request.stack_name, known, bars)
     folder = Path(tempfile.mkdtemp(prefix="shoal-deploy-"))
     assembly, log = folder / "assembly", folder / "cdk.log"
     try:
         if not is_bootstrapped(request.account.client("ssm")):
-            say("preparing the account for the CDK, once for each region: the stack CDKToolkit, which stays")
+            say("preparing the account for the CDK: the stack CDKToolkit is created once for each region, and stays")
             bars.stage("cdk bootstrap", 0)
             cdk.prepare(
                 account=request.account.number(),
@@ -144,11 +141,11 @@ def deploy(request: DeployRequest, *, bars: Bars, say: Callable[[str], None]) ->
         raise ShoalError(f"{why}. {become}") from None
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
-        say(_interrupted(request, _begun(cloudformation, request.stack_name)))
+        say(_interrupted_message(request, _stack_after_interrupt(cloudformation, request.stack_name)))
         raise
     after = stacks.watch(cloudformation, request.stack_name)
     if after is None:
-        raise ShoalError(f"the stack {request.stack_name} was deleted while it was deployed; deploy it again")
+        raise ShoalError(f"somebody deleted the stack {request.stack_name} during the deployment; deploy it again")
     shutil.rmtree(folder, ignore_errors=True)
     watching = guard.read(request.account, request.deployment, after)
     return DeployResult(
@@ -253,12 +250,11 @@ def _refuse_to_lose_data(request: DeployRequest, stack: Stack | None) -> None:
 
 def _refuse_beside_a_training(request: DeployRequest) -> None:
     """CloudFormation moves a group that it changes back to its first zone, and AWS then replaces the nodes."""
-    running = []
-    for group in request.account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
-        tags = read_tags(group.get("Tags"))
-        ours = tags.get(topology.TAG_DEPLOYMENT) == request.deployment and tags.get(topology.TAG_START) == "train"
-        if ours and group["DesiredCapacity"]:
-            running.append(str(group["AutoScalingGroupName"]))
+    running = [
+        group["AutoScalingGroupName"]
+        for group, tags in fleet.scaling_groups(request.account.client("autoscaling"), request.deployment)
+        if tags.get(topology.TAG_START) == "train" and group["DesiredCapacity"]
+    ]
     if running:
         raise ShoalError(
             f"GPU nodes of '{request.deployment}' are running ({', '.join(running)}), so somebody may be training, and "
@@ -273,13 +269,8 @@ def _generation(request: DeployRequest, stack: Stack | None) -> tuple[int, bool]
     cluster = outputs.get(topology.OUTPUT_CLUSTER_ID)
     if cluster is None or request.topology.preprocessing is None:
         return present, False
-    try:
-        state = request.account.client("emr").describe_cluster(ClusterId=cluster)["Cluster"]["Status"]["State"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidRequestException":
-            raise
-        state = "TERMINATED"  # EMR forgets a cluster after two months
-    return (present + 1, True) if state in _ENDED else (present, False)
+    state = clusters.status_of(request.account.client("emr"), cluster)["State"]
+    return (present + 1, True) if state in clusters.ENDED else (present, False)
 
 
 def _environment(request: DeployRequest) -> dict[str, str]:
@@ -300,7 +291,7 @@ def _resources(template: Path) -> int:
         return 0
 
 
-def _begun(cloudformation: Any, name: str) -> Stack | None:
+def _stack_after_interrupt(cloudformation: Any, name: str) -> Stack | None:
     """The stack, after waiting for the effect of an interrupted CDK's last request."""
     for _ in range(_LAST_LOOKS):
         if stacks.owner_and_topology(stack := stacks.describe(cloudformation, name)):
@@ -309,7 +300,7 @@ def _begun(cloudformation: Any, name: str) -> Stack | None:
     return stack
 
 
-def _interrupted(request: DeployRequest, stack: Stack | None) -> str:
+def _interrupted_message(request: DeployRequest, stack: Stack | None) -> str:
     again = shlex.join(
         ["shoal", "deploy", request.source, "--deployment", request.deployment, "--owner", request.owner]
     )

@@ -66,7 +66,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
     """Look through the account; deletes nothing. Raises AWS's error when the stack cannot be described."""
     described = stacks.describe(account.client("cloudformation"), topology.stack_name(deployment))
     things, notes = find_resources(deployment, account), list[str]()
-    now = _now(deployment, account, notes) if described else None
+    now = _read_status(deployment, account, notes) if described else None
     kept = [_kept(account, thing.identifier, "its topology keeps it") for thing in things if thing.outcome == KEPT]
     buckets = [thing for thing in things if thing.kind == "s3 bucket"]
     own = [thing.identifier for thing in buckets if thing.outcome not in (KEPT, UNVERIFIED)]
@@ -97,7 +97,7 @@ def preview(deployment: str, account: Account) -> DestroyPreview:
     )
 
 
-def _now(deployment: str, account: Account, notes: list[str]) -> status.Status | None:
+def _read_status(deployment: str, account: Account, notes: list[str]) -> status.Status | None:
     try:
         now = status.read_status(deployment, account)
     except (BotoCoreError, ClientError, ShoalError) as error:

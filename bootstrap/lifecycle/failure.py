@@ -1,8 +1,8 @@
 """Explains why a deployment failed, and deletes what it had created.
 
 A first deployment runs without CloudFormation's rollback, which would delete the logs before anybody has read them. So
-the stack is deleted here, after the logs were shown. Delete only a stack whose creation has failed and has ended,
-because somebody can use any other.
+the stack is deleted here, after the logs were shown. Delete only a stack whose creation has failed and has ended:
+somebody may be using any other stack.
 """
 
 import time
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import objects
+from bootstrap.aws import clusters, objects
 from bootstrap.aws.account import Account
 from bootstrap.aws.objects import Place
 from bootstrap.aws.ownership import reason_of
@@ -26,7 +26,7 @@ LOG_SECONDS = 360.0
 """EMR uploads a node's logs every five minutes."""
 _LOOK_SECONDS = 5.0
 _LINES = 20
-_TERMINATED = ["TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS"]
+
 _BOOT_FAILED = "BOOTSTRAP_FAILURE"
 _CREATION_FAILED = "CREATE_FAILED"
 
@@ -49,27 +49,38 @@ def clean_up(deployment: str, account: Account, stack: Stack | None, *, bars: Ba
         return "CloudFormation has rolled everything back; correct the cause and deploy again"
     if stack["StackStatus"].endswith("_IN_PROGRESS"):
         return f"CloudFormation continues with it ({stack['StackStatus']}); see its state by: shoal status {deployment}"
-    remaining = f"What was created still exists ({stack['StackStatus']}); delete it by: shoal destroy {deployment}"
     if stack["StackStatus"] != _CREATION_FAILED:
-        return remaining
+        return _remaining(deployment, stack)
     try:
-        try:
-            lines = first_boot(account, stack, bars=bars)
-        except (BotoCoreError, ClientError) as error:
-            lines = [f"the log of the nodes' first boot cannot be read: {reason_of(error)}"]
-        for line in lines:
+        for line in _boot_log(account, stack, bars):
             say(line)
         destroyed = teardown.destroy(deployment, account, bars=bars, say=say)
     except (BotoCoreError, ClientError) as error:
-        return f"{remaining} ({reason_of(error)})"
+        return _remaining(deployment, stack, reason_of(error))
     except ShoalError as error:
-        return f"{remaining} ({error})"
+        return _remaining(deployment, stack, str(error))
     except KeyboardInterrupt:
-        say(f"interrupted; {remaining}")
+        say(f"interrupted. {_remaining(deployment, stack)}")
         raise
     if destroyed.proven:
         return "What was created has been deleted; correct the cause and deploy again"
+    if destroyed.costs:
+        return f"Not all of what was created could be deleted; delete the rest by: shoal destroy {deployment}"
     return f"What was created has been deleted, but not all of it was checked; check it by: shoal destroy {deployment}"
+
+
+def _boot_log(account: Account, stack: Stack, bars: Bars) -> list[str]:
+    """The lines of `first_boot`, or why there are none."""
+    try:
+        return first_boot(account, stack, bars=bars)
+    except (BotoCoreError, ClientError) as error:
+        return [f"the log of the nodes' first boot cannot be read: {reason_of(error)}"]
+
+
+def _remaining(deployment: str, stack: Stack, reason: str = "") -> str:
+    """The sentence about a stack that was not deleted; `reason` is why its deletion failed."""
+    failed = f"The deletion of what was created failed: {reason.rstrip('.')}. " if reason else ""
+    return f"{failed}What was created still exists ({stack['StackStatus']}); delete it by: shoal destroy {deployment}"
 
 
 def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = LOG_SECONDS) -> list[str]:
@@ -87,7 +98,8 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
     while not (found := _logs(account, nodes)):
         if time.monotonic() > end:
             return [
-                f"the first boot of an EMR node failed; its log did not arrive at {nodes} within {seconds:.0f} seconds"
+                f"the first boot of an EMR node failed, and its log did not arrive within {seconds:.0f} seconds; look "
+                f"for it later in {nodes}"
             ]
         bars.tick()
         time.sleep(_LOOK_SECONDS)
@@ -98,7 +110,8 @@ def first_boot(account: Account, stack: Stack, *, bars: Bars, seconds: float = L
 def _failed_cluster(account: Account, name: str, since: datetime) -> dict[str, str] | None:
     """The newest cluster of this name whose bootstrap action failed."""
     emr = account.client("emr")
-    for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=_TERMINATED, CreatedAfter=since):
+    ended = list(clusters.ENDED)
+    for each in account.items("emr", "list_clusters", "Clusters", ClusterStates=ended, CreatedAfter=since):
         if each["Name"] == name and each["Status"].get("StateChangeReason", {}).get("Code") == _BOOT_FAILED:
             found: dict[str, str] = emr.describe_cluster(ClusterId=each["Id"])["Cluster"]
             return found if found.get("LogUri") else None

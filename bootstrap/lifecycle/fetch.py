@@ -21,9 +21,7 @@ from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_resources
 from corpus.display import printable
 from infra import topology
-from trainer.output.files import MODEL
-
-_CHECKPOINTS = "checkpoints/"
+from trainer.output.files import CHECKPOINTS, MODEL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,7 @@ def runs(s3: Any, bucket: str) -> dict[str, list[Object]]:
     found: dict[str, list[Object]] = {}
     for each in _listed(s3, bucket):
         run, _, name = each["Key"].removeprefix(topology.RUNS_PREFIX).partition("/")
-        if name.startswith(_CHECKPOINTS) or objects.is_marker(each["Key"], each["Size"]):
+        if name.startswith(f"{CHECKPOINTS}/") or objects.is_marker(each["Key"], each["Size"]):
             continue
         file = Object(run=run, name=name, key=each["Key"], size=each["Size"], changed=each["LastModified"].timestamp())
         found.setdefault(run, []).append(file)
@@ -122,7 +120,7 @@ def find_data_bucket(deployment: str, account: Account) -> str:
         for resource in found:
             if resource.kind == "s3 bucket" and resource.outcome == UNVERIFIED:
                 raise ShoalError(
-                    f"whether '{deployment}' left a data bucket cannot be told: {resource.identifier} {resource.why}, "
+                    f"it is unknown whether '{deployment}' left a data bucket: {resource.identifier} {resource.why}, "
                     "or name the bucket by --bucket"
                 )
         raise no_such_deployment(deployment, account)

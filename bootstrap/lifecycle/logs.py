@@ -1,10 +1,11 @@
 """Reads the logs of a deployment's newest steps, its nodes' first boots, and its guard.
 
-Do not wait for a log: EMR uploads a step's log minutes after its end. Until then the answer is where it will be.
+Do not wait for a log: EMR uploads a step's log minutes after the step's end. Until then the answer is where it will be.
 """
 
 import time
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -37,7 +38,7 @@ def steps(account: Account, now: Status, *, newest: int, tail: int) -> list[LogE
     if now.cluster is None:
         return []
     try:
-        found = account.client("emr").list_steps(ClusterId=now.cluster.identifier)["Steps"][:newest]
+        found = list(islice(account.items("emr", "list_steps", "Steps", ClusterId=now.cluster.identifier), newest))
     except ClientError as error:
         if error.response["Error"]["Code"] != "InvalidRequestException":
             raise
@@ -53,12 +54,18 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
     bucket = now.outputs.get(topology.OUTPUT_DATA_BUCKET)
     if bucket is None:
         return []
-    keys = objects.sizes(account.client("s3"), Place(bucket, topology.NODES_PREFIX))
+    try:
+        keys = objects.sizes(account.client("s3"), Place(bucket, topology.NODES_PREFIX))
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise
+        return []  # deleted with its stack
     reported = sorted(
         key.removeprefix(topology.NODES_PREFIX).removesuffix(".json") for key in keys if key.endswith(".json")
     )
     if only is not None and only not in reported:
-        raise ShoalError(f"the node '{only}' has not reported; those that have: {', '.join(reported) or 'none'}")
+        known = ", ".join(map(printable, reported)) or "none"
+        raise ShoalError(f"the node '{only}' has not reported; these have: {known}")
     found = []
     for instance in reported if only is None else [only]:
         report = boot_report.of_node(account, bucket, instance)
@@ -74,7 +81,7 @@ def nodes(account: Account, now: Status, *, tail: int, only: str | None = None) 
 def guard(account: Account, now: Status, *, tail: int) -> LogExcerpt | None:
     """The last lines of the guard's log of the last 24 hours; None without a guard."""
     function = now.outputs.get(topology.OUTPUT_GUARD)
-    if function is None:
+    if function is None or now.guard is None:
         return None
     group = account.client("lambda").get_function_configuration(FunctionName=function).get("LoggingConfig", {})
     name = group.get("LogGroup") or f"/aws/lambda/{function}"

@@ -6,14 +6,15 @@ stop both.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import boto3
-
-from bootstrap.lifecycle import preflight as online
 from corpus.display import plural
 from infra import caller, catalog, cost, preflight
 from infra.rules import Finding
 from infra.topology import Topology, instance_types
+
+if TYPE_CHECKING:
+    import boto3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ def make_plan(
     deployment: str,
     owner: str,
     hours: float | None = None,
-    session: boto3.Session | None = None,
+    session: "boto3.Session | None" = None,
     endpoint: str | None = None,
 ) -> DeploymentPlan:
     """Price and check a topology; without a session AWS is not asked.
@@ -72,6 +73,8 @@ def make_plan(
     """
     account, found = "not asked", list[Finding]()
     if session is not None:
+        from bootstrap.lifecycle import preflight as online  # this import loads boto3
+
         account, found = online.online(topology, session, deployment=deployment, owner=owner)
     return DeploymentPlan(
         topology=topology,
@@ -93,27 +96,28 @@ def guard_sentences(topology: Topology, *, deployment: str) -> list[str]:
         *(["the GPU nodes"] if topology.training else []),
     ]
     rest = f"${standing:.2f} an hour is left" if standing else "nothing that costs by the hour is left"
-    kept = "its data bucket goes too, so fetch models before (`shoal fetch`)"
+    kept = ", and the data bucket with it; fetch the models before (`shoal fetch`)"
     if topology.data.keep or topology.data.bucket:
-        kept = "the data bucket stays, and is paid for by what is in it"
+        kept = "; the data bucket stays, and you pay for what is in it"
     most = cost.hourly_at_maximum(topology)
     sentences = [
-        f"{guard.idle_minutes} minutes without work end {' and '.join(working)}; {rest}.",
-        f"{plural(guard.max_hours, 'hour')} after the first deployment it deletes the stack; {kept}. Those hours cost "
-        f"at most ${guard.max_hours * most:.2f}, beside what is paid by use; `shoal extend {deployment} --hours H` "
-        "adds more.",
+        f"It ends {' and '.join(working)} after {guard.idle_minutes} minutes without work; {rest}.",
+        f"It deletes the stack {plural(guard.max_hours, 'hour')} after the first deployment{kept}. These hours cost at "
+        f"most ${guard.max_hours * most:.2f}, besides what is paid by use; `shoal extend {deployment} --hours H` adds "
+        "more.",
     ]
     if guard.budget is not None:
         after = guard.budget / most
         sentences.append(
-            f"When ${guard.budget:.2f} are spent it does so too: after {after:.1f} h of everything at work."
+            f"It also deletes the stack when ${guard.budget:.2f} are spent: after {after:.1f} h with everything at "
+            "work."
         )
     if guard.mail:
         sentences.append(
-            f"Before it deletes anything it warns {guard.mail}; confirm the mail that AWS sends there first."
+            f"It warns {guard.mail} before it deletes the stack; AWS first sends a mail there, which must be confirmed."
         )
     else:
-        sentences.append("It warns nobody by mail: the topology names no address.")
+        sentences.append("It warns nobody, because the topology has no mail address (guard, mail).")
     return sentences
 
 

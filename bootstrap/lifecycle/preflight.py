@@ -50,7 +50,7 @@ def online(topology: Topology, asking: boto3.Session, *, deployment: str, owner:
         The account that was checked, or why none was, in words; and the findings, errors first.
     """
     if asking.get_credentials() is None:
-        return "not asked, for there are no credentials", []
+        return "not asked, because there are no credentials", []
     context = PreflightContext(topology=topology, deployment=deployment, owner=owner, account=Account(asking))
     try:
         number = context.account.number()

@@ -10,14 +10,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws import stacks
+from bootstrap.aws import clusters, stacks
 from bootstrap.aws.account import Account
 from bootstrap.aws.deployment import no_such_deployment
-from bootstrap.aws.ownership import read_tags
 from bootstrap.aws.stacks import Stack
 from bootstrap.lifecycle import guard
 from bootstrap.lifecycle.guard import GuardReport
-from bootstrap.nodes import boot_report
+from bootstrap.nodes import boot_report, fleet
 from infra import topology
 
 _PAID_STATES = ["PROVISIONING", "BOOTSTRAPPING", "RUNNING"]
@@ -113,10 +112,7 @@ def read_status(deployment: str, account: Account) -> Status:
 
 def _groups(account: Account, deployment: str, bucket: str | None) -> list[GroupStatus]:
     found = []
-    for group in account.items("autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups"):
-        tags = read_tags(group.get("Tags"))
-        if tags.get(topology.TAG_DEPLOYMENT) != deployment or topology.TAG_GROUP not in tags:
-            continue
+    for group, tags in fleet.scaling_groups(account.client("autoscaling"), deployment):
         running = [each["InstanceId"] for each in group["Instances"] if each["LifecycleState"] == "InService"]
         states = [boot_report.of_node(account, bucket, each).get("state") for each in running]
         found.append(
@@ -150,18 +146,12 @@ def _instance_type(account: Account, group: Any) -> str:
 def _cluster(account: Account, identifier: str | None) -> ClusterStatus | None:
     if identifier is None:
         return None
-    emr = account.client("emr")
-    try:
-        status = emr.describe_cluster(ClusterId=identifier)["Cluster"]["Status"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidRequestException":
-            raise
-        status = {"State": "TERMINATED"}  # EMR forgets a cluster after two months
+    status = clusters.status_of(account.client("emr"), identifier)
     ended = status["State"] in _ENDED
     return ClusterStatus(
         identifier=identifier,
         state=status["State"],
-        reason=(status.get("StateChangeReason") or {}).get("Message", "") if ended else "",
+        reason=status.get("StateChangeReason", {}).get("Message", "") if ended else "",
         nodes=[] if ended else _paid(account, identifier),
         most=[] if ended else _largest(account, identifier),
     )

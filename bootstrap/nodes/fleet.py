@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import names
+from bootstrap.aws.account import read_tags
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
@@ -81,7 +82,7 @@ def groups(deployment: Deployment) -> list[GpuGroup]:
             spot=tags.get(topology.TAG_MARKET) == "spot",
             stays=tags.get(topology.TAG_START) == "deploy",
         )
-        for group, tags in scaling_groups(deployment)
+        for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
     ]
     if not found:
         raise ShoalError(
@@ -96,11 +97,11 @@ def scale_to_zero(deployment: Deployment, scaled: Sequence[GpuGroup]) -> None:
     Raises ShoalError with the commands to type for groups that could not be scaled to zero. When the user leaves before
     AWS has answered, prints the same and raises Abandoned.
     """
-    client = deployment.session.client("autoscaling")
     running = [group for group in scaled if not group.stays]
     until = time.monotonic() + _TO_ZERO_SECONDS
     with _ignoring_signals():
         try:
+            client = deployment.session.client("autoscaling")
             for group in tuple(running):
                 with suppress(BotoCoreError, ClientError):
                     retrying(partial(_set_to_zero, client, group), seconds=max(0.0, until - time.monotonic()))
@@ -153,7 +154,7 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
     """The running nodes, sorted by group and instance id."""
     tags_of = {
         instance["InstanceId"]: tags
-        for group, tags in scaling_groups(deployment)
+        for group, tags in scaling_groups(deployment.session.client("autoscaling"), deployment.name)
         for instance in group["Instances"]
         if instance["LifecycleState"] == "InService"
     }
@@ -179,16 +180,14 @@ def nodes(deployment: Deployment) -> list[GpuNode]:
     return sorted(running, key=lambda node: (node.group, node.instance_id))
 
 
-def scaling_groups(deployment: Deployment) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
-    """The deployment's auto scaling groups, each with its tags."""
-    pages = deployment.session.client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate()
-    tagged = [
-        (group, {tag["Key"]: tag["Value"] for tag in group["Tags"]})
-        for page in pages
-        for group in page["AutoScalingGroups"]
-    ]
+def scaling_groups(
+    autoscaling: "AutoScalingClient", deployment: str
+) -> list[tuple["AutoScalingGroupTypeDef", dict[str, str]]]:
+    """The auto scaling groups of a deployment's GPU nodes, each with its tags."""
+    pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate()
+    tagged = [(group, read_tags(group.get("Tags"))) for page in pages for group in page["AutoScalingGroups"]]
     return [
         (group, tags)
         for group, tags in tagged
-        if tags.get(topology.TAG_DEPLOYMENT) == deployment.name and topology.TAG_GROUP in tags
+        if tags.get(topology.TAG_DEPLOYMENT) == deployment and topology.TAG_GROUP in tags
     ]

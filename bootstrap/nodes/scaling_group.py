@@ -129,7 +129,8 @@ def scaling_groups(deployment: Deployment) -> list[ScalingGroup]:
 
 def described_by_name(deployment: Deployment) -> "dict[str, AutoScalingGroupTypeDef]":
     """What Auto Scaling reports now of the deployment's groups, by the scaling group's name."""
-    found = retrying(partial(fleet.scaling_groups, deployment))
+    client = deployment.session.client("autoscaling")
+    found = retrying(partial(fleet.scaling_groups, client, deployment.name))
     return {group["AutoScalingGroupName"]: group for group, _ in found}
 
 

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from bootstrap.errors import ShoalError
+from corpus.reading.s3 import is_s3
 from corpus.settings import Settings, in_steps
 
 if TYPE_CHECKING:
@@ -23,15 +24,14 @@ def open_model(address: str) -> "TrainedModel":
         from trainer.classification.model_file import load_model
         from trainer.output.files import MODEL
 
-        if not address.startswith("s3://"):
+        if not is_s3(address):
             return load_model(address)
-        import boto3
-
         from bootstrap.aws import objects
+        from bootstrap.aws.account import Account
 
         place = objects.parse(address if address.endswith(MODEL) else f"{address.rstrip('/')}/{MODEL}")
         with TemporaryDirectory(prefix="shoal-model-") as folder:
-            if not objects.exists(s3 := boto3.client("s3"), place):
+            if not objects.exists(s3 := Account().client("s3"), place):
                 raise ShoalError(f"there is no model at {place}; check the address")
             objects.save(s3, place, Path(folder) / MODEL)
             return load_model(folder)

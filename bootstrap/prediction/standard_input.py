@@ -1,4 +1,4 @@
-"""Labels of texts that come in on standard input, a text a line, each given before the next text has come."""
+"""Labels texts from standard input, a text a line; each is labelled before the next one arrives."""
 
 import fcntl
 import os

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bootstrap.aws import names, objects
+from bootstrap.aws import clusters, names, objects
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
@@ -28,7 +28,7 @@ from infra import catalog, topology
 if TYPE_CHECKING:
     from mypy_boto3_emr.type_defs import DescribeStepOutputTypeDef, StepConfigTypeDef
 
-_ALIVE = ("STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING")
+
 _ACTIVE_STATES = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _LOG_PATIENCE_SECONDS = 20
 _CANCEL_SECONDS = 60
@@ -117,8 +117,8 @@ class EmrCluster:
 
     def _end(self) -> str | None:
         """Why the cluster has ended; None while it runs."""
-        status = self._emr.describe_cluster(ClusterId=self.id)["Cluster"]["Status"]
-        if status["State"] in _ALIVE:
+        status = clusters.status_of(self._emr, self.id)
+        if status["State"] not in clusters.ENDED:
             return None
         return status.get("StateChangeReason", {}).get("Message") or f"state {status['State']}"
 

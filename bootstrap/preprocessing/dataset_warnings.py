@@ -54,6 +54,6 @@ def threshold_warnings(settings: Settings) -> list[str]:
     if high == str(usual.rating_range[1]) or settings.in_units(settings.positive_from) != str(usual.positive_from):
         return []
     return [
-        f"ratings go from {low} to {high}, but count as positive from {usual.positive_from} as those up to "
-        f"{usual.rating_range[1]} do; say by --positive-from where positive begins"
+        f"ratings go from {low} to {high}, but count as positive from {usual.positive_from}, as ratings up to "
+        f"{usual.rating_range[1]} do; set the first positive rating by --positive-from"
     ]

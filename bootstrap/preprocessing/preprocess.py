@@ -1,8 +1,8 @@
-"""Preprocessing on a deployment's EMR cluster: bring the reviews, submit the jobs as steps, say what they made.
+"""Preprocessing on a deployment's EMR cluster: uploads the reviews, submits the jobs as steps, returns their result.
 
-The easy mistake is to write a second pipeline for the cluster. The plan is that of `jobs.preparation`; here its steps
-only become steps of EMR. The work is named by its input and settings, so that the same command finds again what an
-earlier one began: it follows steps that still go on, and leaves out those that are finished.
+Do not write a second pipeline for the cluster: the plan is that of `jobs.preparation`, and here its steps only become
+steps of EMR. The work is named by its input and settings, so that the same command finds what an earlier one began: it
+follows steps that still run, and leaves out those that are finished.
 """
 
 import time
@@ -65,9 +65,8 @@ def preprocess_on_deployment(
     the user. Raises DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; steps
     that are finished are then kept for the next call.
     """
-    for address in (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative):
-        if is_s3(address):
-            deployment.own(address)
+    for address in filter(is_s3, inputs.addresses):
+        deployment.own(address)
     cluster = EmrCluster(deployment)
     resources = cluster.workers()
     prepared = prepare_work(

@@ -1,4 +1,4 @@
-"""What preprocessing would do, before it does anything: what is read how, what the work takes, what it would write."""
+"""Previews preprocessing without doing it: how the input is read, what the work takes, and what it would write."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deplo
     from bootstrap.preprocessing.preprocess import RAW_PREFIX
     from infra import topology
 
-    for address in filter(is_s3, (*inputs.files, *inputs.test, *inputs.positive, *inputs.negative)):
+    for address in filter(is_s3, inputs.addresses):
         deployment.own(address)
     return _preview(
         inputs,

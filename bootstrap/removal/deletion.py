@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bootstrap.aws import objects
-from bootstrap.aws.account import Account, ResourceRecord
-from bootstrap.aws.ownership import OwnershipUnknownError, read_tags, reason_of
+from bootstrap.aws.account import Account, ResourceRecord, read_tags
+from bootstrap.aws.ownership import OwnershipUnknownError, reason_of
 from bootstrap.errors import ShoalError
 from infra import topology
 from infra.handlers import cleanup

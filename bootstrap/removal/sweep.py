@@ -1,8 +1,8 @@
 """Finds everything of a deployment that is left in an account, whatever the state of its stack, and deletes it.
 
-Two sources decide ownership, each service's own list and the tagging service, because either misses some resources. A
+Two sources decide ownership, each service's own list and the tagging service, because each misses some resources. A
 failed deletion is tried again as long as anything else changes: a network can be deleted only minutes after what was
-in it. Never count what cannot be listed as deleted: it is `UNVERIFIED`.
+in it. What cannot be listed does not count as deleted: it is `UNVERIFIED`.
 """
 
 import time
@@ -171,7 +171,7 @@ def _unlisted(ownership: Ownership) -> Iterator[FoundResource]:
             why = "only the tagging service names it: it is gone, or Shoal did not create it; check it yourself"
             yield FoundResource(kind=UNKNOWN, identifier=arn, billed=False, outcome=LEFT, why=why)
     for source, reason in ownership.failed_sources.items():
-        why = f"did not answer ({reason}); what only it reports is not in this list"
+        why = f"did not answer ({reason}); this list lacks what only it reports"
         yield FoundResource(kind=UNKNOWN, identifier=f"({source})", billed=False, outcome=UNVERIFIED, why=why)
 
 

@@ -94,7 +94,7 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
     """Delete a stack by its ARN, and what blocks that; returns `deleted`, or why it is still there."""
     cloudformation = account.client("cloudformation")
     for number in range(_ROUNDS):
-        stack = _wait_until_stable(cloudformation, arn, bars)
+        stack = _wait_until_deletable(cloudformation, arn, bars)
         if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
             return _DELETED
         if stack["StackStatus"] != "DELETE_IN_PROGRESS":
@@ -105,14 +105,14 @@ def _delete(account: Account, arn: str, bars: Bars, say: Callable[[str], None]) 
             _start_deletion(
                 cloudformation, stack, retain=[each["LogicalResourceId"] for each in blocked] if last else []
             )
-        _watch(account, arn, bars)
+        _show_deletion(account, arn, bars)
     stack = stacks.watch(cloudformation, arn)
     if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
         return _DELETED
     return f"{stack['StackStatus']}: {stack.get('StackStatusReason') or 'no reason was given'}"
 
 
-def _wait_until_stable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
+def _wait_until_deletable(cloudformation: Any, arn: str, bars: Bars) -> Stack | None:
     """Wait until CloudFormation accepts a deletion; returns the stack, None when it is gone."""
     pause = _FIRST_PAUSE
     while True:
@@ -146,7 +146,7 @@ def _start_deletion(cloudformation: Any, stack: Stack, *, retain: Sequence[str])
         raise
 
 
-def _watch(account: Account, arn: str, bars: Bars) -> None:
+def _show_deletion(account: Account, arn: str, bars: Bars) -> None:
     """Show the progress of the deletion until CloudFormation has ended it."""
     cloudformation = account.client("cloudformation")
     total = len(_resources(account, arn))
@@ -195,7 +195,7 @@ def _delete_blocked(account: Account, resource: Any, say: Callable[[str], None])
                 if record is not None:
                     kind.delete(account, identifier, record)
             except (ClientError, BotoCoreError, ShoalError) as error:
-                say(f"  nor directly: {error}")
+                say(f"  its service did not delete it either: {error}")
 
 
 def _record(account: Account, kind: ResourceKind, identifier: str) -> ResourceRecord | None:

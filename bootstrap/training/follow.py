@@ -1,6 +1,6 @@
 """Starts the ranks of a run on a deployment's nodes and follows them to their end.
 
-Ranks wait for each other. So a command that fails, or a node that is gone, must end the whole run.
+Ranks wait for each other, so a command that fails or a node that is gone must end the whole run.
 """
 
 import math
@@ -67,8 +67,8 @@ def run_ranks(
 def _unanswered_message(deployment: Deployment, run: TrainingRun) -> str:
     """What to tell a user who stops a run while AWS does not answer."""
     return (
-        "the ranks are asked to stop as soon as AWS answers. Ctrl-C again leaves at once, and the training goes on; "
-        f"to copy its results, type: shoal fetch {deployment.name} --run {run.name} --output DIR"
+        "the ranks are asked to stop as soon as AWS answers. Ctrl-C again ends this command at once, and the training "
+        f"continues; to copy its results, type: shoal fetch {deployment.name} --run {run.name} --output DIR"
     )
 
 
@@ -156,7 +156,8 @@ class RankWatch:
         running = {node.instance_id for node in retrying(partial(fleet.nodes, self._deployment))}
         gone = [f"{node.instance_id} ({node.group})" for node in self._nodes if node.instance_id not in running]
         if gone:
+            lost = f"the node {gone[0]} is" if len(gone) == 1 else f"the nodes {', '.join(gone)} are"
             raise ShoalError(
-                f"the node {', '.join(gone)} is gone, and its ranks with it; type the same command with --resume, "
-                "which continues from the last checkpoint"
+                f"{lost} gone, and the ranks with it; type the same command with --resume, which continues from the "
+                "last checkpoint"
             )

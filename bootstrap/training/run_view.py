@@ -80,10 +80,12 @@ class RunView:
 
 
 def parse_record(record: bytes) -> Iterator[dict[str, Any]]:
-    """The complete lines of a record.jsonl."""
+    """The complete lines of a record.jsonl, without those that are no JSON object with a `kind`."""
     for line in record.splitlines(keepends=True):
         if line.endswith(b"\n") and line.strip():
             try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
                 continue  # a killed run left half a line
+            if isinstance(found, dict) and "kind" in found:
+                yield found

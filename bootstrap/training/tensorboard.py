@@ -3,8 +3,8 @@
 A resumed run repeats some steps. So each `start` line of the record has TensorBoard discard the points after its step,
 and a record that begins with step 0 removes the event files of earlier runs.
 
-Messages and checksums are tensorboardX's. Its SummaryWriter is not used, because it writes in a thread that does not
-report a full disk, and its caller then waits for ever.
+Messages and checksums are tensorboardX's. Do not use its SummaryWriter: it writes in a thread that does not report a
+full disk, and its caller then waits for ever.
 """
 
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tqdm import tqdm
+from bootstrap.progress import note
 
 
 @contextmanager
@@ -162,10 +162,7 @@ class TensorBoardWriter:
 
     def _give_up(self, error: OSError) -> None:
         self._gave_up = True
-        tqdm.write(
-            f"cannot write to {self._folder}: {error.strerror}; going on without curves for TensorBoard",
-            file=sys.stderr,
-        )
+        note(f"cannot write to {self._folder}: {error.strerror}; the run continues without curves for TensorBoard")
 
 
 def _checksum(part: bytes) -> bytes:

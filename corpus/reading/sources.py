@@ -104,6 +104,11 @@ class Inputs:
     """Patterns of files to leave out of all of these: of names, or of the ends of paths."""
     options: ReadingOptions = field(default_factory=ReadingOptions)
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All of the addresses."""
+        return (*self.files, *self.test, *self.positive, *self.negative, *self.unlabelled)
+
     def __post_init__(self) -> None:
         classes = bool(self.positive or self.negative)
         _check(

@@ -1,4 +1,4 @@
-"""An interrupt arrives, whatever code it falls into."""
+"""An interrupt is raised, whatever code it arrives in."""
 
 import signal
 import subprocess
@@ -51,7 +51,7 @@ def ended(meanwhile: str) -> "subprocess.CompletedProcess[str]":
         ("try:\n    fall()\nfinally:\n    None.anything", 130),
     ],
 )
-def test_an_interrupt_arrives_though_code_on_its_way_drops_it_or_fails(meanwhile: str, status: int) -> None:
+def test_an_interrupt_arrives_even_if_code_drops_it_or_fails(meanwhile: str, status: int) -> None:
     done = ended(meanwhile)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", "shoal: interrupted\n")
 
@@ -62,7 +62,7 @@ def test_an_interrupt_in_the_deletion_of_an_object_arrives() -> None:
     assert done.stderr.endswith("shoal: interrupted\n")
 
 
-def test_one_that_is_heard_does_not_come_again() -> None:
+def test_a_handled_interrupt_is_not_raised_again() -> None:
     heard = (
         "from bootstrap.interrupt import mark_handled\n"
         "try:\n    fall()\nexcept KeyboardInterrupt as asked:\n    mark_handled(asked)"
@@ -77,7 +77,7 @@ def test_an_error_that_has_nothing_to_do_with_it_stays_an_error() -> None:
     assert "interrupted" not in done.stderr
 
 
-def test_what_is_behind_an_error() -> None:
+def test_an_interrupt_is_found_behind_an_error() -> None:
     asked = Interrupt(signal.SIGTERM)
 
     def fails_on_its_way() -> None:

@@ -23,7 +23,7 @@ def last(terminal: Terminal) -> str:
     return terminal.getvalue().rstrip().rpartition("\r")[2].strip()
 
 
-def test_speed_and_time_left_go_by_the_pace_that_is_told() -> None:
+def test_speed_and_remaining_time_follow_the_given_pace() -> None:
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100_000)
@@ -34,7 +34,7 @@ def test_speed_and_time_left_go_by_the_pace_that_is_told() -> None:
         assert re.search(r"40%.* 40\.0k/100k \[00:00<02:00, 500row/s\]", last(terminal))
 
 
-def test_rows_of_sittings_before_count_for_no_speed() -> None:
+def test_rows_of_earlier_runs_do_not_count_for_the_speed() -> None:
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100_000)
@@ -47,7 +47,7 @@ def test_rows_of_sittings_before_count_for_no_speed() -> None:
         assert re.search(r"50%.* 50\.0k/100k \[00:00<\?, \?row/s\]", last(terminal))
 
 
-def test_a_stage_that_ends_early_is_not_shown_as_done() -> None:
+def test_a_stage_that_ends_early_is_not_shown_as_complete() -> None:
     terminal = Terminal()
     with bars_on(terminal) as bars:
         bars.stage("train", 100)

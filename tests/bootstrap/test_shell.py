@@ -64,7 +64,7 @@ GOOD: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_what_shoal_writes_itself_is_accepted(kind: str) -> None:
+def test_names_that_shoal_writes_are_accepted(kind: str) -> None:
     check, good = GOOD[kind]
     assert check(good) == good
 
@@ -115,7 +115,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(names, name, lambda text: text)
 
 
-def test_the_canary_sings_where_a_name_is_not_quoted(bash: Bash) -> None:
+def test_an_unquoted_name_is_executed_and_this_test_notices(bash: Bash) -> None:
     bash.run("-c", f"aws {HOSTILE[0]}")
     assert bash.hurt()
 
@@ -203,7 +203,9 @@ def test_the_first_boot_of_a_cluster_node_and_what_it_leaves_execute_no_name(bas
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_commands_of_played_machines_execute_no_path(bash: Bash, hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_emulated_machines_execute_no_path(
+    bash: Bash, hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     beside = bash.folder / hostile / "python"
     beside.parent.mkdir()
     for name in ("aws", "python"):

@@ -3,6 +3,7 @@
 An existing deployment is an obstacle only if it has another owner or another topology.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from infra import topology
 
 _CDK_VERSION = "/cdk-bootstrap/hnb659fds/version"
 """The parameter by which the CDK's bootstrap stack is found; its middle part is the CDK's default qualifier."""
+_SEVEN = re.compile(r"emr-7(\.[0-9]+)+")
+"""The labels of EMR's releases 7."""
 
 
 class NameTaken(OnlineRule):
@@ -65,7 +68,7 @@ class NoSuchRelease(OnlineRule):
             return
         labels = list(context.account.items("emr", "list_release_labels", "ReleaseLabels"))
         if cluster.release not in labels:
-            sevens = [label for label in labels if label.startswith("emr-7.")]
+            sevens = [label for label in labels if _SEVEN.fullmatch(label)]
             newest = max(sevens, key=lambda label: [int(part) for part in label[4:].split(".")], default=None)
             hint = f"write {newest}" if newest else "choose another region"
             yield f"preprocessing, release: {context.topology.region} has no {cluster.release}; {hint}."

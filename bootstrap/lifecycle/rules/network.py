@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.ownership import read_tags
+from bootstrap.aws.account import read_tags
 from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from corpus.display import plural
 from infra.sizing import INTERFACE_ENDPOINTS
@@ -36,9 +36,10 @@ class NoSuchSubnet(OnlineRule):
             )
             return
         if found["VpcId"] != network.vpc:
-            yield f"network, vpc: {network.subnet} is in {found['VpcId']}, not in {network.vpc}; write that."
-        if found["AvailabilityZone"] != zone:
-            yield f"zone: {network.subnet} is in {found['AvailabilityZone']}, not in {zone}; write that."
+            vpc = found["VpcId"]
+            yield f"network, vpc: {network.subnet} is in {vpc}, not in {network.vpc}; write {vpc}."
+        if (there := found["AvailabilityZone"]) != zone:
+            yield f"zone: {network.subnet} is in {there}, not in {zone}; write {there}."
         nodes, free = _nodes(context), found.get("AvailableIpAddressCount", 0)
         if free < nodes:
             yield (

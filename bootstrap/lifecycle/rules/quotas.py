@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from bootstrap.aws.ownership import read_tags
+from bootstrap.aws.account import read_tags
 from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
 from infra import catalog
 from infra.topology import TAG_DEPLOYMENT, Topology

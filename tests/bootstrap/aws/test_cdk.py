@@ -1,4 +1,4 @@
-"""The CDK command ends with all that it started, however that comes."""
+"""The CDK command ends together with all processes that it started, whatever ends it."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def test_an_interrupt_ends_the_app_with_the_command(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("begun", ["aws-cdk", "jsii-runtime.js"])
-def test_ctrl_c_ends_cdk_without_a_traceback_of_what_runs_it(begun: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_cdk_without_a_traceback(begun: str, tmp_path: Path) -> None:
     mark = os.fspath(tmp_path)
     command = ["cdk", "synth", "-c", "topology=demo", "--quiet", "--output", os.fspath(tmp_path / "assembly")]
     running = subprocess.Popen(

@@ -91,12 +91,12 @@ def test_names_are_safe_for_hadoop_and_stay_different(one: str, other: str) -> N
     assert (safe == objects.safe_name(other)) == (one == other)
 
 
-def test_an_ordinary_name_stays_as_it_is() -> None:
+def test_an_ordinary_name_stays_unchanged() -> None:
     assert objects.safe_name("Digital_Music_5.json.gz") == "Digital_Music_5.json.gz"
     assert objects.safe_name("two, words.json.gz").endswith(".json.gz")
 
 
-def test_a_growing_object_is_read_from_where_one_was(client) -> None:
+def test_a_growing_object_is_read_from_an_offset(client) -> None:
     place = Place(BUCKET, "record")
     assert objects.read_from(client, place, 0) == b""
     client.put_object(Bucket=BUCKET, Key="record", Body=b"one")
@@ -116,14 +116,14 @@ def test_a_folder_comes_back_and_can_be_removed(client, tmp_path: Path) -> None:
     assert objects.sizes(client, Place(BUCKET, "run/")) == {}
 
 
-def test_what_is_kept_of_a_folder_stays(client) -> None:
+def test_kept_objects_of_a_removed_folder_stay(client) -> None:
     for key in ("work/a", "work/b"):
         client.put_object(Bucket=BUCKET, Key=key, Body=b"")
     objects.remove(client, Place(BUCKET, "work/"), but=[Place(BUCKET, "work/b")])
     assert list(objects.sizes(client, Place(BUCKET, "work/"))) == ["work/b"]
 
 
-def test_what_s3_keeps_of_a_folder_is_an_error(client) -> None:
+def test_an_object_that_s3_does_not_delete_is_an_error(client) -> None:
     kept = {"Key": "work/b", "Code": "InternalError", "Message": "We encountered an internal error."}
     client.put_object(Bucket=BUCKET, Key="work/b", Body=b"")
     client.meta.events.register("after-call.s3.DeleteObjects", lambda parsed, **_: parsed.update(Errors=[kept]), "kept")
@@ -134,7 +134,7 @@ def test_what_s3_keeps_of_a_folder_is_an_error(client) -> None:
         client.meta.events.unregister("after-call.s3.DeleteObjects", unique_id="kept")
 
 
-def test_one_of_many_writes_a_new_object_and_learns_it_though_it_asks_again(client) -> None:
+def test_only_one_of_many_writes_a_new_object_and_learns_that_also_after_a_retry(client) -> None:
     place = Place(BUCKET, "claims/one")
     assert objects.written(client, place) is None
     with ThreadPoolExecutor(8) as pool:
@@ -146,7 +146,7 @@ def test_one_of_many_writes_a_new_object_and_learns_it_though_it_asks_again(clie
 
 
 @pytest.mark.parametrize("address", ["bucket/key", "s3://", "s3:///key", "http://x"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_text_that_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ShoalError, match="is not an address of S3"):
         objects.parse(address)
 

@@ -1,11 +1,11 @@
-"""Whose a thing is: names that begin alike are told apart, and tags are read in whatever form AWS gives them."""
+"""Which deployment owns a resource: similar names are distinguished, and tags are read in all of AWS's forms."""
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bootstrap.aws.account import Account
-from bootstrap.aws.ownership import Ownership, generated_by, read_tags
+from bootstrap.aws.account import Account, read_tags
+from bootstrap.aws.ownership import Ownership, generated_by
 from bootstrap.removal.kinds import KINDS
 from infra import topology
 
@@ -14,7 +14,7 @@ deployments = st.lists(words, min_size=1, max_size=4).map("-".join)
 
 
 @given(one=deployments, other=deployments, logical=words, letters=words)
-def test_a_name_that_cloudformation_made_is_one_deployments_alone(
+def test_a_name_that_cloudformation_made_belongs_to_one_deployment(
     one: str, other: str, logical: str, letters: str
 ) -> None:
     assume(one != other)
@@ -49,14 +49,14 @@ RECORDS = {
 
 @pytest.mark.parametrize("kind", sorted(RECORDS))
 @given(one=deployments, other=deployments)
-def test_a_thing_is_its_own_deployments_and_no_others(kind: str, one: str, other: str) -> None:
+def test_a_resource_belongs_to_its_own_deployment_only(kind: str, one: str, other: str) -> None:
     assume(one != other)
     claims = [Tagged(Account(), name) for name in (one, other)]
     assert [KINDS[kind].owned(claim, RECORDS[kind](one)) for claim in claims] == [True, False]
 
 
 @given(one=deployments, other=deployments)
-def test_a_parameter_is_a_deployments_by_the_whole_of_its_folder(one: str, other: str) -> None:
+def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(one: str, other: str) -> None:
     assume(one != other)
     record = {"Name": topology.extension_parameter(one)}
     assert KINDS["ssm parameter"].owned(Tagged(Account(), one), record)
@@ -91,5 +91,5 @@ def test_tags_are_read_in_all_of_their_forms(tags: object) -> None:
         ("instance", "arn:aws:ec2:us-east-1:1:volume/vol-1", None),
     ],
 )
-def test_an_arn_names_one_thing_of_one_kind(kind: str, arn: str, identifier: str | None) -> None:
+def test_an_arn_names_one_resource_of_one_kind(kind: str, arn: str, identifier: str | None) -> None:
     assert KINDS[kind].identifier_in(arn) == identifier

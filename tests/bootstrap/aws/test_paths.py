@@ -80,13 +80,15 @@ def test_a_path_is_below_its_folder_and_can_be_written_or_the_name_is_refused(us
         ("folder", "is a folder"),
     ],
 )
-def test_what_leads_out_or_cannot_be_is_refused_with_the_reason(folder: Path, name: str, reason: str) -> None:
+def test_a_name_that_leads_out_or_is_impossible_is_refused_with_the_reason(
+    folder: Path, name: str, reason: str
+) -> None:
     with pytest.raises(ShoalError, match=reason):
         path_below(folder, name)
 
 
 @pytest.mark.parametrize("name", ["model.pt", "checkpoints/step-00000010.pt", "a..b", "é", "a b", "~", "file"])
-def test_what_shoal_and_its_users_name_files_is_taken(folder: Path, name: str) -> None:
+def test_names_that_shoal_and_its_users_give_are_accepted(folder: Path, name: str) -> None:
     assert path_below(folder, name) == folder / name
 
 

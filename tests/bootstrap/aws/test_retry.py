@@ -1,4 +1,4 @@
-"""Calls that are tried again, and what is said meanwhile."""
+"""Calls that are tried again, and what is reported meanwhile."""
 
 import os
 import signal
@@ -42,17 +42,17 @@ def failing(times: int, error: BotoCoreError | ClientError) -> Callable[[], int]
         refused("InternalFailure", 500),
     ],
 )
-def test_what_may_pass_is_waited_for(error: BotoCoreError | ClientError) -> None:
+def test_a_transient_error_is_tried_again(error: BotoCoreError | ClientError) -> None:
     assert Retrying(pause=0)(failing(3, error)) == 3
 
 
 @pytest.mark.parametrize("error", [NoCredentialsError(), refused("ExpiredToken", 403), refused("AccessDenied", 403)])
-def test_what_will_not_pass_is_said_at_once(error: BotoCoreError | ClientError) -> None:
+def test_a_permanent_error_is_raised_at_once(error: BotoCoreError | ClientError) -> None:
     with pytest.raises(type(error)):
         Retrying(pause=0)(failing(1, error))
 
 
-def test_trying_ends() -> None:
+def test_attempts_end_after_the_given_time() -> None:
     error = EndpointConnectionError(endpoint_url="http://127.0.0.1")
     with pytest.raises(EndpointConnectionError):
         Retrying(seconds=0.01, pause=0)(failing(10**9, error))
@@ -66,7 +66,7 @@ def released() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_who_waits_is_told_since_when_and_until_when_and_when_it_is_over(released: threading.Event) -> None:
+def test_the_user_sees_since_when_and_until_when_it_is_tried_and_when_aws_answers(released: threading.Event) -> None:
     said: list[str] = []
 
     def say(text: str) -> None:
@@ -81,14 +81,14 @@ def test_who_waits_is_told_since_when_and_until_when_and_when_it_is_over(release
     assert not again.unanswered
 
 
-def test_a_failure_that_passes_soon_is_not_worth_a_word() -> None:
+def test_a_short_failure_is_not_reported() -> None:
     said: list[str] = []
     again = Retrying(pause=0, notice=60, say=said.append)
     again(failing(3, EndpointConnectionError(endpoint_url="http://127.0.0.1")))
     assert said == []
 
 
-def test_ctrl_c_is_heeded_while_a_call_hangs_and_it_is_known_that_aws_is_away(released: threading.Event) -> None:
+def test_ctrl_c_arrives_while_a_call_hangs_and_aws_counts_as_unanswered(released: threading.Event) -> None:
     again = Retrying(notice=0.01, say=lambda _: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         again(lambda: released.wait(600))
@@ -98,7 +98,7 @@ def test_ctrl_c_is_heeded_while_a_call_hangs_and_it_is_known_that_aws_is_away(re
     assert not again.unanswered
 
 
-def test_trying_ends_though_a_call_hangs(released: threading.Event) -> None:
+def test_attempts_end_even_if_a_call_hangs(released: threading.Event) -> None:
     with pytest.raises(ReadTimeoutError):
         Retrying(seconds=0.05, notice=0.01, say=lambda _: None)(lambda: released.wait(600))
 

@@ -1,4 +1,4 @@
-"""Reviews, and the dataset that `shoal preprocess` makes of them, once a module."""
+"""Reviews, and the dataset that `shoal preprocess` makes of them, for all tests of a module."""
 
 from pathlib import Path
 

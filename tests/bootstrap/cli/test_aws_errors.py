@@ -35,7 +35,7 @@ def refused(code: str) -> ClientError:
         (refused("ValidationError"), "AWS could not do this: An error occurred (ValidationError)"),
     ],
 )
-def test_each_kind_of_error_is_said_with_what_helps(error: BotoCoreError | ClientError, what_to_do: str) -> None:
+def test_each_kind_of_error_is_explained_with_what_to_do(error: BotoCoreError | ClientError, what_to_do: str) -> None:
     said = sentence(error)
     assert what_to_do in said
     assert ".;" not in said

@@ -1,4 +1,4 @@
-"""`shoal catalog` as a person types it: the table, and today's prices, which AWS tells with credentials alone."""
+"""`shoal catalog` as a person types it: the table, and today's prices, which AWS reports only with credentials."""
 
 import json
 import os
@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
-import bootstrap.cli.catalog  # noqa: F401  (annotations name the Session that is replaced here)
+from bootstrap.aws import account
 from bootstrap.cli.main import main
 from infra import catalog
 from tests.bootstrap.lifecycle.pricing import ASKED_OF_EC2, NEWEST, NO_CREDENTIALS, Aws, machines, same
@@ -37,7 +36,7 @@ def refresh(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
                 "ElasticMapReduce", {"softwareType": "EMR"}, machines(catalog.prices("us-east-1", folder=folder).emr)
             )
             aws.sells_the_rest()
-            monkeypatch.setattr(boto3, "Session", lambda: aws)
+            monkeypatch.setattr(account, "connect", lambda: aws)
             assert main(["catalog", "--refresh", "--json", *options]) == 0
         said = capsys.readouterr()
         return json.loads(said.out), said.err
@@ -72,7 +71,7 @@ def test_a_refusal_of_aws_is_one_sentence_and_nothing_is_written(
     before = (folder / "us-east-1.yaml").read_bytes()
     with Aws("us-east-1") as aws:
         aws.refuses_prices()
-        monkeypatch.setattr(boto3, "Session", lambda: aws)
+        monkeypatch.setattr(account, "connect", lambda: aws)
         assert main(["catalog", "--refresh"]) == 1
     assert "AccessDeniedException" in capsys.readouterr().err
     assert (folder / "us-east-1.yaml").read_bytes() == before
@@ -104,14 +103,14 @@ def shoal(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[s
         ),
     ],
 )
-def test_without_aws_a_refresh_is_a_sentence(environment: dict[str, str], sentence: str) -> None:
+def test_without_aws_a_refresh_fails_with_a_sentence(environment: dict[str, str], sentence: str) -> None:
     said = shoal("catalog", "--refresh", **environment)
     assert said.returncode == 1
     assert said.stderr.rstrip().endswith(sentence)
     assert "Traceback" not in said.stderr
 
 
-def test_the_table_has_a_line_a_type_and_says_whose_prices_it_shows() -> None:
+def test_the_table_has_a_line_for_each_type_and_names_the_price_list() -> None:
     said = shoal("catalog")
     types, gone = (part.splitlines() for part in said.stdout.split("\n\n"))
     assert len(types) == 1 + len(catalog.catalog().types)
@@ -123,7 +122,7 @@ def test_the_table_has_a_line_a_type_and_says_whose_prices_it_shows() -> None:
     assert f"prices of us-east-1, {NEWEST.date}" in said.stderr
 
 
-def test_the_table_can_be_of_one_kind_and_for_a_program() -> None:
+def test_the_table_can_have_one_kind_only_and_be_json() -> None:
     gpus, emr = (json.loads(shoal("catalog", "--json", kind).stdout)["types"] for kind in ("--gpu", "--emr"))
     assert all(row["gpu"] for row in gpus)
     assert all(row["emr_hourly"] for row in emr)

@@ -153,7 +153,7 @@ def no_model(folder: Path) -> list[str]:
         (lambda _: [], 2, "Commands:"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(
+def test_a_mistake_is_reported_in_a_sentence(
     tmp_path: Path, make: Callable[[Path], list[str]], status: int, sentence: str
 ) -> None:
     done = shoal(*make(tmp_path))
@@ -163,7 +163,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert not (tmp_path / "out" / "dataset.h5").exists()
 
 
-def test_a_port_in_use_is_named() -> None:
+def test_a_port_that_is_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = shoal("embedded", "--port", str(port))
@@ -172,7 +172,7 @@ def test_a_port_in_use_is_named() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_unknown_topology_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_for_an_unknown_topology_the_nearest_name_is_suggested(tmp_path: Path) -> None:
     done = subprocess.run(
         ["cdk", "synth", "-c", "topology=referense", "--output", tmp_path / "assembly"],
         cwd=ROOT,
@@ -202,7 +202,7 @@ ABOUT_ONE = (
 
 
 @pytest.mark.parametrize("arguments", ABOUT_ONE)
-def test_without_a_network_or_credentials_that_is_said_at_once(arguments: tuple[str, ...]) -> None:
+def test_a_missing_network_or_missing_credentials_are_reported_at_once(arguments: tuple[str, ...]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
@@ -221,7 +221,7 @@ def can_mount() -> bool:
 @pytest.mark.skipif(
     not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
 )
-def test_a_full_disk_is_said_and_leaves_nothing(reviews: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_file(reviews: Path, tmp_path: Path) -> None:
     mount = tmp_path / "small"
     mount.mkdir()
     script = (
@@ -288,7 +288,7 @@ def test_a_run_that_is_stopped_at_once_does_not_show_the_result_before(
     assert not said or json.loads(said)["stopped"] is True
 
 
-def test_a_text_is_answered_before_the_next_is_given(trained: Path) -> None:
+def test_a_text_is_labelled_before_the_next_one_arrives(trained: Path) -> None:
     asked = subprocess.Popen(
         ["shoal", "predict", "--model", trained], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -56,7 +56,7 @@ def test_several_values_end_at_the_next_option(groups: list[list[str]], flag: bo
         (["--severa", "a"], "No such option '--severa'. Did you mean '--several'?"),
     ],
 )
-def test_what_is_wrong_names_the_option(arguments: list[str], sentence: str) -> None:
+def test_an_error_names_the_option(arguments: list[str], sentence: str) -> None:
     found = parsed(arguments)
     assert isinstance(found, str)
     assert sentence in found
@@ -149,7 +149,7 @@ def test_bash_completes_commands_options_and_values(words: list[str], offered: l
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_what_completes_is_read_by_its_shell(shell: str) -> None:
+def test_each_shell_reads_its_completion_lines(shell: str) -> None:
     script = subprocess.run(["shoal", "completion", shell], capture_output=True, text=True, check=True).stdout
     assert f"_SHOAL_COMPLETE={shell}_complete" in script
     if shutil.which(shell):

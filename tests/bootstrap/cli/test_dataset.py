@@ -142,7 +142,7 @@ def changed(path: Path) -> None:
         (changed, "dataset.h5 was changed since it was made: the digest of its arrays is"),
     ],
 )
-def test_a_file_that_is_no_sound_dataset_is_one_sentence(dataset: Path, harm, sentence: str) -> None:
+def test_a_file_that_is_no_valid_dataset_is_reported_in_one_sentence(dataset: Path, harm, sentence: str) -> None:
     harm(dataset)
     done = shoal(dataset, "--check")
     assert done.returncode == 1
@@ -152,7 +152,7 @@ def test_a_file_that_is_no_sound_dataset_is_one_sentence(dataset: Path, harm, se
     assert done.stderr.count("\n") == 1
 
 
-def test_wrong_use_is_said(dataset: Path) -> None:
+def test_wrong_use_is_reported(dataset: Path) -> None:
     for wrong in ("-1", "few", "1.5"):
         done = shoal(dataset, f"--sample={wrong}")
         assert done.returncode == 2

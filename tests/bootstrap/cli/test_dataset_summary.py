@@ -9,7 +9,7 @@ from corpus.settings import Settings
 from jobs.merge import MergeResult
 
 
-def test_a_threshold_that_was_chosen_is_no_warning() -> None:
+def test_a_chosen_threshold_gives_no_warning() -> None:
     assert threshold_warnings(Settings()) == []
     assert threshold_warnings(Settings(rating_range=(0, 5))) == []
     assert threshold_warnings(Settings(rating_range=(1, 10), positive_from=7)) == []
@@ -46,7 +46,7 @@ def test_labelled_input_shows_classes_alone() -> None:
     assert "positive" in said
 
 
-def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
+def test_a_dataset_from_which_nothing_can_be_learnt_gives_a_warning() -> None:
     def said(**counts: object) -> str:
         return "\n".join(dataset_warnings(merged(**counts), Settings()))  # type: ignore[arg-type]
 
@@ -57,20 +57,20 @@ def test_a_dataset_that_teaches_nothing_is_a_warning() -> None:
     assert "has 2 and 3;" in said(train=2)
 
 
-def test_a_damaged_archive_is_a_warning_with_what_was_read() -> None:
+def test_a_damaged_archive_gives_a_warning_with_what_was_read() -> None:
     made = replace(merged(), damaged=[{"file": "/x.gz", "lines": 6, "bytes": 1_234}])
     assert dataset_warnings(made, Settings()) == [
         "/x.gz is damaged: 6 lines of it, 1,234 bytes, could be read; what else it held is lost"
     ]
 
 
-def test_figures_are_round() -> None:
+def test_estimated_figures_are_rounded() -> None:
     assert [size(each) for each in (0, 999, 1_500, 234_567, 92.45e9, 5e12)] == [
         *("0 bytes", "999 bytes", "1.5 kB", "235 kB", "92.5 GB", "5.0 TB"),
     ]
     assert [duration(each) for each in (8.4, 600, 7_200)] == ["8 seconds", "10 minutes", "2.0 hours"]
 
 
-def test_what_is_not_nothing_shows_in_a_bar() -> None:
+def test_a_share_above_zero_is_visible_in_a_bar() -> None:
     assert [bar(share, 20) for share in (0, 1e-9, 1)] == ["", "#", "#" * 20]
     assert histogram("x", {"": {"a": 0, "b": 0}}).count("0.0%") == 2

@@ -33,19 +33,19 @@ def told() -> dict[str, str]:
     return dict(rows(RESULT, slowed={1: 2.0}, output=Path("out")))
 
 
-def test_each_node_is_told_with_what_it_computed_and_that_it_plays_a_slower_one() -> None:
+def test_each_node_is_shown_with_its_texts_and_its_slowdown() -> None:
     assert told()["  node 1, g5.xlarge (fast)"] == "7,000 texts"
     assert told()["  node 2, g4dn.xlarge (slow)"] == "3,260 texts; this machine slows it down 2 times"
 
 
-def test_the_speed_is_told_with_what_it_is_of_and_where_the_rest_went() -> None:
-    assert told()["  speed"] == "93.0% of what the nodes together could do at their speeds meanwhile"
-    assert told()["  the rest of it"] == (
+def test_the_speed_is_shown_with_its_reference_and_the_reasons_for_the_rest() -> None:
+    assert told()["  speed"] == "93.0% of the sum of the nodes' speeds during the training"
+    assert told()["  lost"] == (
         "3.0% one waited for the other, 2.0% adding up gradients, 0.5% choosing texts, 0.5% checkpoints, "
-        "1.0% what else a step takes"
+        "1.0% the rest of a step"
     )
-    assert told()["  for comparison"] == "60.0% of what they do at their best, in short bursts"
+    assert told()["  speed in bursts"] == "60.0% of the sum of their speeds in short bursts"
 
 
-def test_texts_are_shown_without_what_a_terminal_would_obey() -> None:
+def test_texts_are_shown_without_commands_to_the_terminal() -> None:
     assert not any("\x1b" in cell for row in rows(RESULT, slowed={}, output=Path("out")) for cell in row)

@@ -28,12 +28,12 @@ RUN = f"{NAME}.20260102T030405-0a1b"
 
 
 @dataclass(frozen=True)
-class LogExcerpt:
+class Printed:
     stdout: str
     stderr: str
 
 
-def shoal(*arguments: str | Path, status: int = 0) -> LogExcerpt:
+def shoal(*arguments: str | Path, status: int = 0) -> Printed:
     """The command, by its own code in this process: most of a process of its own would be imports."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -45,7 +45,7 @@ def shoal(*arguments: str | Path, status: int = 0) -> LogExcerpt:
         patch.setattr(sys, "stdin", nobody)
         returned = main(list(map(os.fspath, arguments)))
     assert returned == status, out.getvalue() + err.getvalue()
-    return LogExcerpt(out.getvalue(), err.getvalue())
+    return Printed(out.getvalue(), err.getvalue())
 
 
 def told(*arguments: str | Path, status: int = 0) -> dict[str, Any]:
@@ -81,15 +81,15 @@ def data(before: dict[str, set[str]]) -> str:
 
 
 @pytest.mark.parametrize("verb", [("status",), ("costs",), ("logs",), ("destroy", "--yes")])
-def test_a_verb_about_one_deployment_wants_its_name(verb: tuple[str, ...]) -> None:
+def test_a_command_about_one_deployment_needs_its_name(verb: tuple[str, ...]) -> None:
     assert "the deployment's name is missing" in shoal(*verb, status=2).stderr
 
 
-def test_what_cannot_name_a_deployment_is_wrong_use() -> None:
+def test_an_invalid_name_of_a_deployment_is_wrong_use() -> None:
     assert "cannot name a deployment" in shoal("status", "a--b", status=2).stderr
 
 
-def test_status_tells_what_there_is_and_what_it_costs(before: dict[str, set[str]]) -> None:
+def test_status_shows_what_exists_and_what_it_costs(before: dict[str, set[str]]) -> None:
     now = told("status", "--deployment", NAME)
     assert (now["state"], now["owner"], now["topology"]) == ("CREATE_COMPLETE", "ada", "demo")
     assert now["cluster"]["state"] == "WAITING"
@@ -119,7 +119,7 @@ def broken() -> list[str]:
     return list(values)
 
 
-def test_a_broken_parameter_of_the_guard_is_named_and_stops_no_verb(before: dict[str, set[str]]) -> None:
+def test_a_broken_parameter_of_the_guard_is_named_and_stops_no_command(before: dict[str, set[str]]) -> None:
     extension, account = broken()
     now = told("status", NAME)
     assert datetime.fromisoformat(now["ends"]) - datetime.fromisoformat(now["created"]) == timedelta(hours=12)
@@ -152,14 +152,14 @@ def test_an_absurd_extension_is_wrong_use(hours: str) -> None:
     assert "must be above 0 and at most 720" in shoal("extend", NAME, f"--hours={hours}", status=2).stderr
 
 
-def test_costs_tell_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
+def test_costs_show_the_estimate_and_why_there_is_no_bill(before: dict[str, set[str]]) -> None:
     said = told("costs", NAME)
     assert said["estimate"] == pytest.approx(said["hours"] * told("status", NAME)["dollars_an_hour_at_most"])
     assert said["billed"] is None
     assert "Cost Explorer does not answer" in said["why_not_billed"]
 
 
-def test_logs_tell_of_steps_that_failed_and_of_nodes_that_did_not_boot(data: str) -> None:
+def test_logs_show_failed_steps_and_nodes_that_did_not_boot(data: str) -> None:
     cluster = told("status", NAME)["cluster"]["identifier"]
     emr, s3 = boto3.client("emr"), boto3.client("s3")
     step = {
@@ -177,15 +177,16 @@ def test_logs_tell_of_steps_that_failed_and_of_nodes_that_did_not_boot(data: str
     assert said["node i-1"] == {"who": "node i-1", "state": "failed", "lines": ["no route to the share"]}
     alone = told("logs", NAME, "--node", "i-1")["said"]
     assert [each["who"] for each in alone] == ["node i-1"]
-    assert "has not reported; those that have: i-1" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
+    s3.put_object(Bucket=data, Key="nodes/i-\u202e.json", Body=report.encode())
+    assert "has not reported; these have: i-1, i-?" in shoal("logs", NAME, "--node", "i-2", status=1).stderr
 
 
-def test_a_deployment_elsewhere_is_pointed_at(before: dict[str, set[str]]) -> None:
+def test_a_deployment_in_another_region_is_named(before: dict[str, set[str]]) -> None:
     said = shoal("status", NAME, "--region", "eu-west-1", status=1).stderr
     assert "no deployment 'mine' in eu-west-1, but one in us-east-1: add --region us-east-1" in said
 
 
-def test_without_a_terminal_nothing_is_destroyed_unasked(data: str) -> None:
+def test_without_a_terminal_nothing_is_destroyed_without_yes(data: str) -> None:
     assert "look with --dry-run, then destroy with --yes" in shoal("destroy", NAME, status=2).stderr
     foreseen = shoal("destroy", NAME, "--dry-run")
     assert f"models that would be lost: {RUN}" in foreseen.stderr

@@ -43,12 +43,12 @@ def test_a_command_is_run_against_the_emulator_has_ctrl_c_to_itself_and_passes_i
     assert left_behind(os.fspath(tmp_path)) == []
 
 
-def test_a_command_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embedded", "--", "no-such-command"]) == 1
     assert "there is no command no-such-command; check what follows --" in capsys.readouterr().err
 
 
-def test_an_emulator_that_ends_by_itself_says_so(tmp_path: Path) -> None:
+def test_an_emulator_that_ends_by_itself_is_reported(tmp_path: Path) -> None:
     running = emulator(tmp_path)
     assert running.stderr is not None
     for line in running.stderr:
@@ -65,7 +65,7 @@ def test_an_emulator_that_ends_by_itself_says_so(tmp_path: Path) -> None:
     assert left_behind(os.fspath(tmp_path)) == []
 
 
-def test_an_emulator_that_is_not_there_is_said_for_files_and_plans_too(tmp_path: Path) -> None:
+def test_a_missing_emulator_is_reported_for_files_and_plans_too(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     places = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1", **ACCOUNT}

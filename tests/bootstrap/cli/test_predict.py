@@ -77,7 +77,7 @@ def told(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_whatever_preprocessing_reads_is_answered_in_order_and_scored(
+def test_every_format_of_preprocessing_is_labelled_in_order_and_scored(
     way: Callable[[Path], list[str]], told: Callable[..., Any], tmp_path: Path
 ) -> None:
     answers, together = told(*way(tmp_path))
@@ -106,7 +106,7 @@ def test_a_text_is_positive_above_the_threshold(
     assert confusion["true_positive"] + confusion["false_positive"] == positive
 
 
-def test_files_without_ratings_are_answered_and_it_is_said_why_there_are_no_scores(
+def test_files_without_ratings_are_labelled_and_the_missing_scores_are_explained(
     told: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "a.json").write_text('{"text": "good lamp"}\n{"text": "bad lamp"}\n')
@@ -117,7 +117,7 @@ def test_files_without_ratings_are_answered_and_it_is_said_why_there_are_no_scor
     assert "--rating-field" in together["not_scored"]
 
 
-def test_labels_that_nobody_explained_are_no_scores(told: Callable[..., Any], tmp_path: Path) -> None:
+def test_labels_of_unknown_meaning_give_no_scores(told: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"text": "good", "label": "glad"}\n{"text": "bad", "label": "sad"}\n')
     _, together = told("a.json")
     assert together["scores"] is None
@@ -146,7 +146,7 @@ def test_malformed_records_have_no_line_and_are_counted(told: Callable[..., Any]
     ]
 
 
-def test_what_cannot_be_read_is_left_out_where_that_is_asked_for(
+def test_excluded_files_are_left_out(
     told: Callable[..., Any], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = as_folder(tmp_path)
@@ -167,7 +167,9 @@ def test_texts_without_a_known_word_are_not_scored(told: Callable[..., Any], tmp
     assert sum(together["scores"]["confusion"].values()) == 5
 
 
-def test_ratings_count_as_positive_as_in_training_unless_that_is_said(told: Callable[..., Any], tmp_path: Path) -> None:
+def test_ratings_count_as_positive_as_in_training_unless_options_change_it(
+    told: Callable[..., Any], tmp_path: Path
+) -> None:
     (tmp_path / "a.json").write_bytes(json_lines([("good", 3), ("bad", 2)]))
     assert told("a.json")[1]["scores"]["confusion"]["false_positive"] == 1
     assert told("a.json", "--positive-from", "3")[1]["scores"]["confusion"]["true_positive"] == 1
@@ -227,7 +229,7 @@ def said(
     return run
 
 
-def test_a_person_sees_a_line_a_text_and_a_table_beside_them(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_person_sees_a_line_for_each_text_and_a_table(said: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(json_lines([("good\nlamp\tit\x1b[31m", 5), *FIVE[1:]]) + b"{\n")
     status, out, err = said("a.json")
     assert status == 0
@@ -239,7 +241,7 @@ def test_a_person_sees_a_line_a_text_and_a_table_beside_them(said: Callable[...,
     assert max(len(line) for line in err.splitlines() if str(tmp_path) not in line) <= 80
 
 
-def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[..., Any], tmp_path: Path) -> None:
     noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
     status, out, err = said("a.json.gz")
@@ -250,7 +252,9 @@ def test_a_damaged_archive_ends_in_an_error_after_what_could_be_read(said: Calla
     assert ") is damaged, and nobody knows what is lost; download it again" in err
 
 
-def test_a_damaged_archive_of_plain_text_says_what_could_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_damaged_archive_of_plain_text_is_reported_with_what_could_be_read(
+    said: Callable[..., Any], tmp_path: Path
+) -> None:
     noise = b"".join(b"good %x\n" % (n * 7919 % 10007) for n in range(5000))
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(noise)[:-2000])
     status, out, err = said("a.txt.gz")
@@ -260,9 +264,7 @@ def test_a_damaged_archive_of_plain_text_says_what_could_be_read(said: Callable[
     assert f"a.txt.gz (lines that can be read: {len(read):,}; bytes of them: {size:,}) is damaged, and nobody" in err
 
 
-def test_parquet_that_is_damaged_in_its_middle_is_answered_about_the_rest(
-    said: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_damaged_parquet_is_labelled_where_it_can_be_read(said: Callable[..., Any], tmp_path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -307,7 +309,7 @@ def test_ratings_on_another_scale_end_with_the_whole_command_that_reads_them(
         (["broken.json"], 1, "40 of 40 records"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(
+def test_a_mistake_is_reported_in_a_sentence(
     said: Callable[..., Any], tmp_path: Path, arguments: list[str], status: int, sentence: str
 ) -> None:
     as_json(tmp_path)
@@ -318,7 +320,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert sentence in found[2]
 
 
-def test_each_line_of_standard_input_is_a_text_whatever_it_looks_like(
+def test_each_line_of_standard_input_is_a_text_in_any_format(
     said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b'good\r\n\n{"text": "bad"}')))
@@ -327,7 +329,7 @@ def test_each_line_of_standard_input_is_a_text_whatever_it_looks_like(
     assert [line.split("\t")[0] for line in out.splitlines()] == ["positive", "unknown", "negative"]
 
 
-def test_what_waits_in_a_pipe_is_taken_at_once_and_a_line_alone_as_soon_as_it_is_there() -> None:
+def test_all_that_waits_in_a_pipe_is_read_at_once_and_a_single_line_as_soon_as_it_arrives() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as program:
@@ -341,14 +343,14 @@ def test_what_waits_in_a_pipe_is_taken_at_once_and_a_line_alone_as_soon_as_it_is
         assert list(pieces) == []
 
 
-def test_only_a_file_tells_beforehand_how_much_will_come(tmp_path: Path) -> None:
+def test_only_a_file_has_a_known_size(tmp_path: Path) -> None:
     (tmp_path / "texts").write_text("good lamp\n")
     reading, writing = os.pipe()
     with (tmp_path / "texts").open("rb") as file, os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
         assert [bytes_to_come(each) for each in (file, pipe, BytesIO(b"good lamp\n"))] == [10, 0, 0]
 
 
-def test_a_megabyte_of_standard_input_is_answered_as_each_line_alone(
+def test_a_megabyte_of_standard_input_is_labelled_like_single_lines(
     said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"{['good', 'bad', 'dull', 'fair'][n % 4]} lamp {'x' * (n % 300)}" for n in range(9_000)]
@@ -363,7 +365,7 @@ def test_a_megabyte_of_standard_input_is_answered_as_each_line_alone(
     assert {tuple(line[:2]) for line in lines[::4]} == {tuple(lines[0][:2])}
 
 
-def test_nothing_of_a_text_ends_its_line_or_commands_the_terminal(
+def test_no_character_of_a_text_ends_its_line_or_is_a_command_to_the_terminal(
     said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     letters = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
@@ -373,7 +375,7 @@ def test_nothing_of_a_text_ends_its_line_or_commands_the_terminal(
     assert out.split("\t")[2] == f"good{' ' * (len(letters) - 1)}l\u00e4mp\u00a0\u200d\n"
 
 
-def test_garbage_is_collected_again_once_the_model_is_there(said: Callable[..., Any], tmp_path: Path) -> None:
+def test_garbage_is_collected_again_after_the_model_is_loaded(said: Callable[..., Any], tmp_path: Path) -> None:
     as_json(tmp_path)
     assert said("a.json")[0] == 0
     assert gc.isenabled()

@@ -50,7 +50,7 @@ def preview(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, ob
 
 
 @pytest.mark.usefixtures("folder")
-def test_help_teaches_every_way_to_give_input(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_every_way_to_give_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["preprocess", "--help"]) == 0
     examples = capsys.readouterr().out.partition("Examples:")[2]
     for option in (
@@ -73,7 +73,7 @@ def test_a_dry_run_shows_what_was_understood_and_writes_nothing(
         "about 40 records in 2 files",
         "out/dataset.h5",
         "memory",
-        "with --stopwords keep-negations models tell 'not good' from 'good'",
+        "with --stopwords keep-negations a model distinguishes 'not good' from 'good'",
     ):
         assert part in said
     assert sorted(folder.rglob("*")) == before
@@ -85,7 +85,7 @@ def test_a_dry_run_needs_no_output(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_dry_run_tells_a_program_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_gives_a_program_the_whole_preview(capsys: pytest.CaptureFixture[str]) -> None:
     said = preview(capsys, "--input", "c.csv", "--output", "out", "--row-length", "7")
     assert said["formats"] == [
         {
@@ -129,7 +129,7 @@ def test_a_dry_run_tells_a_program_all_of_it(capsys: pytest.CaptureFixture[str])
         (("--input", "a.json", "--format", "json"), "JSON lines"),
     ],
 )
-def test_options_say_how_input_is_read(
+def test_options_set_how_input_is_read(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], part: str
 ) -> None:
     main(["preprocess", "--local", "--dry-run", *arguments])
@@ -199,7 +199,7 @@ def test_warnings_and_malformed_lines_are_shown(folder: Path, capsys: pytest.Cap
         (("--local", "--input", ".", "--output", ".", "--dry-run"), 1, "choose another --output"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(
+def test_a_mistake_is_reported_in_a_sentence(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], status: int, sentence: str
 ) -> None:
     assert main(["preprocess", *arguments]) == status
@@ -211,7 +211,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("how", [("--dry-run",), ("--output", "an out", "--runner", "inline")])
-def test_ratings_on_another_scale_are_shown_with_the_whole_command_that_reads_them(
+def test_ratings_on_another_scale_are_reported_with_the_whole_command_that_reads_them(
     folder: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
 ) -> None:
     rated = (json.dumps({"reviewText": f"lamp {chr(97 + n)}", "overall": 1 + n % 10}) for n in range(26))
@@ -227,7 +227,7 @@ def test_ratings_on_another_scale_are_shown_with_the_whole_command_that_reads_th
     assert main([*again, *(how if how == ("--dry-run",) else ())]) == 0
 
 
-def test_a_dry_run_ends_as_the_run_would(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_ends_with_the_error_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "noisy.json").write_bytes(REVIEWS + b"{\n" * 2)
     (folder / "cut.json.gz").write_bytes(gzip.compress(REVIEWS)[:-30])
     for name, allowed, sentence in (
@@ -295,7 +295,7 @@ def test_after_a_run_the_figures_that_a_person_looks_at_are_shown(
 
 
 @pytest.mark.parametrize("how", [("--dry-run",), ("--output", "out", "--runner", "inline")])
-def test_what_to_know_of_the_input_is_said_by_a_dry_run_and_by_a_run(
+def test_warnings_of_the_input_are_shown_by_a_dry_run_and_by_a_run(
     folder: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
 ) -> None:
     (folder / "empty.json").write_bytes(b"")
@@ -305,10 +305,10 @@ def test_what_to_know_of_the_input_is_said_by_a_dry_run_and_by_a_run(
         said = capsys.readouterr()
         told = json.loads(said.out)["warnings"] if form else (said.out + said.err).splitlines()
         assert [each for each in told if "empty.json is empty and left out" in each]
-        assert [each for each in told if "say by --positive-from where positive begins" in each]
+        assert [each for each in told if "set the first positive rating by --positive-from" in each]
 
 
-def test_after_a_run_a_program_is_told_counts_and_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_after_a_run_a_program_gets_counts_and_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.json").write_bytes(REVIEWS + b"{oops\n")
     said = json.loads(shown(capsys, "--local", "--input", "a.json", "--output", "out", "--runner", "inline", "--json"))
     assert (said["lines"], said["malformed"], said["distinct"]) == (21, 1, 20)
@@ -317,7 +317,7 @@ def test_after_a_run_a_program_is_told_counts_and_places(folder: Path, capsys: p
     ]
 
 
-def test_a_dry_run_says_how_many_rows_are_needed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_shows_how_many_rows_are_needed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "few.json").write_bytes(b"".join(REVIEWS.splitlines(keepends=True)[:9]))
     said = preview(capsys, "--input", "few.json")
     assert said["warnings"] == [

@@ -24,7 +24,7 @@ def own_temporary_folder(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_goes_on(dataset: Path, tmp_path: Path) -> None:
+def test_ctrl_c_stops_training_with_a_checkpoint_and_resume_continues(dataset: Path, tmp_path: Path) -> None:
     mark = own_temporary_folder(tmp_path)
     command = ["shoal", "train", "--local", "--data", dataset, "--output", tmp_path, "--epochs", "10", "--json"]
     running = subprocess.Popen(
@@ -80,7 +80,7 @@ def test_an_interrupt_of_this_process_alone_ends_the_jobs_too(tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
-def test_an_interrupt_while_the_verbs_are_loaded_is_one_too(reviews: Path, tmp_path: Path) -> None:
+def test_an_interrupt_while_commands_are_loaded_ends_the_command(reviews: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "bootstrap.cli.main", "preprocess", "--local"]
     running = subprocess.Popen(
         [*command, "--input", reviews, "--output", tmp_path / "out"], stderr=subprocess.PIPE, text=True

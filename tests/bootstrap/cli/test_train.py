@@ -44,7 +44,7 @@ def told(result: dict[str, Any]) -> list[tuple[str, str]]:
     return rows(result, Path("out"))
 
 
-def test_the_time_of_a_rank_adds_up_and_its_wait_is_told_apart() -> None:
+def test_the_time_of_a_rank_adds_up_and_its_wait_is_shown_by_itself() -> None:
     found = dict(told(summary([QUICK, SLOW])))
     assert found["time of the steps"] == HEAD
     assert found["  rank 0"].split() == ["2.0%", "20.0%", "30.0%", "4.0%", "40.0%", "4.0%"]
@@ -58,7 +58,7 @@ def test_figures_stand_below_their_heads() -> None:
     ]
 
 
-def test_both_figures_of_speed_are_told_with_what_they_are_of_and_what_was_lost() -> None:
+def test_both_figures_of_speed_are_shown_with_their_reference_and_the_losses() -> None:
     found = dict(told(summary([QUICK, SLOW])))
     assert found["balanced"] == (
         "80.0% of the sum of the ranks' speeds in the run; lost: 10.0% imbalance, 4.0% communication, 2.0% data, "
@@ -67,30 +67,30 @@ def test_both_figures_of_speed_are_told_with_what_they_are_of_and_what_was_lost(
     assert found["share of ideal"] == "70.0% of the sum of their speeds in bursts before and after"
 
 
-def test_rows_that_ranks_claimed_are_told_apart() -> None:
+def test_claimed_rows_are_shown_by_themselves() -> None:
     assert dict(told(summary([QUICK, SLOW])))["rows of each rank"] == "100 + 100"
     found = dict(told(summary([QUICK, SLOW], rows_claimed=[20, 5])))
     assert found["rows of each rank"] == "100 + 100, of them 25 claimed as ranks became free"
 
 
-def test_the_times_of_the_sitting_are_told() -> None:
+def test_the_times_of_the_run_are_shown() -> None:
     assert dict(told(summary([QUICK])))["time"] == "102.0 s: 2.0 loading, 98.0 training, 2.0 checkpoints"
 
 
-def test_of_a_run_that_was_stopped_the_time_is_told_and_how_to_go_on() -> None:
+def test_a_stopped_run_is_shown_with_its_time_and_how_to_continue() -> None:
     found = dict(told(summary([QUICK, SLOW], stopped=True)))
     assert {"balanced", "share of ideal", "time of the steps", "  rank 1"} < found.keys()
     assert found["stopped"] == "with a checkpoint; to continue, type the same command with --resume"
     assert "accuracy" not in found
 
 
-def test_a_rank_that_was_slowed_has_its_sleep_told() -> None:
+def test_a_slowed_rank_is_shown_with_its_sleep() -> None:
     found = dict(told(summary([QUICK, {**SLOW, "slowed": 100.0}])))
     assert found["time of the steps"] == HEAD.replace("backward", "backward  slowed")
     assert found["  rank 1"].split()[3] == "50.0%"
 
 
-def test_many_ranks_are_told_by_their_node_groups() -> None:
+def test_many_ranks_are_shown_by_their_node_groups() -> None:
     found = told(summary([QUICK] * 8 + [SLOW] * 4, nodes=[node("fast", 8), node("small", 4)]))
     profile = [(name, line.split()) for name, line in found if name.startswith("  ")]
     assert profile == [
@@ -103,19 +103,19 @@ def test_many_ranks_on_one_machine_have_one_line() -> None:
     assert [name for name, _ in told(summary([QUICK] * 9)) if name.startswith("  ")] == ["  9 ranks"]
 
 
-def test_a_finished_run_that_is_gone_on_with_has_no_speed_to_tell() -> None:
+def test_a_finished_run_that_is_resumed_has_no_speed() -> None:
     found = dict(told(summary([{}, {}], lost=None, share_of_ideal=None, balanced=None)))
     assert not {"time of the steps", "share of ideal", "balanced"} & set(found)
 
 
-def test_the_cost_is_told_as_an_upper_bound_where_nodes_are_spot() -> None:
+def test_the_cost_of_spot_nodes_is_shown_as_an_upper_bound() -> None:
     found = dict(told(summary([QUICK], nodes=[node("a", 1)], cost=0.416)))
     assert found["cost of the nodes"] == "$0.42, on demand"
     found = dict(told(summary([QUICK], nodes=[node("a", 1, "spot")], cost=0.416, stopped=True)))
     assert found["cost of the nodes"] == "$0.42, at most: spot nodes at their price on demand"
 
 
-def test_here_nothing_costs_and_elsewhere_it_may_be_unknown() -> None:
+def test_a_local_run_has_no_cost_and_that_of_a_deployment_may_be_unknown() -> None:
     assert "cost of the nodes" not in dict(told(summary([QUICK])))
     assert "cost of the nodes" not in dict(told(summary([QUICK], nodes=[node("a", 1)], cost=None)))
 
@@ -152,11 +152,11 @@ def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_run_that_was_finished_before_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_was_finished_before_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "model.pt").write_text("")
     (tmp_path / "summary.json").write_text('{"stopped": false}')
     asked = ["train", "--local", "--data", "d.h5", "--output", str(tmp_path)]
     assert main([*asked, "--resume"]) == 0
-    assert "finished  already: nothing is left to train; --force instead of --resume" in capsys.readouterr().out
+    assert "finished  before this command; to train anew, type --force instead of --resume" in capsys.readouterr().out
     assert main([*asked, "--resume", "--force"]) == 2
     assert "--resume continues a run, and --force begins a new one" in capsys.readouterr().err

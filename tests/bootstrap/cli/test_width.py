@@ -22,7 +22,7 @@ from bootstrap.cli import dataset, destroy, output, status, train
 from bootstrap.cli.commands import COMMANDS
 from bootstrap.cli.main import main
 from bootstrap.cli.output import summary, table
-from bootstrap.lifecycle.deploy import DeployRequest, _interrupted
+from bootstrap.lifecycle.deploy import DeployRequest, _interrupted_message
 from bootstrap.lifecycle.status import GroupStatus, Status
 from bootstrap.nodes import fleet
 from bootstrap.removal.sweep import FoundResource
@@ -85,18 +85,18 @@ def test_a_table_does_not_break_a_command_either() -> None:
     assert COMMAND in [line.strip() for line in made.split("\n")]
 
 
-def test_what_is_said_of_a_deployment_in_progress_can_be_typed() -> None:
+def test_commands_in_messages_about_a_deployment_in_progress_can_be_copied() -> None:
     wanted = topology.load("starter", cdk.TOPOLOGIES)
     source = "/home/ada/all of my own topologies/" + "pair-of-nodes-" * 3 + ".yaml"
     request = DeployRequest(topology=wanted, source=source, deployment="pair", owner="ada")
     stack = {"StackName": "Shoal-pair", "StackStatus": "CREATE_IN_PROGRESS"}
     for found in (None, stack):
-        lines = wrapped(_interrupted(request, found), WIDTH).split("\n")
+        lines = wrapped(_interrupted_message(request, found), WIDTH).split("\n")
         typed = [shlex.split(line) for line in lines if line.strip().startswith("shoal deploy")]
         assert typed == [["shoal", "deploy", source, "--deployment", "pair", "--owner", "ada"]]
 
 
-def test_what_is_said_of_nodes_that_stay_can_be_typed() -> None:
+def test_commands_in_messages_about_running_nodes_can_be_copied() -> None:
     names = [f"Shoal-starter-Training{n}-{'0123456789abcdef' * 3}" for n in range(2)]
     groups = [
         fleet.GpuGroup(name="g", scaling_group=name, size=1, desired=1, spot=False, stays=False) for name in names
@@ -117,13 +117,13 @@ def test_a_table_fits_and_keeps_its_words(rows: list[tuple[str, str, str]], head
         assert all(len(line) <= 40 for line in made.split("\n"))
 
 
-def test_what_nobody_looks_at_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_that_is_not_on_a_terminal_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert table([("name", "word " * 40)], stream=io.StringIO()) == "name  " + ("word " * 40).rstrip()
 
 
 @pytest.mark.parametrize("given", ["40", "0", ""])
-def test_a_terminal_is_as_wide_as_columns_says_and_a_file_is_not(
+def test_a_terminal_has_the_width_of_columns_and_a_file_has_none(
     given: str, terminal: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", given)
@@ -180,7 +180,7 @@ def test_a_training_s_summary_fits(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_what_is_left_of_a_deployment_fits() -> None:
+def test_the_result_of_destroy_fits() -> None:
     things = [
         FoundResource(
             kind="security group", identifier="sg-0123456789abcdef0", billed=False, outcome="gone", why="deleted"

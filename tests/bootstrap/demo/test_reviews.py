@@ -27,7 +27,7 @@ def test_the_same_seed_writes_the_same_reviews(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != (tmp_path / "c").read_bytes()
 
 
-def test_what_is_said_to_be_written_is_what_the_contract_counts(tmp_path: Path) -> None:
+def test_the_generators_numbers_are_those_of_the_contract(tmp_path: Path) -> None:
     written = write_reviews(tmp_path / "reviews.json", texts=500)
     _, _, counts = oracle.dataset([(tmp_path / "reviews.json").read_bytes()], set())
     assert {name: counts[name] for name in vars(written)} == vars(written)
@@ -38,11 +38,11 @@ def test_every_reason_for_a_malformed_line_occurs(lines: list[bytes]) -> None:
     assert reasons == {"not_json", "not_an_object", "no_text", "text_not_a_string", "no_rating", "bad_rating"}
 
 
-def test_the_words_that_turn_a_clause_round_are_kept() -> None:
+def test_the_words_that_reverse_a_clause_are_no_stopwords() -> None:
     assert not load_stopwords() & set(TURNS)
 
 
-def test_no_single_word_tells_the_sentiment(lines: list[bytes]) -> None:
+def test_no_single_word_determines_the_sentiment(lines: list[bytes]) -> None:
     labels: dict[str, bool] = {}
     for line in lines:
         if oracle.review(line) not in ("not_json", "not_an_object") and not isinstance(oracle.review(line), str):

@@ -49,7 +49,7 @@ def test_a_new_price_is_seen_and_written_and_valid_from_today(folder: Path) -> N
     assert before == NEWEST
 
 
-def test_what_was_written_before_stays_as_it_was_with_its_comments(folder: Path) -> None:
+def test_earlier_lists_stay_unchanged_with_their_comments(folder: Path) -> None:
     path = folder / "us-east-1.yaml"
     before = path.read_text()
     catalog_refresh.append(answered("us-east-1", same(), {}, folder=folder).today, folder=folder)
@@ -115,7 +115,7 @@ def test_a_price_that_is_not_found_stays_and_the_list_says_so(folder: Path) -> N
     assert found.today.source.endswith(f"kept from us-east-1, {NEWEST.date}: nat_gateway_hour")
 
 
-def test_a_region_without_any_of_the_types_is_said(folder: Path) -> None:
+def test_a_region_without_any_of_the_types_is_reported(folder: Path) -> None:
     with Aws("eu-west-1") as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, [])
         aws.offers([])
@@ -124,13 +124,13 @@ def test_a_region_without_any_of_the_types_is_said(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"product": {}}', '{"terms": {"OnDemand": {"a": {}}}}'])
-def test_an_answer_in_another_form_is_one_sentence(folder: Path, text: str) -> None:
+def test_an_answer_in_another_form_is_reported_in_one_sentence(folder: Path, text: str) -> None:
     with Aws("us-east-1") as aws:
         aws.sells("AmazonEC2", ASKED_OF_EC2, [text])
         with pytest.raises(ShoalError, match="AWS's price list of AmazonEC2 has an unknown format"):
             catalog_refresh.ask_aws(aws, "us-east-1", today=TODAY, folder=folder)  # type: ignore[arg-type]
 
 
-def test_a_file_that_cannot_be_written_is_one_sentence(folder: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_in_one_sentence(folder: Path) -> None:
     with pytest.raises(ShoalError, match=r"cannot write .*us-east-1\.yaml: No such file or directory"):
         catalog_refresh.append(NEWEST, folder=folder / "none")

@@ -59,7 +59,7 @@ def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> No
 
 @pytest.mark.slow
 @pytest.mark.end_to_end
-def test_a_topology_of_ones_own_is_given_by_its_file(deployed: Person) -> None:
+def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
     (deployed.repository / "own").mkdir()
     (deployed.repository / "own" / "pair.yaml").write_text(TRAINING)
     foreseen = json.loads(
@@ -70,7 +70,7 @@ def test_a_topology_of_ones_own_is_given_by_its_file(deployed: Person) -> None:
 
 
 @pytest.mark.end_to_end
-def test_a_bucket_of_ones_own_is_not_given_at_the_price_of_the_data_there_are(deployed: Person) -> None:
+def test_an_existing_bucket_is_refused_if_the_present_data_would_be_lost(deployed: Person) -> None:
     (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
     s3 = deployed.client("s3")
     s3.put_object(Bucket=bucket, Key="runs/a/model.pt", Body=b"weights")
@@ -103,7 +103,7 @@ def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> N
 
 
 @pytest.mark.end_to_end
-def test_nodes_of_a_training_are_not_deployed_over(deployed: Person) -> None:
+def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
     autoscaling = deployed.client("autoscaling")
     name = autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"][0]["AutoScalingGroupName"]
     autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
@@ -135,7 +135,7 @@ def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
 
 @pytest.mark.slow
 @pytest.mark.end_to_end
-def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_another(deployed: Person) -> None:
+def test_a_failed_or_interrupted_deployment_is_continued_beside_another(deployed: Person) -> None:
     others = deployed.resources("pair")
     fault = CreateFails(resource_type="AWS::AutoScaling::AutoScalingGroup", reason="No more groups.", times=1)
     with deployed.aws.faults.during(fault):
@@ -162,7 +162,7 @@ def test_a_deployment_that_failed_or_was_interrupted_is_taken_up_again_beside_an
 
 @pytest.mark.slow
 @pytest.mark.end_to_end
-def test_an_interrupt_in_the_moment_of_creation_says_what_came_of_it(deployed: Person) -> None:
+def test_an_interrupt_during_the_creation_reports_what_exists(deployed: Person) -> None:
     running = deployed.starts("deploy", "pair", "--deployment", "moment", "--owner", "ada", "--yes")
     deadline = time.monotonic() + 120
     while _status(deployed, "moment") is None:
@@ -183,7 +183,7 @@ def _status(person: Person, deployment: str) -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.end_to_end
-def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else(deployed: Person) -> None:
+def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else_changes(deployed: Person) -> None:
     deployed.writes("cluster", PREPROCESSING)
     command = ("deploy", "cluster", "--owner", "ada", "--yes", "--json")
     first = json.loads(deployed.types(*command)[0])
@@ -201,7 +201,7 @@ def test_a_cluster_that_ended_itself_is_replaced_and_nothing_else(deployed: Pers
 
 
 @pytest.mark.end_to_end
-def test_without_a_terminal_nothing_is_deployed_unless_it_was_agreed_to(person: Person) -> None:
+def test_without_a_terminal_nothing_is_deployed_without_yes(person: Person) -> None:
     told = person.types("deploy", "pair", status=2)[1]
     assert "there is no terminal to ask on; look with --dry-run, then deploy with --yes" in told
 
@@ -231,7 +231,7 @@ RESOURCES = st.dictionaries(
 
 
 @given(RESOURCES, RESOURCES)
-def test_templates_differ_in_what_only_one_has_and_in_what_they_describe_otherwise(
+def test_templates_differ_in_resources_that_are_new_missing_or_changed(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     found = {each.logical_id: each.action for each in compare({"Resources": before}, {"Resources": after})}

@@ -86,7 +86,7 @@ def test_results_of_all_runs_come_in_a_folder_each_without_checkpoints(s3: Any, 
     assert (done.runs, done.copied, done.present) == ([ONE, TWO], 5, 0)
 
 
-def test_what_is_there_is_left_and_what_differs_comes_again(s3: Any, tmp_path: Path) -> None:
+def test_existing_files_are_kept_and_changed_ones_are_copied_again(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         fetch_runs(s3, BUCKET, tmp_path, bars=bars)
         (tmp_path / ONE / "model.pt").write_bytes(b"half")
@@ -96,13 +96,13 @@ def test_what_is_there_is_left_and_what_differs_comes_again(s3: Any, tmp_path: P
     assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
 
 
-def test_one_run_comes_alone(s3: Any, tmp_path: Path) -> None:
+def test_one_run_can_be_fetched_alone(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         fetch_runs(s3, BUCKET, tmp_path, bars=bars, run=TWO)
     assert files(tmp_path) == {f"{TWO}/record.jsonl"}
 
 
-def test_a_run_that_is_not_there_is_said_with_those_that_are(s3: Any, tmp_path: Path) -> None:
+def test_a_missing_run_is_reported_with_the_existing_ones(s3: Any, tmp_path: Path) -> None:
     with (
         Bars() as bars,
         pytest.raises(ShoalError, match=r"no run 'three' in s3://data/runs/; there are: one\.\S+, two\."),
@@ -133,7 +133,7 @@ def outside(output: Path) -> set[str]:
     return {path for path in files(output.parent) if not path.startswith(f"{output.name}/")}
 
 
-def test_keys_that_lead_out_are_named_and_the_rest_is_fetched(s3: Any, tmp_path: Path) -> None:
+def test_keys_that_lead_out_are_reported_and_the_rest_is_fetched(s3: Any, tmp_path: Path) -> None:
     output = tmp_path / "output"
     prepared(output)
     with Bars() as bars:
@@ -146,7 +146,7 @@ def test_keys_that_lead_out_are_named_and_the_rest_is_fetched(s3: Any, tmp_path:
     assert (done.runs, done.copied) == ([GOOD], 2)
 
 
-def test_a_training_keeps_to_its_output_too(s3: Any, tmp_path: Path) -> None:
+def test_a_training_writes_only_to_its_output(s3: Any, tmp_path: Path) -> None:
     output = prepared(tmp_path / "output")
     came, refused = objects.download(s3, Place(ATTACKED, f"runs/{GOOD}/"), output, check=names.result)
     assert {path.name for path in came} == {"model.pt", "summary.json"}
@@ -174,7 +174,7 @@ def test_a_file_of_the_users_is_not_replaced_by_one_that_no_run_writes(s3: Any, 
     assert any(sentence.startswith("'train.py' cannot name a file of a training run: ") for sentence in refused)
 
 
-def test_what_is_refused_is_said_and_the_exit_status_is_1(
+def test_refused_objects_are_reported_and_the_exit_status_is_1(
     s3: Any, aws: EmbeddedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in aws.environment.items():

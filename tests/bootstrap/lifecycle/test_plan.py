@@ -37,7 +37,7 @@ def of(**fields: Any) -> topology.Topology:
     return topology.Topology.model_validate({"name": "mine", "description": "x", **fields})
 
 
-def test_without_a_name_every_topology_has_its_line_with_price_and_gpus() -> None:
+def test_without_a_name_every_topology_has_a_line_with_price_and_gpus() -> None:
     lines = shoal().stdout.splitlines()
     names = topology.names(ROOT / "topologies")
     assert [line.split()[0] for line in lines[2:]] == names
@@ -48,10 +48,17 @@ def test_without_a_name_every_topology_has_its_line_with_price_and_gpus() -> Non
     assert listed["demo"]["hourly"] == pytest.approx(2.095, abs=0.001)
 
 
-def test_a_topology_of_ones_own_is_planned_from_its_file(tmp_path: Path) -> None:
+def test_a_topology_of_the_user_is_planned_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text((ROOT / "topologies" / "demo.yaml").read_text())
     own, demo = json.loads(shoal(str(tmp_path / "own.yaml"), "demo", "--offline", "--json").stdout)["plans"]
     assert (own["topology"], own["deployment"], own["hourly"]) == ("own", "own", demo["hourly"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["demo", "--offline"]])
+def test_a_plan_without_aws_does_not_load_boto3(arguments: list[str]) -> None:
+    script = f"import sys; from bootstrap.cli.main import main; main({['plan', *arguments]}); print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "boto3" not in said.stdout.splitlines()[-1].split()
 
 
 def test_a_plan_has_the_bill_by_part_the_price_of_the_hours_and_what_the_guard_will_do() -> None:
@@ -61,11 +68,11 @@ def test_a_plan_has_the_bill_by_part_the_price_of_the_hours_and_what_the_guard_w
     assert made["price"] == pytest.approx(3 * made["hourly"])
     assert (made["asked"], made["refused"]) == ("not asked", False)
     said = shoal("demo", "--offline", "--hours", "3").stdout
-    for part in ("core m5.xlarge", "3 h of everything at work: $6.2", "The guard:", "S3, what is kept: $0.023"):
+    for part in ("core m5.xlarge", "3 h with everything at work: $6.2", "The guard:", "S3, what is kept: $0.023"):
         assert part in said
 
 
-def test_what_would_be_refused_on_aws_ends_with_status_1_and_names_todays_equivalent() -> None:
+def test_a_refused_plan_ends_with_status_1_and_names_an_equivalent_type() -> None:
     said = shoal("starter", "reference-1p2", "--offline", status=1).stdout
     assert "error: training 1 (p2-xlarge): AWS retired p2.xlarge (2024) and starts none" in said
     assert "take g4dn.xlarge, today's equivalent." in said
@@ -80,11 +87,11 @@ def test_what_would_be_refused_on_aws_ends_with_status_1_and_names_todays_equiva
         (("demo", "starter", "--deployment", "x"), "--deployment goes with one topology; name it"),
     ],
 )
-def test_wrong_use_is_said_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+def test_wrong_use_is_reported_in_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:
     assert shoal(*arguments, status=2).stderr == f"shoal: {sentence}\n"
 
 
-def test_an_unknown_topology_is_said_with_the_nearest_one() -> None:
+def test_an_unknown_topology_is_reported_with_the_nearest_one() -> None:
     assert "did you mean starter" in shoal("startre", status=1).stderr
 
 
@@ -92,16 +99,16 @@ def test_the_guard_is_described_with_the_topologys_own_figures() -> None:
     guard = {"max_hours": 5, "idle_minutes": 10, "budget": 20, "mail": "me@example.org"}
     hourly = 1.006 + 150 * 0.08 / 730 + 0.03
     assert guard_sentences(of(training=[NODE], guard=guard, data={"keep": True}), deployment="mine") == [
-        "10 minutes without work end the GPU nodes; $0.03 an hour is left.",
-        "5 hours after the first deployment it deletes the stack; the data bucket stays, and is paid for by what is in "
-        f"it. Those hours cost at most ${5 * hourly:.2f}, beside what is paid by use; `shoal extend mine --hours H` "
+        "It ends the GPU nodes after 10 minutes without work; $0.03 an hour is left.",
+        "It deletes the stack 5 hours after the first deployment; the data bucket stays, and you pay for what is in "
+        f"it. These hours cost at most ${5 * hourly:.2f}, besides what is paid by use; `shoal extend mine --hours H` "
         "adds more.",
-        f"When $20.00 are spent it does so too: after {20 / hourly:.1f} h of everything at work.",
-        "Before it deletes anything it warns me@example.org; confirm the mail that AWS sends there first.",
+        f"It also deletes the stack when $20.00 are spent: after {20 / hourly:.1f} h with everything at work.",
+        "It warns me@example.org before it deletes the stack; AWS first sends a mail there, which must be confirmed.",
     ]
 
 
-def test_a_retired_type_is_no_reason_to_refuse_on_this_machine_but_what_is_asked_there_is() -> None:
+def test_on_the_emulator_only_the_online_findings_are_a_reason_to_refuse() -> None:
     from bootstrap.lifecycle.plan import DeploymentPlan
 
     def made(*, emulated: bool, asked: list[Finding]) -> DeploymentPlan:
@@ -124,7 +131,7 @@ def test_a_retired_type_is_no_reason_to_refuse_on_this_machine_but_what_is_asked
     assert made(emulated=True, asked=[]).refused == []
 
 
-def test_a_topology_that_cannot_be_read_keeps_no_other_from_being_listed(
+def test_the_other_topologies_are_listed_if_one_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "good.yaml").write_text("description: x\ntraining: [{instance_type: g5.xlarge, count: 1}]\n")

@@ -1,18 +1,21 @@
 """What the preflight asks of AWS, and what it says of the answers: against the embedded AWS and its faults."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 
 from bootstrap.lifecycle import preflight
+from bootstrap.lifecycle.rules import PreflightContext
+from bootstrap.lifecycle.rules.names import NoSuchRelease
 from embedded.aws import REGION, EmbeddedAws
 from embedded.faults.kinds import Denied, NotOffered
 from infra import topology
 from tests.bootstrap.lifecycle.preflight import GPU, PRIMARY, findings, of
 
 
-def test_nothing_stands_in_the_way_of_what_can_start(asking: boto3.Session) -> None:
+def test_a_topology_that_can_start_has_no_errors(asking: boto3.Session) -> None:
     wanted = of(
         preprocessing={"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 2}},
         training=[GPU, {"instance_type": "g4dn.xlarge", "count": 1, "market": "spot"}],
@@ -45,7 +48,7 @@ def test_a_zone_without_a_type_is_refused_and_one_with_all_is_named(aws: Embedde
 
 
 @pytest.mark.parametrize("part", ["primary", "core", "task"])
-def test_a_first_zone_without_a_type_of_emrs_is_refused_for_emr_goes_nowhere_else(
+def test_a_first_zone_without_a_type_of_emr_is_refused_because_emr_does_not_move(
     part: str, aws: EmbeddedAws, asking: boto3.Session
 ) -> None:
     cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 1}, "task": {**PRIMARY, "count": 1}}
@@ -64,7 +67,7 @@ def test_a_first_zone_without_a_type_of_emrs_is_refused_for_emr_goes_nowhere_els
     assert elsewhere == []
 
 
-def test_a_later_zone_without_a_type_of_emrs_is_nobodys_concern(aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_a_later_zone_without_a_type_of_emr_does_not_matter(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(NotOffered(instance_type="m5.xlarge", zone="us-east-1b")):
         assert findings(asking, of(preprocessing={"primary": PRIMARY}, training=[GPU], share="efs")) == []
 
@@ -102,7 +105,7 @@ def test_types_of_which_no_zone_has_all_are_refused(aws: EmbeddedAws, asking: bo
     assert "no zone of us-east-1 offers all of them; choose other types or another region." in found[0][2]
 
 
-def test_a_user_who_may_not_start_instances_is_told(aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_a_missing_permission_to_start_instances_is_an_error(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="ec2", operation="RunInstances")):
         found = findings(asking, of(training=[GPU], share="efs"))
     assert found == [
@@ -115,11 +118,19 @@ def test_a_user_who_may_not_start_instances_is_told(aws: EmbeddedAws, asking: bo
     ]
 
 
-def test_what_may_not_be_asked_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
+def test_a_refused_question_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
     with aws.faults.during(Denied(service="servicequotas")):
         found = findings(asking, of(training=[GPU], share="efs"))
     assert [(level, rule) for level, rule, _ in found] == [("warning", "QuotaTooLow")]
     assert found[0][2].startswith("Whether the vCPU quotas suffice could not be checked: ")
+
+
+def test_the_newest_release_is_found_among_labels_of_other_forms() -> None:
+    labels = ["emr-7.2.0", "emr-7.10.0", "emr-7.11.0-beta", "emr-6.15.0"]
+    account: Any = SimpleNamespace(items=lambda *_: iter(labels))
+    wanted = of(preprocessing={"release": "emr-7.99.0", "primary": PRIMARY})
+    context = PreflightContext(topology=wanted, deployment="mine", owner="ada", account=account)
+    assert next(NoSuchRelease().check(context)).endswith("has no emr-7.99.0; write emr-7.10.0.")
 
 
 def test_a_release_that_the_region_does_not_have_is_refused(asking: boto3.Session) -> None:
@@ -148,7 +159,7 @@ def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Sessio
     ]
 
 
-def test_an_existing_network_must_lead_to_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
+def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]
     wanted = of(
@@ -184,7 +195,7 @@ def test_a_route_through_nat_is_a_way_out(asking: boto3.Session, ec2: Any) -> No
     assert findings(asking, wanted) == []
 
 
-def test_a_subnet_must_be_there_and_where_the_topology_says(asking: boto3.Session, ec2: Any) -> None:
+def test_a_subnet_must_exist_where_the_topology_has_it(asking: boto3.Session, ec2: Any) -> None:
     def said(**fields: Any) -> list[str]:
         found = findings(asking, of(training=[GPU], share="efs", **fields))
         return [sentence for _, rule, sentence in found if rule == "NoSuchSubnet"]
@@ -196,12 +207,12 @@ def test_a_subnet_must_be_there_and_where_the_topology_says(asking: boto3.Sessio
         "describe-subnets` lists."
     ]
     assert said(zone="us-east-1c", network={"vpc": "vpc-0badbad1", "subnet": subnet}) == [
-        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write that.",
-        f"zone: {subnet} is in us-east-1b, not in us-east-1c; write that.",
+        f"network, vpc: {subnet} is in {vpc}, not in vpc-0badbad1; write {vpc}.",
+        f"zone: {subnet} is in us-east-1b, not in us-east-1c; write us-east-1b.",
     ]
 
 
-def test_another_owners_name_is_taken_and_ones_own_is_not(asking: boto3.Session) -> None:
+def test_the_name_of_another_owner_is_taken_and_that_of_the_same_owner_is_not(asking: boto3.Session) -> None:
     cloudformation = asking.client("cloudformation")
     cloudformation.create_stack(
         StackName="Shoal-mine",
@@ -225,7 +236,7 @@ def test_another_owners_name_is_taken_and_ones_own_is_not(asking: boto3.Session)
         cloudformation.get_waiter("stack_delete_complete").wait(StackName="Shoal-mine", WaiterConfig={"Delay": 1})
 
 
-def test_what_an_earlier_guard_left_is_told(asking: boto3.Session) -> None:
+def test_parameters_that_an_earlier_guard_left_are_reported(asking: boto3.Session) -> None:
     ssm, name = asking.client("ssm"), topology.extension_parameter("mine")
     ssm.put_parameter(Name=name, Value="5", Type="String")
     found = findings(asking, of(training=[GPU], share="efs"))
@@ -245,7 +256,7 @@ def test_without_credentials_or_network_nothing_is_asked(
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     assert preflight.online(wanted, preflight.session(REGION), deployment="mine", owner="ada") == (
-        "not asked, for there are no credentials",
+        "not asked, because there are no credentials",
         [],
     )
     assert found == []

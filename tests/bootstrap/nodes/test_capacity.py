@@ -59,7 +59,7 @@ def act(*groups: GroupState, seconds: float = 1, tried: tuple[str, ...] = ("us-e
         ("", Refusal.OTHER),
     ],
 )
-def test_what_aws_says_is_understood(message: str, kind: Refusal) -> None:
+def test_the_messages_of_aws_are_classified(message: str, kind: Refusal) -> None:
     assert classify_refusal(message) is kind
 
 
@@ -67,11 +67,11 @@ def test_nothing_is_done_while_nodes_start() -> None:
     assert act(FULL, FAST, SPOT) == Wait()
 
 
-def test_a_failure_that_was_made_up_for_is_passed_over() -> None:
+def test_a_failure_that_was_compensated_is_ignored() -> None:
     assert act(replace(FULL, refusals=(NO_ON_DEMAND,))) == Wait()
 
 
-def test_an_unknown_failure_is_waited_for() -> None:
+def test_after_an_unknown_failure_it_waits() -> None:
     assert act(replace(FAST, refusals=("Internal error on launch",))) == Wait()
 
 
@@ -84,7 +84,7 @@ def test_a_spot_group_without_capacity_is_taken_on_demand_before_it_moves() -> N
     assert act(replace(SPOT, refusals=(NO_ON_DEMAND,)), zones_left=False) == TakeOnDemand(("cheap",))
 
 
-def test_a_late_refusal_of_the_spot_market_does_not_move_what_was_taken_on_demand() -> None:
+def test_a_late_refusal_of_spot_does_not_move_a_group_that_is_on_demand() -> None:
     assert act(replace(SPOT, spot=False, refusals=(NO_SPOT,))) == TakeOnDemand(("cheap",))
 
 
@@ -101,7 +101,7 @@ def test_a_type_that_the_zone_does_not_have_is_not_asked_for_on_demand_there() -
     assert act(replace(SPOT, refusals=(NOT_OFFERED,))) == MoveZone("cheap")
 
 
-def test_a_quota_is_not_run_from() -> None:
+def test_a_quota_is_no_reason_to_change_the_zone() -> None:
     assert act(replace(FAST, refusals=(NO_ON_DEMAND,)), replace(SPOT, refusals=(NO_SPOT, QUOTA))) == GiveUp(
         "AWS refuses the account more g5.xlarge for 'cheap', and says: \"You have requested more vCPU capacity than "
         "your current vCPU limit of 4 allows for the instance bucket that the specified instance type belongs to. "
@@ -121,7 +121,7 @@ def test_a_quota_is_not_run_from() -> None:
         ),
     ],
 )
-def test_after_the_last_zone_it_is_over(tried: tuple[str, ...], where: str, advice: str) -> None:
+def test_after_the_last_zone_it_gives_up(tried: tuple[str, ...], where: str, advice: str) -> None:
     message = act(replace(FAST, refusals=(NO_ON_DEMAND,)), tried=tried, zones_left=False)
     assert isinstance(message, GiveUp)
     assert message.sentence.startswith(f"AWS has no g5.xlarge for 'fast' {where}, and says: \"We currently do not have")

@@ -1,4 +1,4 @@
-"""What the first boot of a GPU node does that no played node has: GPUs that must compute, and disks of its own."""
+"""What the first boot of a GPU node does that no emulated node has: GPUs that must compute, and disks of its own."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def test_a_node_whose_gpus_compute_is_ready_and_names_its_python(bash: Bash) -> 
     assert (said["state"], said["python"]) == ("ready", ".".join(map(str, sys.version_info[:3])))
 
 
-def test_a_played_node_is_not_asked_for_gpus(bash: Bash) -> None:
+def test_an_emulated_node_needs_no_gpus(bash: Bash) -> None:
     assert boots(bash, devices="exit 1", NODE_ROOT=str(bash.root))["state"] == "ready"
 
 
@@ -86,7 +86,7 @@ def test_a_node_without_disks_of_its_own_has_no_local_folder(bash: Bash) -> None
     assert made(bash) == []
 
 
-def test_what_the_image_has_mounted_is_taken(bash: Bash) -> None:
+def test_disks_that_the_image_has_mounted_are_used(bash: Bash) -> None:
     disk(bash, "nvme1n1")
     bash.add("mountpoint", '[ "${@: -1}" = "$NODE_ROOT/opt/dlami/nvme" ]')
     own_disks(bash)
@@ -119,7 +119,7 @@ def test_a_disk_that_is_not_blank_is_left_alone(bash: Bash, what: dict[str, obje
     assert made(bash) == []
 
 
-def test_a_disk_that_cannot_be_looked_at_is_not_taken_for_blank(bash: Bash) -> None:
+def test_a_disk_that_cannot_be_examined_does_not_count_as_blank(bash: Bash) -> None:
     device = Path(disk(bash, "nvme1n1"))
     device.unlink()
     device.mkdir()  # nobody can read it, not even root

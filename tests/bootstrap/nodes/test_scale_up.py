@@ -85,7 +85,7 @@ def test_all_nodes_are_ready_inside_and_none_is_left_outside(fleet, bars) -> Non
     assert bars.said == ["start nodes"]
 
 
-def test_what_the_spot_market_lacks_is_taken_on_demand_and_the_next_time_of_spot_again(fleet, bars, aws) -> None:
+def test_missing_spot_nodes_are_taken_on_demand_and_the_next_request_is_for_spot_again(fleet, bars, aws) -> None:
     cheap = fleet().add("cheap", "g5.xlarge", 2, market="spot")
     with aws.faults.during(NoCapacity(market="spot")):
         assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1a", "on-demand")] * 2
@@ -110,7 +110,7 @@ def test_a_zone_without_the_type_is_left_before_anything_is_paid_for_on_demand(f
         assert seen(cheap.scaled_up(bars)) == [("cheap", "us-east-1b", "spot")]
 
 
-def test_without_capacity_anywhere_it_ends_with_what_was_tried_and_nothing_up(fleet, bars, aws) -> None:
+def test_without_capacity_anywhere_it_reports_what_was_tried_and_no_node_runs(fleet, bars, aws) -> None:
     both = fleet().add("fast", "g5.xlarge", 1).add("slow", "g4dn.xlarge", 1, market="spot")
     sentence = (
         r"no g4dn.xlarge for 'slow' in us-east-1a, us-east-1b and us-east-1c now, and says: \"We currently do not"
@@ -125,7 +125,7 @@ def test_without_capacity_anywhere_it_ends_with_what_was_tried_and_nothing_up(fl
 
 
 @pytest.mark.parametrize("network", [{"zones": "c"}, {"zones": "cb", "tagged": False}])
-def test_a_pinned_zone_or_a_network_of_ones_own_is_not_left(fleet, bars, aws, network) -> None:
+def test_nodes_stay_in_a_pinned_zone_or_in_an_existing_network(fleet, bars, aws, network) -> None:
     only = fleet(**network).add("fast", "g5.xlarge", 1)
     assert [node.zone for node in only.scaled_up(bars)] == ["us-east-1c"]
     with (
@@ -174,7 +174,7 @@ def test_a_node_that_is_replaced_while_it_boots_is_waited_for_anew(fleet, bars, 
     assert node.instance_id not in gone
 
 
-def test_a_failed_boot_is_said_with_the_last_line_of_its_log(fleet, bars) -> None:
+def test_a_failed_boot_is_reported_with_the_last_line_of_its_log(fleet, bars) -> None:
     broken = fleet().add("fast", "g5.xlarge", 1, boot=report(state="failed", log="one\nno space left"))
     with (
         pytest.raises(ShoalError, match=r"\(fast\) failed to boot: no space left; all of it: s3://fleet-data/nodes/i-"),
@@ -200,7 +200,7 @@ def test_a_failed_boot_is_said_with_the_last_line_of_its_log(fleet, bars) -> Non
         ({}, "its log is empty"),
     ],
 )
-def test_what_a_node_reports_is_taken_for_no_more_than_text(said, told) -> None:
+def test_a_nodes_report_is_used_as_text_only(said, told) -> None:
     class Bucket:
         class exceptions:  # noqa: N801
             NoSuchKey = KeyError
@@ -214,7 +214,7 @@ def test_what_a_node_reports_is_taken_for_no_more_than_text(said, told) -> None:
     assert str(raised.value).isprintable()
 
 
-def test_how_many_nodes_are_ready_is_not_told_where_a_report_may_not_be_read(fleet, bars, aws) -> None:
+def test_the_number_of_ready_nodes_is_unknown_if_a_report_may_not_be_read(fleet, bars, aws) -> None:
     one = fleet().add("fast", "g5.xlarge", 1)
     with scale_up.scaled_up(one.deployment, bars):
         (told,) = status._groups(Account(), one.name, BUCKET)
@@ -223,4 +223,4 @@ def test_how_many_nodes_are_ready_is_not_told_where_a_report_may_not_be_read(fle
     assert (told.running, told.ready) == (1, 1)
     assert (untold.running, untold.ready) == (1, None)
     assert described(told).endswith("1 running, 1 ready")
-    assert "how many are ready cannot be told" in described(untold)
+    assert "unknown how many are ready" in described(untold)

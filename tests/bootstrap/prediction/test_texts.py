@@ -9,7 +9,7 @@ from corpus.text import digest, words
 from tests.bootstrap.cli.answered_files import json_lines
 
 
-def test_only_texts_that_no_model_has_learnt_from_are_shown_by_the_demo(tmp_path: Path) -> None:
+def test_the_demo_shows_only_texts_that_no_model_has_learnt_from(tmp_path: Path) -> None:
     texts = [f"lamp number word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(400)]
     for half in (0, 1):
         (tmp_path / f"{half}.json").write_bytes(json_lines([(text, 5) for text in texts[half::2] * 2 + ["the of"]]))

@@ -68,17 +68,23 @@ def primary_of(session: boto3.Session, there: EmrCluster) -> str:
         ([("MASTER", "m5.2xlarge", 1), ("CORE", "m5.xlarge", 2), ("TASK", "m5.2xlarge", 3)], 32),
     ],
 )
-def test_core_and_task_nodes_work_or_the_primary_one_alone(session, groups, vcpus) -> None:
+def test_core_and_task_nodes_work_or_else_the_primary_node(session, groups, vcpus) -> None:
     assert EmrCluster(deployment(session, *groups)).workers().vcpus == vcpus
 
 
-def test_a_cluster_that_has_ended_is_said_with_the_way_to_another(session) -> None:
+def test_a_cluster_that_has_ended_is_reported_with_the_command_for_a_new_one(session) -> None:
     ended = deployment(session, ("MASTER", "m5.xlarge", 1))
     session.client("emr").terminate_job_flows(JobFlowIds=[ended.output(topology.OUTPUT_CLUSTER_ID)])
     with pytest.raises(
         ShoalError, match=r"\); `shoal deploy starter --deployment mine` creates a new one and does not"
     ):
         EmrCluster(ended)
+
+
+def test_a_cluster_that_emr_has_forgotten_has_ended(session) -> None:
+    outputs = {topology.OUTPUT_CLUSTER_ID: "j-FORGOTTEN", topology.OUTPUT_LOG_BUCKET: "log"}
+    with pytest.raises(ShoalError, match=r"the cluster j-FORGOTTEN has ended \(state TERMINATED\); `shoal deploy"):
+        EmrCluster(Deployment(name="mine", topology="starter", session=session, outputs=outputs))
 
 
 def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(session) -> None:
@@ -91,7 +97,7 @@ def test_steps_that_wait_or_run_are_found_by_the_beginning_of_their_names(sessio
     assert there.active_steps("shoal ") == {}
 
 
-def test_steps_go_on_when_aws_cannot_be_reached(session) -> None:
+def test_steps_continue_when_aws_cannot_be_reached(session) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     (step,) = there.submit([sleeping(f"{OWN}merge")])
     with pytest.raises(EndpointConnectionError), there.cancelling([step], RUN):
@@ -146,7 +152,7 @@ def test_steps_that_only_waited_leave_nothing_to_end_on_yarn(session) -> None:
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"its last words" * 99)[:-9]], ids=["foreign", "cut off"])
-def test_a_damaged_log_of_a_step_is_said_to_be_so(session, packed: bytes) -> None:
+def test_a_damaged_log_of_a_step_is_reported(session, packed: bytes) -> None:
     there = EmrCluster(deployment(session, ("MASTER", "m5.xlarge", 1)))
     session.client("s3").create_bucket(Bucket="log")
     session.client("s3").put_object(Bucket="log", Key="emr/damaged/stderr.gz", Body=packed)

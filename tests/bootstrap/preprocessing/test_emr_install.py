@@ -118,7 +118,7 @@ def test_nobody_else_can_change_the_compiled_code(node: Node) -> None:
     assert all(int(mode, 8) & 0o022 == 0 and int(mode, 8) & 0o044 == 0o044 for mode in modes)
 
 
-def test_a_container_of_another_user_takes_a_copy_of_the_compiled_code_along(node: Node) -> None:
+def test_a_container_of_another_user_has_a_copy_of_the_compiled_code(node: Node) -> None:
     said = node.says(
         """mkdir -p $NODE_ROOT/mnt/yarn/container_7
         cd $NODE_ROOT/mnt/yarn/container_7
@@ -146,7 +146,7 @@ def test_the_harness_for_spark_is_where_steps_name_it(node: Node) -> None:
 TEMPORARY = "shoal-python -c 'import tempfile; print(tempfile.gettempdir())'"
 
 
-def test_temporary_files_lie_where_there_is_room(node: Node) -> None:
+def test_temporary_files_are_where_there_is_room(node: Node) -> None:
     said = node.says(
         f"""mkdir -p $NODE_ROOT/mnt/tmp $NODE_ROOT/mnt/yarn/container
         TMPDIR=$NODE_ROOT/mnt/yarn {TEMPORARY}
@@ -163,7 +163,7 @@ def test_a_node_without_that_room_uses_what_python_finds(node: Node) -> None:
     assert "/mnt/tmp" not in said
 
 
-def test_tasks_wait_for_credentials_though_many_ask_at_once(node: Node) -> None:
+def test_tasks_wait_for_credentials_when_many_ask_at_once(node: Node) -> None:
     said = node.says(
         "shoal-python -c 'from botocore.session import Session; session = Session();"
         'print(*map(session.get_config_variable, ("metadata_service_timeout", "metadata_service_num_attempts")))\''

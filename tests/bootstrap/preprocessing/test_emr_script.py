@@ -61,12 +61,12 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_whatever_calls_aws_is_told_the_region(node: Node) -> None:
+def test_each_script_that_calls_aws_has_the_region(node: Node) -> None:
     for told in (node.fetching, node.python()):
         assert (told.get("AWS_REGION"), told.get("AWS_DEFAULT_REGION")) == ("eu-west-1", "eu-west-1")
 
 
-def test_work_outside_of_yarn_tells_emr_that_the_cluster_is_busy(node: Node) -> None:
+def test_work_outside_of_yarn_reports_to_emr_that_the_cluster_is_busy(node: Node) -> None:
     busy = node.root / "emr" / "metricscollector" / "isbusy"
     busy.parent.mkdir(parents=True)
     node.python(CONTAINER_ID="container_1", MOMENTS="10", AWAITED=str(busy))

@@ -1,4 +1,4 @@
-"""Preprocessing on a cluster of the embedded AWS: followed again, gone on with, cancelled, and done over a bad S3."""
+"""Preprocessing on a cluster of the embedded AWS: followed, continued, cancelled, and run on a faulty S3."""
 
 import gzip
 import json
@@ -176,7 +176,7 @@ def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(the
     assert there.work() == []
 
 
-def test_the_same_command_follows_steps_that_still_go_on(there, reviews) -> None:
+def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:
     there.begun_and_killed(reviews)
     submitted = list(there.steps())
     assert there.preprocess(reviews).counts["lines"]
@@ -186,7 +186,7 @@ def test_the_same_command_follows_steps_that_still_go_on(there, reviews) -> None
     assert [key.rpartition("/")[2] for key in there.work()] == ["followed", "merged.json"]
 
 
-def test_of_two_commands_that_begin_at_once_one_submits_and_both_tell_the_result(there, reviews) -> None:
+def test_of_two_commands_that_start_at_once_one_submits_and_both_return_the_result(there, reviews) -> None:
     before = len(there.steps())
     both = [there.begin(reviews) for _ in range(2)]
     said = [running.communicate(timeout=300) for running in both]
@@ -195,7 +195,7 @@ def test_of_two_commands_that_begin_at_once_one_submits_and_both_tell_the_result
     assert sum("following run " in out for out, _ in said) == 1
 
 
-def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a_while_only(
+def test_a_command_that_was_killed_before_it_submitted_delays_others_only_for_a_while(
     there, reviews, monkeypatch
 ) -> None:
     kept = there.work()
@@ -212,7 +212,7 @@ def test_a_command_that_was_killed_before_it_submitted_holds_the_others_up_for_a
     assert there.work() == kept
 
 
-def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there, reviews) -> None:
+def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there, reviews) -> None:
     before = len(there.steps())
     packed = reviews.with_suffix(".json.gz")
     packed.write_bytes(gzip.compress(reviews.read_bytes())[:-2_000])
@@ -228,7 +228,7 @@ def test_what_a_run_finished_that_was_refused_for_damage_is_not_done_again(there
     assert [damage["file"].rpartition("/")[2] for damage in made.damaged] == [packed.name]
 
 
-def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, monkeypatch) -> None:
+def test_output_that_the_bucket_may_be_deleting_is_made_again(there, reviews, monkeypatch) -> None:
     reviews.write_bytes(b"no review\n" + reviews.read_bytes())
     with pytest.raises(DataError, match="lines are malformed"):
         there.preprocess(reviews, max_malformed=0)
@@ -238,7 +238,7 @@ def test_what_the_bucket_may_have_begun_to_delete_is_done_again(there, reviews, 
     assert there.names()[before:] == STEPS
 
 
-def test_work_of_which_a_part_was_lost_is_not_gone_on_with(there, reviews) -> None:
+def test_work_of_which_a_part_was_lost_is_not_continued(there, reviews) -> None:
     class Losing(Bars):
         def stage(self, name: str, total: int, unit: str | None = None) -> None:
             super().stage(name, total, unit)

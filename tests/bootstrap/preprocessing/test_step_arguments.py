@@ -1,4 +1,4 @@
-"""The jobs as a cluster gets them: this machine's steps, said in the words of Hadoop Streaming and of Spark."""
+"""The arguments of jobs on a cluster: the steps of this machine, for Hadoop Streaming and for Spark."""
 
 import json
 import shlex
@@ -66,7 +66,7 @@ def test_a_file_is_a_task_and_a_line_ends_at_newline_alone() -> None:
         } <= set(values(arguments, "-D"))
 
 
-def test_reducers_are_as_many_as_asked_and_none_where_nothing_is_to_reduce() -> None:
+def test_the_number_of_reducers_is_as_requested_and_zero_without_a_reduce_step() -> None:
     made = said()
     for name in ("deduplicate", "count words"):
         assert "mapreduce.job.reduces=6" in values(made[name], "-D")
@@ -75,7 +75,7 @@ def test_reducers_are_as_many_as_asked_and_none_where_nothing_is_to_reduce() -> 
     assert not values(made["encode"], "-reducer")
 
 
-def test_generic_options_come_first_as_hadoop_wants_them() -> None:
+def test_generic_options_come_first_as_hadoop_requires() -> None:
     for arguments in said().values():
         generic = [index for index, argument in enumerate(arguments) if argument in ("-D", "-files")]
         assert max(generic) < arguments.index("-mapper")
@@ -89,7 +89,7 @@ def test_tasks_run_the_job_with_the_settings() -> None:
         assert {"--row-length=7", f"--distinct={WORK}/distinct"} <= set(words)
 
 
-def test_files_travel_with_the_tasks_under_the_name_that_they_are_told() -> None:
+def test_files_travel_with_the_tasks_under_the_name_in_their_arguments() -> None:
     encode = said(stopwords=f"{WORK}/stopwords.txt")["encode"]
     assert values(encode, "-files") == [f"{WORK}/choice.json#choice.txt,{WORK}/stopwords.txt#stopwords.txt"]
     words = split_arguments(values(encode, "-mapper")[0])
@@ -97,14 +97,14 @@ def test_files_travel_with_the_tasks_under_the_name_that_they_are_told() -> None
 
 
 @pytest.mark.parametrize("label", ["very good", "it's", 'the "best"', "$1", "'\"", "sehr schön"])
-def test_a_label_reaches_the_tasks_as_it_is(label: str) -> None:
+def test_a_label_reaches_the_tasks_unchanged(label: str) -> None:
     deduplicate = said(labelled=True, positive_label=label)["deduplicate"]
     words = split_arguments(values(deduplicate, "-mapper")[0])
     (given,) = (word.partition("=")[2] for word in words if word.startswith("--positive-label="))
     assert json.loads(given) == label
 
 
-def test_what_hadoop_cannot_pass_on_is_refused() -> None:
+def test_a_word_that_hadoop_cannot_pass_on_is_refused() -> None:
     quoted = Plan(tasks=[], work='s3://data/it\'s "work"', output="s3://data/datasets", input_bytes=1)
     with pytest.raises(ShoalError, match="both kinds of quotes"):
         streaming_arguments(quoted.steps()[0], reducers=1, run="1", resources=NODES)
@@ -188,7 +188,7 @@ def test_jobs_are_found_on_yarn_by_the_name_of_the_work() -> None:
     assert step_name("run1", "encode") == "shoal run1: encode"
 
 
-def test_a_step_of_one_process_says_what_is_wrong_with_the_data_at_an_address() -> None:
+def test_a_step_of_one_process_writes_an_error_of_the_data_to_an_address() -> None:
     merge = plan().steps()[-1]
     assert isinstance(merge, CommandStep)
     arguments = command_arguments(merge, "s3://data/pile/1/failure.txt")

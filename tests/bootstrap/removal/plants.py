@@ -1,4 +1,4 @@
-"""Things as a deployment leaves them behind, one of each kind."""
+"""Resources that a deployment can leave, one of each kind."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Counted against a real emulator, by the same list calls that count on AWS."""
+"""The inventory of a real emulator, by the same list calls as on AWS."""
 
 import json
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def session(tmp_path, monkeypatch) -> Iterator[boto3.Session]:
         yield boto3.Session()
 
 
-def test_what_a_stack_made_is_found_and_after_its_deletion_nothing_is_left(session):
+def test_the_resources_of_a_stack_are_found_and_after_its_deletion_none_is_left(session):
     before = inventory(session)
     cloudformation = session.client("cloudformation")
     cloudformation.create_stack(StackName="counted", TemplateBody=json.dumps(TEMPLATE))
@@ -67,7 +67,7 @@ def test_every_page_is_read(session):
     assert {name for name, _ in KINDS["ssm parameter"].things(Account(session))} == names
 
 
-def test_what_was_there_before_is_not_left_over():
+def test_resources_that_existed_before_are_not_left_over():
     before = {"vpc": {"default"}, "subnet": {"a"}}
     assert left_over(before, {"vpc": {"default", "new"}, "subnet": {"a"}, "volume": {"v"}}) == {
         "vpc": {"new"},

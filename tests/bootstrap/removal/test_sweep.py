@@ -1,4 +1,4 @@
-"""What is left of a deployment is found and deleted, kind by kind; its neighbour's, named alike, stays."""
+"""What is left of a deployment is found and deleted, kind by kind; that of one with a similar name stays."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
         yield embedded
 
 
-def test_what_is_left_of_every_kind_is_deleted_and_the_neighbours_stays() -> None:
+def test_leftovers_of_every_kind_are_deleted_and_those_of_the_neighbour_stay() -> None:
     nothing = inventory()
     neighbour = Planter("a-b")
     for plant in PLANTS.values():
@@ -89,7 +89,7 @@ def test_a_kept_bucket_that_is_filled_once_it_was_found_stays() -> None:
     assert [thing.outcome for thing in sweep("late", Account())] == [DELETED]
 
 
-def test_a_bucket_whose_tags_nobody_may_read_any_more_is_not_deleted(
+def test_a_bucket_whose_tags_became_unreadable_is_not_deleted(
     aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     s3, faults = kept_and_empty("shoal-dark"), []
@@ -107,7 +107,7 @@ def test_a_bucket_whose_tags_nobody_may_read_any_more_is_not_deleted(
     s3.delete_bucket(Bucket="shoal-dark")
 
 
-def test_a_foreign_rule_that_names_a_group_is_taken_away_and_the_foreign_group_stays() -> None:
+def test_a_foreign_rule_that_names_a_group_is_removed_and_the_foreign_group_stays() -> None:
     planter, ec2 = Planter("tied"), boto3.client("ec2")
     foreign = ec2.create_security_group(GroupName="theirs", Description="x")["GroupId"]
     for source in ({"UserIdGroupPairs": [{"GroupId": planter.group()}]}, {"IpRanges": [{"CidrIp": "10.1.0.0/16"}]}):
@@ -121,7 +121,7 @@ def test_a_foreign_rule_that_names_a_group_is_taken_away_and_the_foreign_group_s
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_what_cannot_be_deleted_is_left_with_awss_reason() -> None:
+def test_a_resource_that_cannot_be_deleted_is_reported_with_the_reason_of_aws() -> None:
     planter, ec2 = Planter("blocked"), boto3.client("ec2")
     group = planter.group()
     instance = ec2.run_instances(
@@ -148,14 +148,14 @@ def test_an_object_that_cannot_be_deleted_leaves_its_bucket_with_the_reason() ->
     assert [thing.outcome for thing in sweep("held", Account())] == [DELETED]
 
 
-def test_names_that_xml_cannot_carry_keep_no_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_with_keys_that_xml_cannot_represent_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     s3 = oddly_named("shoal-odd", monkeypatch)
     s3.put_bucket_tagging(Bucket="shoal-odd", Tagging={"TagSet": [{"Key": topology.TAG_DEPLOYMENT, "Value": "odd"}]})
     (bucket,) = sweep("odd", Account(), stuck_seconds=0)
     assert (bucket.outcome, bucket.why) == (DELETED, "")
 
 
-def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> None:
+def test_resources_of_others_in_the_network_are_deleted_and_those_outside_stay() -> None:
     ec2 = boto3.client("ec2")
     theirs, ours = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"], Planter("host").vpc()
     made = {}
@@ -189,7 +189,7 @@ def test_what_others_put_into_a_network_goes_and_what_is_beside_it_stays() -> No
     assert all(name in there[kind] for kind, name in (*made[theirs], ("vpc", theirs)))
 
 
-def test_what_has_no_region_may_be_the_deployments_of_another_one() -> None:
+def test_a_resource_without_a_region_may_belong_to_a_deployment_of_another_region() -> None:
     planter = Planter("twin")
     planter.role()
     abroad = boto3.client("cloudformation", region_name="eu-west-1")
@@ -214,7 +214,7 @@ class Restricted(Account):
         yield from super().pages(service, operation, **parameters)
 
 
-def test_a_kind_that_may_not_be_listed_is_not_taken_for_gone() -> None:
+def test_a_kind_that_may_not_be_listed_does_not_count_as_gone() -> None:
     (unseen,) = sweep("nobody", Restricted("describe_volumes"))
     assert (unseen.kind, unseen.outcome) == ("volume", UNVERIFIED)
     assert "cannot be listed (not you)" in unseen.why
@@ -274,7 +274,7 @@ def test_without_the_tagging_service_the_services_own_lists_do() -> None:
     ]
 
 
-def test_what_costs_money_and_is_not_ours_to_delete_is_a_failure() -> None:
+def test_a_resource_that_costs_money_and_is_not_deleted_is_a_failure() -> None:
     kms = boto3.client("kms")
     key = kms.create_key(Tags=[{"TagKey": topology.TAG_DEPLOYMENT, "TagValue": "keyed"}])["KeyMetadata"]["KeyId"]
     command = [Path(sys.executable).with_name("shoal"), "destroy", "keyed", "--yes"]

@@ -1,4 +1,4 @@
-"""Stacks in every state end, and what they leave ends with them."""
+"""Stacks in every state are deleted, and so is what they leave."""
 
 import io
 import json
@@ -107,7 +107,7 @@ def destroy(deployment: str) -> tuple[teardown.DestroyResult, list[str]]:
         return teardown.destroy(deployment, Account(), bars=bars, say=said.append, stuck_seconds=20), said
 
 
-def test_a_whole_stack_goes() -> None:
+def test_a_complete_stack_is_deleted() -> None:
     assert Made("whole").settled() == "CREATE_COMPLETE"
     done, said = destroy("whole")
     assert (done.stack, done.things, said) == ("deleted", [], [])
@@ -120,13 +120,13 @@ def test_there_may_be_nothing_to_destroy() -> None:
 
 
 @pytest.mark.parametrize(("on_failure", "state"), [("DO_NOTHING", "CREATE_FAILED"), ("ROLLBACK", "ROLLBACK_COMPLETE")])
-def test_a_stack_that_failed_to_be_made_goes(on_failure: str, state: str) -> None:
+def test_a_stack_whose_creation_failed_is_deleted(on_failure: str, state: str) -> None:
     made = Made(f"half-{on_failure[:2].lower()}", {**RESOURCES, "Broken": BROKEN}, OnFailure=on_failure)
     assert made.settled() == state
     assert destroy(made.deployment)[0].stack == "deleted"
 
 
-def test_a_stack_that_is_still_being_made_goes() -> None:
+def test_a_stack_that_is_being_created_is_deleted() -> None:
     cluster = {
         "Type": "AWS::EMR::Cluster",
         "Properties": {
@@ -142,7 +142,7 @@ def test_a_stack_that_is_still_being_made_goes() -> None:
     assert destroy("being-made")[0].costs is False
 
 
-def test_a_change_set_that_was_never_executed_goes() -> None:
+def test_a_change_set_that_was_never_executed_is_deleted() -> None:
     cloudformation = boto3.client("cloudformation")
     cloudformation.create_change_set(
         StackName=topology.stack_name("reviewed"),
@@ -153,7 +153,7 @@ def test_a_change_set_that_was_never_executed_goes() -> None:
     assert destroy("reviewed")[0].stack == "deleted"
 
 
-def test_ctrl_c_says_that_aws_goes_on_and_the_next_destroy_joins_it() -> None:
+def test_ctrl_c_reports_that_aws_continues_and_the_next_destroy_follows_it() -> None:
     made = Made("going", {**RESOURCES, **slow.resources(12, to="Delete")}, Capabilities=["CAPABILITY_IAM"])
     assert made.settled() == "CREATE_COMPLETE"
     command = [Path(sys.executable).with_name("shoal"), "destroy", "going", "--yes"]
@@ -166,7 +166,7 @@ def test_ctrl_c_says_that_aws_goes_on_and_the_next_destroy_joins_it() -> None:
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "AWS goes on deleting what it has begun to. To see it through: shoal destroy going --yes" in said
+    assert "AWS continues the deletions that have begun\ncontinue by: shoal destroy going --yes\n" in said
     assert made.status() == "DELETE_IN_PROGRESS"
     done, _ = destroy("going")
     assert (done.stack, done.costs) == ("deleted", False)
@@ -182,7 +182,7 @@ def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "Destroy it? [y/N]" in capsys.readouterr().err
 
 
-def test_a_deployment_of_another_region_is_pointed_at_and_not_called_gone() -> None:
+def test_a_deployment_of_another_region_is_named_and_does_not_count_as_gone() -> None:
     Made("far", {"Vpc": VPC}).settled()
     with pytest.raises(ShoalError, match="but one in us-east-1: add --region us-east-1"):
         command("destroy", "far", "--yes", "--region", "eu-west-1")
@@ -213,7 +213,7 @@ def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
     assert command("destroy", "keeping", "--yes") == 0
 
 
-def test_what_blocks_a_deletion_is_cleared_and_said() -> None:
+def test_a_resource_that_blocks_a_deletion_is_deleted_and_reported() -> None:
     made = Made("blocked")
     made.settled()
     made.fill()
@@ -232,14 +232,14 @@ def test_what_blocks_a_deletion_is_cleared_and_said() -> None:
     ec2.delete_security_group(GroupId=foreign)
 
 
-def test_a_filled_bucket_is_cleared_also_when_the_deletion_begins_here() -> None:
+def test_a_filled_bucket_is_emptied_also_when_this_command_starts_the_deletion() -> None:
     made = Made("filled")
     made.settled()
     made.fill()
     assert destroy("filled")[0].stack == "deleted"
 
 
-def test_what_a_deletion_by_hand_left_is_found() -> None:
+def test_resources_that_a_deletion_by_hand_left_are_found() -> None:
     made = Made("by-hand")
     made.settled()
     made.fill()
@@ -263,14 +263,14 @@ def test_resources_that_were_deleted_by_hand_do_not_stop_the_rest() -> None:
     assert destroy("holes")[0].stack == "deleted"
 
 
-def test_a_custom_resource_whose_function_is_gone_is_given_up() -> None:
+def test_a_custom_resource_whose_function_is_gone_is_retained() -> None:
     made = Made("orphan", {**RESOURCES, **slow.resources(0)}, Capabilities=["CAPABILITY_IAM"])
     assert made.settled() == "CREATE_COMPLETE"
     boto3.client("lambda").delete_function(FunctionName=made.physical("Function"))
     assert destroy("orphan")[0].stack == "deleted"
 
 
-def test_a_protected_stack_is_left_with_the_way_to_free_it() -> None:
+def test_a_protected_stack_stays_and_the_command_that_unprotects_it_is_named() -> None:
     made = Made("protected", {"Vpc": VPC}, EnableTerminationProtection=True)
     made.settled()
     with pytest.raises(ShoalError, match=r"is protected against deletion; .*--no-enable-termination-protection"):

@@ -148,7 +148,7 @@ def test_these_are_all_operations_that_are_asked(planted: Keys) -> None:
 
 
 @pytest.mark.parametrize("operations", AT_ONCE, ids=len)
-def test_what_is_there_is_found_or_named_as_untold_whatever_is_denied(
+def test_whatever_is_denied_each_resource_is_found_or_its_kind_is_unverified(
     operations: list[str], told_by_lists: Keys, account: Account, aws: EmbeddedAws
 ) -> None:
     with aws.faults.during(*map(denied, operations), TAGGING):
@@ -159,7 +159,7 @@ def test_what_is_there_is_found_or_named_as_untold_whatever_is_denied(
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "and the tagging service"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_what_is_there_is_found_or_named_as_untold_whichever_one_is_denied(
+def test_whichever_call_is_denied_each_resource_is_found_or_its_kind_is_unverified(
     operation: str, alone: bool, planted: Keys, told_by_lists: Keys, account: Account, aws: EmbeddedAws
 ) -> None:
     with aws.faults.during(denied(operation), *([] if alone else [TAGGING])):
@@ -174,7 +174,7 @@ def assert_found_or_untold(witnesses: Keys, found: list[FoundResource]) -> None:
 
 
 @pytest.mark.parametrize("operation", LISTS)
-def test_a_list_that_is_denied_is_no_zero(operation: str, account: Account, aws: EmbeddedAws) -> None:
+def test_a_denied_list_is_not_an_empty_one(operation: str, account: Account, aws: EmbeddedAws) -> None:
     with aws.faults.during(denied(operation)):
         found = find_resources("never-was", account)
     assert {thing.outcome for thing in found} == {UNVERIFIED}
@@ -205,7 +205,7 @@ def table(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     return lambda: " ".join(capsys.readouterr().out.split())
 
 
-def test_a_bucket_whose_tags_nobody_may_read_is_named_and_the_rest_goes(
+def test_a_bucket_whose_tags_cannot_be_read_is_named_and_the_rest_is_deleted(
     aws: EmbeddedAws, table: Callable[[], str]
 ) -> None:
     bucket_of("hidden", "shoal-hidden-data")
@@ -215,7 +215,7 @@ def test_a_bucket_whose_tags_nobody_may_read_is_named_and_the_rest_goes(
     said = table()
     assert "s3 bucket shoal-hidden-data yes cannot be told its tags cannot be read" in said
     assert "(the tagging service) cannot be told" in said
-    assert "whether more is left cannot be told" in said
+    assert "it is unknown whether more is left" in said
     assert "subnet" in said
     assert (
         boto3.client("ec2").describe_subnets(Filters=[{"Name": "tag:shoal:deployment", "Values": ["hidden"]}])[
@@ -227,9 +227,9 @@ def test_a_bucket_whose_tags_nobody_may_read_is_named_and_the_rest_goes(
     assert destroy("hidden") == 0
 
 
-def test_a_kept_bucket_that_nobody_may_see_is_not_called_missing(account: Account, aws: EmbeddedAws) -> None:
+def test_a_kept_bucket_that_cannot_be_seen_does_not_count_as_missing(account: Account, aws: EmbeddedAws) -> None:
     asked = ("fetch", "never-was", "--output", "nowhere")
-    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="data bucket cannot be told"):
+    with aws.faults.during(denied("s3 ListBuckets")), pytest.raises(ShoalError, match="it is unknown whether"):
         command(*asked)
     with pytest.raises(ShoalError, match="there is no deployment 'never-was'"):
         command(*asked)
@@ -245,7 +245,7 @@ def test_a_bucket_is_deleted_by_its_tag_where_nobody_may_list_buckets(
     assert find_resources("listless", account) == []
 
 
-def test_a_stack_is_deleted_where_hardly_anything_may_be_looked_at(aws: EmbeddedAws, table: Callable[[], str]) -> None:
+def test_a_stack_is_deleted_with_hardly_any_permission_to_list(aws: EmbeddedAws, table: Callable[[], str]) -> None:
     cloudformation, stack = boto3.client("cloudformation"), topology.stack_name("blind")
     template = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}}}
     cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template))
@@ -257,12 +257,14 @@ def test_a_stack_is_deleted_where_hardly_anything_may_be_looked_at(aws: Embedded
     refused = ("s3 ListBuckets", "autoscaling *", "budgets *", "ssm *", "sns *", "elasticmapreduce *", "ec2 *")
     with aws.faults.during(TAGGING, *map(denied, refused)):
         assert destroy("blind") == 1
-    assert "'blind': the stack is deleted; whether more is left cannot be told" in table()
+    assert "'blind': the stack is deleted; it is unknown whether more is left" in table()
     with pytest.raises(ClientError, match="does not exist"):
         cloudformation.describe_stacks(StackName=stack)
 
 
-def test_a_service_that_cannot_be_reached_is_untold_and_the_rest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_cannot_be_reached_is_unverified_and_the_rest_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     topic, planter = "sns topic", Planter("cut-off")
     planter.topic()
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9")
@@ -271,7 +273,9 @@ def test_a_service_that_cannot_be_reached_is_untold_and_the_rest_goes(monkeypatc
     assert "Could not connect" in found["sqs queue"].why
 
 
-def test_a_refusal_to_delete_is_left_also_where_nobody_may_look_again(account: Account, aws: EmbeddedAws) -> None:
+def test_a_refused_deletion_counts_as_left_also_if_it_cannot_be_listed_again(
+    account: Account, aws: EmbeddedAws
+) -> None:
     Planter("stubborn").topic()
     with aws.faults.during(denied("sns DeleteTopic")):
         (topic,) = sweep("stubborn", account, stuck_seconds=0)
@@ -280,7 +284,7 @@ def test_a_refusal_to_delete_is_left_also_where_nobody_may_look_again(account: A
     assert [thing.outcome for thing in sweep("stubborn", account)] == [DELETED]
 
 
-def test_a_role_may_be_another_regions_where_nobody_can_look(account: Account, aws: EmbeddedAws) -> None:
+def test_a_role_may_belong_to_a_region_that_cannot_be_checked(account: Account, aws: EmbeddedAws) -> None:
     Planter("roaming").role()
     for refused in ("cloudformation DescribeStacks", "ec2 DescribeRegions"):
         with aws.faults.during(denied(refused)):
@@ -293,7 +297,7 @@ def test_a_role_may_be_another_regions_where_nobody_can_look(account: Account, a
     assert [thing.outcome for thing in sweep("roaming", account)] == [DELETED]
 
 
-def test_a_role_is_told_from_its_twin_of_another_region_by_the_record_of_its_stack(account: Account) -> None:
+def test_a_role_differs_from_one_of_another_region_by_the_record_of_its_stack(account: Account) -> None:
     trust = {"Version": "2012-10-17", "Statement": []}
     role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}
     stack, tags, roles = topology.stack_name("double"), Planter("double").tags, {}
@@ -306,7 +310,7 @@ def test_a_role_is_told_from_its_twin_of_another_region_by_the_record_of_its_sta
     assert [thing.key for thing in find_resources("double", account)] == [("iam role", roles["us-east-1"])]
 
 
-def test_other_peoples_things_raise_no_alarm(account: Account, aws: EmbeddedAws) -> None:
+def test_resources_of_others_are_not_reported(account: Account, aws: EmbeddedAws) -> None:
     bucket_of("mine", "shoal-mine-abroad", "eu-west-1")
     boto3.client("s3").create_bucket(Bucket="shoal-of-somebody")
     boto3.client("kms").create_key()
@@ -318,7 +322,7 @@ def test_other_peoples_things_raise_no_alarm(account: Account, aws: EmbeddedAws)
         assert not KINDS["sns subscription"].owned(Ownership(account, "mine"), news)
 
 
-def test_a_report_that_may_not_be_read_is_none_that_has_not_come(account: Account, aws: EmbeddedAws) -> None:
+def test_an_unreadable_report_differs_from_a_missing_one(account: Account, aws: EmbeddedAws) -> None:
     boto3.client("s3").create_bucket(Bucket="reports")
     assert boot_report.of_node(account, "reports", "i-1") == {}
     assert boot_report.of_node(account, "never-was", "i-1") == {}

@@ -56,20 +56,20 @@ def output(*lines: Failure | str) -> str:
     ],
     ids=["consequence first", "cause first", "nothing better", "would come again", "half a line", "no time"],
 )
-def test_the_first_failure_is_told(said: str, sentence: str) -> None:
+def test_the_first_failure_is_reported(said: str, sentence: str) -> None:
     found = failure_in(said, WHERE)
     assert isinstance(found, TrainingError)
     assert str(found) == sentence
 
 
-def test_of_ranks_that_were_started_again_the_last_failure_is_told() -> None:
+def test_after_a_restart_of_the_ranks_the_last_failure_is_reported() -> None:
     again = Failure(
         kind=FailureKind.CONSEQUENCE, time=90.0, what="rank 0 lost the other ranks", where="at step 90", attempt=1
     )
     assert str(failure_in(output(BROKEN, again), WHERE)) == f"rank 0 lost the other ranks at step 90; {WHERE}"
 
 
-def test_a_run_that_was_stopped_is_left_as_it_is_by_one_from_the_beginning(tmp_path: Path) -> None:
+def test_a_stopped_run_is_not_changed_by_a_new_one(tmp_path: Path) -> None:
     files = {
         "checkpoints/step-000000001.pt": "a state",
         "record.jsonl": '{"kind": "end", "stopped": true}\n',
@@ -92,14 +92,14 @@ def finished(folder: Path) -> dict[str, str]:
     return files
 
 
-def test_a_finished_model_is_left_as_it_is_without_force(tmp_path: Path) -> None:
+def test_without_force_a_finished_model_is_not_replaced(tmp_path: Path) -> None:
     files = finished(tmp_path)
     with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"), Bars() as bars:
         train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
-def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_a_finished_run_is_not_continued(tmp_path: Path) -> None:
     files = finished(tmp_path)
     with Bars() as bars:
         found = train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path, resume=True), ranks=1, bars=bars)
@@ -107,7 +107,7 @@ def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
     assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
-def test_output_without_a_failure_is_told_by_its_last_line() -> None:
+def test_output_without_a_failure_is_reported_by_its_last_line() -> None:
     found = failure_in("one\nImportError: no torch\n=====\n", WHERE)
     assert isinstance(found, TrainingError)
     assert str(found) == f"the training ended without a result: ImportError: no torch; {WHERE}"
@@ -226,14 +226,14 @@ def test_a_killed_rank_costs_no_more_than_the_steps_since_a_checkpoint(config: T
 
 
 @pytest.mark.slow
-def test_a_bad_dataset_is_told_before_anything_is_begun(config: TrainConfig) -> None:
+def test_a_bad_dataset_is_reported_before_ranks_start(config: TrainConfig) -> None:
     config.data.write_text("hello")
     with pytest.raises(DataError, match=r"dataset\.h5 is not an HDF5 file"), Bars() as bars:
         train_locally(config, ranks=2, bars=bars)
     assert not config.output.exists()
 
 
-def test_what_all_ranks_refuse_is_told_once_and_no_code_comes_from_the_folder_where_the_user_stands(
+def test_an_error_of_all_ranks_is_reported_once_and_no_code_comes_from_the_current_folder(
     config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, ran = tmp_path / "downloaded", tmp_path / "ran"

@@ -47,13 +47,13 @@ def test_a_node_without_takes_the_share_and_its_root_volume(bash: Bash) -> None:
     assert rows_of(bash) == str(bash.root / "var" / "cache" / "shoal")
 
 
-def test_what_a_folder_has_already_is_not_brought_again(bash: Bash) -> None:
+def test_a_file_that_the_folder_has_is_not_copied_again(bash: Bash) -> None:
     stage(bash)
     stage(bash)
     assert bash.told().count(str(RUN.dataset)) == 1
 
 
-def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_a_played_node_does_not(bash: Bash) -> None:
+def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_an_emulated_node_does_not(bash: Bash) -> None:
     bash.add("shoal-python", 'printf "needs %s\\0" "${SHOAL_NEEDS_GPU:-none}" >>"$HOME/calls"')
     script = RUN.train([NODE], 0, 1, CONFIG)
     home = str(bash.folder)
@@ -65,7 +65,7 @@ def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_a_played_node_does_not(bas
     assert [word for word in bash.told() if word.startswith("needs")] == ["needs none", "needs 1"]
 
 
-def test_who_is_asked_to_stop_while_results_are_brought_leaves_nothing_among_them(bash: Bash) -> None:
+def test_a_stop_request_while_results_are_copied_leaves_no_file_among_them(bash: Bash) -> None:
     stage(bash)
     bash.run("--posix", "-c", RUN.stop(1))
     bash.run("--posix", "-c", RUN.train([NODE], 0, 1, CONFIG))

@@ -121,7 +121,7 @@ def train(aws: EmbeddedAws, person: Person, output: Path, how: signal.Signals) -
 
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
-def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(aws, person, tmp_path, how) -> None:
+def test_a_second_ctrl_c_ends_the_command_and_reports_what_continues(aws, person, tmp_path, how) -> None:
     person.presses = ["AWS has not answered since", "the ranks are asked to stop as soon as AWS answers"]
     with pytest.raises(Abandoned):
         train(aws, person, tmp_path / "output", how)
@@ -141,7 +141,7 @@ def test_a_ctrl_c_while_aws_is_away_stops_the_ranks_when_it_is_back(aws, person,
     assert [group["DesiredCapacity"] for group in groups] == [0]
 
 
-def test_nodes_that_cannot_be_ended_are_left_on_ctrl_c_with_the_command_to_type(aws, person) -> None:
+def test_ctrl_c_while_nodes_cannot_be_ended_prints_the_command_that_ends_them(aws, person) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
     groups = fleet.groups(one.deployment)
     person.takes_aws_away()

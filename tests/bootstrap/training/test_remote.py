@@ -127,7 +127,7 @@ class View:
         self.fed, self.offset = b"", 0
 
 
-def test_a_record_is_followed_from_where_this_sitting_writes_it(aws) -> None:
+def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     name = "followed.20260102T030405-0a1b"
     place = Place(BUCKET, f"runs/{name}/record.jsonl")
     run = TrainingRun(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", lasting=False)
@@ -150,7 +150,9 @@ def test_a_record_is_followed_from_where_this_sitting_writes_it(aws) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", ["nfs", None])
-def test_a_stopped_run_goes_on_though_the_folder_went_with_its_nodes(aws, tmp_path: Path, share: str | None) -> None:
+def test_a_stopped_run_continues_although_its_folder_ended_with_the_nodes(
+    aws, tmp_path: Path, share: str | None
+) -> None:
     two = Fleet(share=share).add("pair", "g5.xlarge", 2, boot=boot(share))
     config = TrainConfig(data=Path("dataset"), output=tmp_path, epochs=12)
     slow = replace(

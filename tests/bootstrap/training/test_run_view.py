@@ -87,8 +87,13 @@ def test_half_a_line_waits_for_its_other_half() -> None:
     assert list(parse_record(record(START) + json.dumps(STEP).encode()[:-5])) == [START]
 
 
-def test_half_a_line_that_a_killed_run_left_is_passed_over() -> None:
+def test_half_a_line_that_a_killed_run_left_is_left_out() -> None:
     assert list(parse_record(record(START) + json.dumps(STEP).encode()[:-5] + b"\n" + record(START))) == [START, START]
+
+
+@pytest.mark.parametrize("line", [b"\xff", b"[]", b"7", b"{}", b'"kind"', b"[" * 100_000])
+def test_a_line_that_no_run_writes_is_left_out(line: bytes) -> None:
+    assert list(parse_record(record(START) + line + b"\n" + record(STEP))) == [START, STEP]
 
 
 def test_nothing_is_shown_before_the_run_has_started() -> None:
@@ -97,7 +102,7 @@ def test_nothing_is_shown_before_the_run_has_started() -> None:
     assert screen.shown == []
 
 
-def test_a_resumed_run_is_shown_from_where_it_goes_on() -> None:
+def test_a_resumed_run_is_shown_from_where_it_continues() -> None:
     screen = Screen()
     view = RunView(screen, NoBoard())
     view.feed(record(START))
@@ -118,7 +123,7 @@ def test_a_resumed_run_is_shown_from_where_it_goes_on() -> None:
     assert view.offset == len(record(START)) + len(more)
 
 
-def test_sittings_before_and_ranks_that_start_again_go_on_in_one_bar() -> None:
+def test_earlier_runs_and_restarted_ranks_share_one_bar() -> None:
     screen = Screen()
     RunView(screen, NoBoard()).feed(record({**START, "from_step": 0}, STEP, END, START, STEP))
     assert screen.shown == [("train", 320), ("from", 0), 192, ("from", 128), 192]
@@ -134,7 +139,7 @@ def test_a_record_that_was_begun_anew_is_read_from_its_beginning() -> None:
     assert screen.shown[-1] == ("from", 0)
 
 
-def test_what_went_wrong_is_said_once_and_not_of_sittings_before() -> None:
+def test_a_note_is_shown_once_and_those_of_earlier_runs_are_not() -> None:
     screen = Screen()
     view = RunView(screen, NoBoard())
     told = [{"kind": "note", "time": time.time() + after, "text": text} for after, text in ((-60, "old"), (1, "lost"))]

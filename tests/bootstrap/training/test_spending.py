@@ -34,7 +34,7 @@ def test_each_node_is_paid_for_from_its_launch() -> None:
     assert spent == pytest.approx(by_hand, rel=1e-3)
 
 
-def test_a_node_that_was_there_before_counts_from_the_training_on() -> None:
+def test_a_node_that_ran_before_counts_from_the_start_of_the_training() -> None:
     now = datetime.now(UTC)
     spent = Spending([node("g5.xlarge", now - 9 * HOUR)], region="us-east-1", since=now - HOUR).so_far()
     assert spent == pytest.approx(catalog.prices("us-east-1").hourly("g5.xlarge") + VOLUME, rel=1e-3)
@@ -46,6 +46,6 @@ def test_a_clock_that_is_behind_makes_no_negative_cost() -> None:
 
 
 @pytest.mark.parametrize(("instance_type", "region"), [("g5.xlarge", "nowhere-1"), ("g99.xlarge", "us-east-1")])
-def test_without_a_price_nothing_is_said(instance_type: str, region: str) -> None:
+def test_without_a_price_no_cost_is_shown(instance_type: str, region: str) -> None:
     now = datetime.now(UTC)
     assert Spending([node(instance_type, now)], region=region, since=now).so_far() is None

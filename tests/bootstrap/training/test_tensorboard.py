@@ -72,7 +72,7 @@ def test_every_figure_of_the_record_is_a_curve(tmp_path: Path) -> None:
     }
 
 
-def test_the_settings_are_told_as_text_and_for_the_table_of_runs(tmp_path: Path) -> None:
+def test_the_settings_are_written_as_text_and_for_the_table_of_runs(tmp_path: Path) -> None:
     write(tmp_path, start(), END)
     values = {value.tag: value for event in events(tmp_path) for value in event.summary.value}
     assert b"| model | lstm |" in values["run/text_summary"].tensor.string_val[0]
@@ -86,7 +86,7 @@ def test_the_settings_are_told_as_text_and_for_the_table_of_runs(tmp_path: Path)
     assert b"test/balanced_accuracy" in plugins["_hparams_/experiment"].content
 
 
-def test_points_are_there_while_the_run_goes_on(tmp_path: Path) -> None:
+def test_points_can_be_read_during_the_run(tmp_path: Path) -> None:
     with TensorBoardWriter(tmp_path) as board:
         for number in range(1, 4):
             for line in [start(), step(1)] if number == 1 else [step(number)]:
@@ -100,7 +100,7 @@ def test_a_step_without_a_speed_has_no_point_for_it(tmp_path: Path) -> None:
     assert "speed/rows_per_second" not in points(tmp_path)
 
 
-def test_what_a_record_tells_twice_is_one_point(tmp_path: Path) -> None:
+def test_a_repeated_step_is_one_point(tmp_path: Path) -> None:
     ends_here = [start(), *map(step, range(1, 5)), epoch(1), step(5), step(6)]
     write(tmp_path, *ends_here, start(4), epoch(1), *(step(number, loss=0.125) for number in (5, 6)), epoch(2))
     found = points(tmp_path)
@@ -115,17 +115,17 @@ def test_an_epoch_is_measured_again_where_its_training_is(tmp_path: Path) -> Non
     assert found["validation/accuracy"] == [(4, 0.25), (8, 0.5)]
 
 
-def test_a_run_that_is_gone_on_with_to_judge_it_again_has_one_point_of_the_test_rows(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_to_be_tested_again_has_one_point_of_the_test_rows(tmp_path: Path) -> None:
     write(tmp_path, start(), step(8), epoch(2), judged(2), start(8), judged(2), END)
     assert points(tmp_path)["test/accuracy"] == [(8, 0.875)]
 
 
-def test_a_run_that_is_trained_again_is_judged_again(tmp_path: Path) -> None:
+def test_a_run_that_is_trained_further_is_tested_again(tmp_path: Path) -> None:
     write(tmp_path, start(), step(4), epoch(1), step(8), epoch(2), judged(2), start(4), step(8), epoch(2), judged(1))
     assert points(tmp_path)["test/accuracy"] == [(4, 0.875)]
 
 
-def test_a_run_that_goes_on_has_the_points_of_its_whole_record_once(tmp_path: Path) -> None:
+def test_a_resumed_run_has_each_point_of_its_whole_record_once(tmp_path: Path) -> None:
     first = [start(), *map(step, range(1, 5)), epoch(1), step(5)]
     write(tmp_path, *first)
     write(tmp_path, *first, start(4), step(5, loss=0.125), step(8), epoch(2))
@@ -133,13 +133,13 @@ def test_a_run_that_goes_on_has_the_points_of_its_whole_record_once(tmp_path: Pa
     assert points(tmp_path)["training/loss"][-3:] == [(4, 0.5), (5, 0.125), (8, 0.5)]
 
 
-def test_where_the_record_of_the_sitting_before_is_lost_its_points_stay(tmp_path: Path) -> None:
+def test_points_stay_where_the_record_of_the_earlier_run_is_lost(tmp_path: Path) -> None:
     write(tmp_path, start(), *map(step, range(1, 7)))
     write(tmp_path, start(4), step(5, loss=0.125))
     assert points(tmp_path)["training/loss"] == [*((number, 0.5) for number in range(1, 5)), (5, 0.125)]
 
 
-def test_a_fresh_run_removes_the_curves_before_and_nothing_else(tmp_path: Path) -> None:
+def test_a_new_run_removes_the_earlier_curves_and_nothing_else(tmp_path: Path) -> None:
     write(tmp_path, start(), *map(step, range(1, 7)))
     (tmp_path / "notes.txt").write_text("mine")
     write(tmp_path, start(), step(1, loss=0.125))
@@ -147,24 +147,25 @@ def test_a_fresh_run_removes_the_curves_before_and_nothing_else(tmp_path: Path) 
     assert points(tmp_path)["training/loss"] == [(1, 0.125)]
 
 
-def test_a_run_that_never_starts_leaves_the_curves_before(tmp_path: Path) -> None:
+def test_a_run_that_never_starts_keeps_the_earlier_curves(tmp_path: Path) -> None:
     write(tmp_path, start(), step(1))
     write(tmp_path)
     assert points(tmp_path)["training/loss"] == [(1, 0.5)]
 
 
-def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "board").write_text("a file")
     with TensorBoardWriter(tmp_path / "board") as board:
         for line in (start(), step(1), start(4), step(2)):
             board.take(line)
             board.flush()
     said = capsys.readouterr().err
-    assert said == f"cannot write to {tmp_path}/board: File exists; going on without curves for TensorBoard\n"
+    reason = "File exists; the run continues without curves for TensorBoard"
+    assert said == f"  cannot write to {tmp_path}/board: {reason}\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_said_once(
+def test_a_full_disk_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened = Path.open
@@ -174,7 +175,8 @@ def test_a_full_disk_is_said_once(
             board.take(line)
             board.flush()
     said = capsys.readouterr().err
-    assert said == f"cannot write to {tmp_path}: No space left on device; going on without curves for TensorBoard\n"
+    reason = "No space left on device; the run continues without curves for TensorBoard"
+    assert said == f"  cannot write to {tmp_path}: {reason}\n"
 
 
 def interrupted(board: TensorBoardWriter) -> None:

@@ -1,4 +1,4 @@
-"""What is said of a region's zones where AWS names none at all, which the embedded AWS never does."""
+"""What the preflight reports where AWS names no zone at all, which the embedded AWS never does."""
 
 import boto3
 import pytest
@@ -9,7 +9,7 @@ from bootstrap.lifecycle.rules.capacity import TooFewZones
 from infra.topology import Topology
 
 
-def test_a_region_without_any_zone_for_the_account_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_region_without_any_zone_for_the_account_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Account, "items", lambda *_, **__: iter(()))
     training = [{"name": "fast", "instance_type": "g5.xlarge", "count": 2}]
     wanted = Topology.model_validate({"name": "mine", "description": "x", "training": training})

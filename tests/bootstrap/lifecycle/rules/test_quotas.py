@@ -31,7 +31,7 @@ def test_a_quota_counts_the_whole_topology_and_comes_with_the_command_that_asks_
     ]
 
 
-def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
+def test_instances_of_others_are_subtracted_from_a_quota_and_our_own_are_not(
     aws: EmbeddedAws, asking: boto3.Session, ec2: Any
 ) -> None:
     def start(deployment: str) -> str:
@@ -55,7 +55,7 @@ def test_what_others_run_is_subtracted_from_a_quota_and_our_own_is_not(
     ]
 
 
-def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
+def test_starting_instances_count_against_a_quota(aws: EmbeddedAws, asking: boto3.Session, ec2: Any) -> None:
     with aws.faults.during(StaysPending(), QuotaLimit(code="L-DB2E81BA", value=11)):
         started = ec2.run_instances(ImageId="ami-12345678", InstanceType="g5.xlarge", MinCount=1, MaxCount=1)
         found = findings(asking, of(training=[GPU], share="efs"))
@@ -63,9 +63,7 @@ def test_what_is_about_to_run_counts_against_a_quota(aws: EmbeddedAws, asking: b
     assert "is 11, of which 4 are in use" in found[0][2]
 
 
-def test_nodes_that_managed_scaling_may_add_and_a_quota_does_not_hold_are_a_warning(
-    aws: EmbeddedAws, asking: boto3.Session
-) -> None:
+def test_a_quota_that_is_too_small_for_managed_scaling_is_a_warning(aws: EmbeddedAws, asking: boto3.Session) -> None:
     cluster = {"primary": PRIMARY, "core": {**PRIMARY, "count": 2}, "task": {**PRIMARY, "count": 1, "market": "spot"}}
     wanted = of(preprocessing={**cluster, "scaling": {"maximum": 8}})
     with aws.faults.during(QuotaLimit(code="L-34B43A08", value=23)):

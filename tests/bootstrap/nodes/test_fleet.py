@@ -1,0 +1,30 @@
+"""Groups are scaled to zero, whatever interrupts that."""
+
+import signal
+from typing import Any
+
+from bootstrap.aws.deployment import Deployment
+from bootstrap.nodes import fleet
+from bootstrap.nodes.fleet import GpuGroup
+
+
+class Interrupting:
+    """A session; Ctrl-C comes while it creates a client."""
+
+    def __init__(self) -> None:
+        self.at_zero: list[str] = []
+
+    def client(self, _service: str) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return self
+
+    def set_desired_capacity(self, *, AutoScalingGroupName: str, DesiredCapacity: int) -> None:  # noqa: N803
+        assert DesiredCapacity == 0
+        self.at_zero.append(AutoScalingGroupName)
+
+
+def test_an_interrupt_at_the_start_leaves_no_group_scaled_up() -> None:
+    session: Any = Interrupting()
+    group = GpuGroup(name="a", scaling_group="Shoal-a", size=1, desired=1, spot=False, stays=False)
+    fleet.scale_to_zero(Deployment(name="mine", topology="x", session=session, outputs={}), [group])
+    assert session.at_zero == ["Shoal-a"]
