@@ -34,7 +34,6 @@ LONGEST = (
     "infra/test_guard.py",
     "bootstrap/nodes/test_scale_up.py",
     "trainer/test_errors.py",
-    "test_guard_deployed.py",
     "bootstrap/preprocessing/test_emr_install.py",
     "infra/test_app.py",
     "bootstrap/lifecycle/test_preflight.py",

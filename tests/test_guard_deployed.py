@@ -16,7 +16,7 @@ from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import topology
 from tests.person import make_repository_whose_cluster_installs_nothing
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 
 class Deployment:

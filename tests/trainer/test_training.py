@@ -177,6 +177,7 @@ def test_the_model_file_stands_alone(alone: Path) -> None:
     assert (content["about"]["rating_steps"], content["about"]["rating_fraction"]) == (1, False)
 
 
+@pytest.mark.slow
 def test_a_run_whose_ranks_claim_rows_and_that_is_stopped_goes_on_as_if_undisturbed(
     launch, dataset: Path, alone: Path, tmp_path: Path
 ) -> None:

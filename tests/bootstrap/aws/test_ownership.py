@@ -27,8 +27,13 @@ class Tagged(Ownership):
     """A claim to which the tagging service and CloudFormation's record tell nothing."""
 
     arns = ()
-    record = frozenset()
+    stack_resources = frozenset()
     networks = frozenset()
+
+
+@pytest.fixture(scope="module")
+def account() -> Account:
+    return Account()
 
 
 RECORDS = {
@@ -49,17 +54,17 @@ RECORDS = {
 
 @pytest.mark.parametrize("kind", sorted(RECORDS))
 @given(one=deployments, other=deployments)
-def test_a_resource_belongs_to_its_own_deployment_only(kind: str, one: str, other: str) -> None:
+def test_a_resource_belongs_to_its_own_deployment_only(account: Account, kind: str, one: str, other: str) -> None:
     assume(one != other)
-    claims = [Tagged(Account(), name) for name in (one, other)]
+    claims = [Tagged(account, name) for name in (one, other)]
     assert [KINDS[kind].owned(claim, RECORDS[kind](one)) for claim in claims] == [True, False]
 
 
 @given(one=deployments, other=deployments)
-def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(one: str, other: str) -> None:
+def test_a_parameter_belongs_to_a_deployment_by_its_whole_folder(account: Account, one: str, other: str) -> None:
     assume(one != other)
     record = {"Name": topology.extension_parameter(one)}
-    assert KINDS["ssm parameter"].owned(Tagged(Account(), one), record)
+    assert KINDS["ssm parameter"].owned(Tagged(account, one), record)
     assert not record["Name"].startswith(f"/shoal/{other}/")
 
 

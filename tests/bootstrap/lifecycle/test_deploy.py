@@ -114,6 +114,7 @@ def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
         autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_another_owner_is_refused_by_either_command(deployed: Person) -> None:
     told = deployed.types("deploy", "pair", "--owner", "bob", "--yes", status=1)[1]
