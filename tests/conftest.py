@@ -20,7 +20,6 @@ LONGEST = (
     "bootstrap/cli/test_signals.py",
     "bootstrap/preprocessing/test_preprocess.py",
     "jobs/test_faults.py",
-    "bootstrap/lifecycle/test_deploy.py",
     "bootstrap/removal/test_teardown.py",
     "trainer/test_resume.py",
     "trainer/test_launch.py",

@@ -48,6 +48,7 @@ def deployed(person: Person) -> Person:
     return person
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_second_deployment_changes_nothing_and_says_so(deployed: Person) -> None:
     resources, created = deployed.resources("pair"), deployed.stack("pair")["CreationTime"]
@@ -69,6 +70,7 @@ def test_a_topology_of_the_user_is_given_by_its_file(deployed: Person) -> None:
     assert json.loads(deployed.types("status", "own/pair.yaml", "--json")[0])["deployment"] == "pair"
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_an_existing_bucket_is_refused_if_the_present_data_would_be_lost(deployed: Person) -> None:
     (bucket,) = (each["OutputValue"] for each in deployed.stack("pair")["Outputs"] if each["OutputKey"] == "DataBucket")
@@ -102,6 +104,7 @@ def test_another_number_of_nodes_changes_that_group_alone(deployed: Person) -> N
     assert deployed.resources("pair") == resources
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_deployment_is_refused_while_nodes_train(deployed: Person) -> None:
     autoscaling = deployed.client("autoscaling")
