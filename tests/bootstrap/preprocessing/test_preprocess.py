@@ -33,6 +33,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 RAW, DATA, LOG = "raw", "data", "log"
+_NO_REVIEWS = b"no review\n" * 1_000
+"""More malformed lines than are allowed, for the end of a file, where only the jobs find them."""
 STEPS = ["deduplicate", "count words", "choose vocabulary", "encode", "merge"]
 PYTHON = f"""\
 cat > $NODE_ROOT/usr/local/bin/shoal-python <<'RUN'
@@ -199,14 +201,14 @@ def test_a_command_that_was_killed_before_it_submitted_delays_others_only_for_a_
     there, reviews, monkeypatch
 ) -> None:
     kept = there.work()
-    reviews.write_bytes(b"no review\n" + reviews.read_bytes())
+    reviews.write_bytes(reviews.read_bytes() + _NO_REVIEWS)
     with pytest.raises(DataError, match="lines are malformed"):
-        there.preprocess(reviews, max_malformed=0)
+        there.preprocess(reviews)
     folder = "/".join(next(key for key in there.work() if key not in kept).split("/")[:2])
     there.s3.put_object(Bucket=DATA, Key=f"{folder}/claim", Body=b"another")
     before = len(there.steps())
     monkeypatch.setattr("bootstrap.preprocessing.preprocess._CLAIM_SECONDS", 0.1)
-    assert there.preprocess(reviews).counts["lines"]
+    assert there.preprocess(reviews, max_malformed=0.5).counts["lines"]
     assert "another command is about to begin run " in there.said[0]
     assert there.names()[before:] == STEPS[2:]
     assert there.work() == kept
@@ -229,12 +231,12 @@ def test_steps_that_finished_before_a_refusal_for_damage_are_not_repeated(there,
 
 
 def test_output_that_the_bucket_may_be_deleting_is_made_again(there, reviews, monkeypatch) -> None:
-    reviews.write_bytes(b"no review\n" + reviews.read_bytes())
+    reviews.write_bytes(reviews.read_bytes() + _NO_REVIEWS)
     with pytest.raises(DataError, match="lines are malformed"):
-        there.preprocess(reviews, max_malformed=0)
+        there.preprocess(reviews)
     before = len(there.steps())
     monkeypatch.setattr("bootstrap.preprocessing.work._MARKER_LIFETIME", timedelta(0))
-    assert there.preprocess(reviews).counts["lines"]
+    assert there.preprocess(reviews, max_malformed=0.5).counts["lines"]
     assert there.names()[before:] == STEPS
 
 
@@ -256,10 +258,11 @@ def test_work_of_which_a_part_was_lost_is_not_continued(there, reviews) -> None:
 
 
 def test_other_settings_are_other_work(there, reviews) -> None:
-    with pytest.raises(DataError):
-        there.preprocess(reviews, max_malformed=0)
+    reviews.write_bytes(reviews.read_bytes() + _NO_REVIEWS)
+    with pytest.raises(DataError, match="lines are malformed"):
+        there.preprocess(reviews)
     before = len(there.steps())
-    there.preprocess(reviews, row_length=50)
+    there.preprocess(reviews, row_length=50, max_malformed=0.5)
     assert there.names()[before:] == STEPS
 
 
