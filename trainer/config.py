@@ -182,7 +182,11 @@ class OptimisationOptions(Section):
         choices=("root", "linear", "none"),
     )
     optimiser: str = option(
-        "how gradients become steps", default="adam", choices=("adam", "sgd"), aliases=("--optimizer",)
+        "how gradients become steps; adam is lazy in tables whose gradients are sparse: rows without a gradient stand "
+        "still, and their moments, too",
+        default="adam",
+        choices=("adam", "adagrad", "sgd"),
+        aliases=("--optimizer",),
     )
     momentum: float = option("momentum of sgd", default=0.9, must=SHARE)
     schedule: str = option(

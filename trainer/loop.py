@@ -49,7 +49,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     epochs = config.epochs_for(order.steps)
     torch.manual_seed(config.seed)
     task = kind(config, ranks, data)
-    optimiser, progress = Optimiser(task.model, task.tables, config), RunProgress()
+    optimiser, progress = Optimiser(task.model, task.tables, config, sparse_tables=task.sparse_tables), RunProgress()
     with ranks.agreement():
         if saved:
             progress = checkpoint.restore(saved, task.model, optimiser, where=config.output / CHECKPOINTS)
@@ -59,12 +59,17 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
     timer = step_timer(ranks.device, slowed=ranks.rank in config.slow)
     compute = task.gradient_computer(timer)
     exchange = GradientExchange(
-        task.model, task.tables, timer=timer, clip_norm=config.clip_norm, bits=config.gradient_bits
+        task.model,
+        task.tables,
+        timer=timer,
+        clip_norm=config.clip_norm,
+        bits=config.gradient_bits,
+        sparse_tables=task.sparse_tables,
     )
     sparse = exchange.is_sparse_cheaper(task.touched_rows(order.batch(0, 0)))
     done = order.steps * progress.epoch + progress.step  # steps of the whole run
     with clock.during(Activity.RATES):
-        rates = measure_initial_rates(compute, config, total=order.size(0), slowness=slowdown.at(done))
+        rates = measure_initial_rates(compute, optimiser, config, total=order.size(0), slowness=slowdown.at(done))
     planner, throughput = StepPlanner(config, ranks, order, rates), Throughput(progress, clock, rates)
 
     def state() -> dict[str, Any]:
@@ -167,7 +172,9 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             reporter.write("test", epoch=progress.epoch, **tested)
             with clock.during(Activity.RATES):
                 split, slowness = planner.split(order.size(0)), slowdown.at(done)
-                throughput.add_final_rates(measure_own_rates(compute, config, split=split, slowness=slowness))
+                throughput.add_final_rates(
+                    measure_own_rates(compute, optimiser, config, split=split, slowness=slowness)
+                )
         summary = {
             **task.summary_measures(tested),
             **throughput.summary(ranks, timer),

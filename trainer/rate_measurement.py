@@ -3,7 +3,7 @@
 A run is compared with the sum of its ranks' own rates. Do not measure one rank at a time: ranks on one machine share
 its memory bandwidth. So all ranks compute at once, for the same time, without a collective in between. They train a
 copy of the model, which is thrown away. The copy must not be slower than the model itself: a rate that is too low makes
-every run look good.
+every run look good. Sparse tables are not copied: the optimiser rehearses its steps on them, and changes nothing.
 """
 
 import time
@@ -32,7 +32,7 @@ _QUEUE = 16
 
 
 def measure_initial_rates(
-    compute: GradientComputer, config: TrainConfig, *, total: int, slowness: float
+    compute: GradientComputer, optimiser: Optimiser, config: TrainConfig, *, total: int, slowness: float
 ) -> list[float]:
     """Rows per second of every rank, each on its share of `total` rows by these rates; the same on every rank.
 
@@ -40,12 +40,15 @@ def measure_initial_rates(
     """
     room = _ROOM if compute.device.type == "cpu" else 1.0
     equal = proportional_split(round(room * total), np.ones(dist.get_world_size()))
-    look = measure_own_rates(compute, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)
-    return measure_own_rates(compute, config, split=proportional_split(total, np.array(look)), slowness=slowness)
+    look = measure_own_rates(compute, optimiser, config, split=equal, slowness=slowness, seconds=_LOOK, warm_up=1)
+    return measure_own_rates(
+        compute, optimiser, config, split=proportional_split(total, np.array(look)), slowness=slowness
+    )
 
 
 def measure_own_rates(
     compute: GradientComputer,
+    optimiser: Optimiser,
     config: TrainConfig,
     *,
     split: IntArray,
@@ -61,7 +64,7 @@ def measure_own_rates(
     device = compute.device
     timer = SynchronizedStepTimer() if device.type == "cuda" and slowness > 1.0 else StepTimer()
     twin = compute.with_copied_model(timer)
-    steps = Optimiser(twin.model, twin.tables, config)
+    steps = optimiser.rehearsal(twin.model)
     generator = np.random.default_rng(config.seed)
     share = max(1, int(split[dist.get_rank()]))
 

@@ -48,7 +48,10 @@ class Task(ABC, Generic[DataT]):
     model: nn.Module
     """The model, with all of its parameters on this rank's device."""
     tables: Sequence[Tensor]
-    """Parameters (rows, ...) of which a batch touches few rows. All others have gradients everywhere."""
+    """Parameters (rows, ...) of which a batch touches few rows."""
+    sparse_tables: Sequence[Tensor] = ()
+    """Parameters (rows, columns) so large that nothing may take as long as all of their rows: their gradients have the
+    touched rows alone (computing/row_gradients.py). All parameters in neither have gradients everywhere."""
     precision: str
     """The precision of the layers."""
 

@@ -12,6 +12,7 @@ from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
+from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import join_process_group
 from trainer.rate_measurement import measure_own_rates
@@ -43,7 +44,8 @@ def rate(tmp_path, slowness: float, **seconds: float) -> float:
     config = TrainConfig(data=tmp_path, output=tmp_path)
     compute = text_gradients(Sleepy(), rows, loss=loss, device=torch.device("cpu"), timer=StepTimer())
     with join_process_group(1):
-        (found,) = measure_own_rates(compute, config, split=np.array([SHARE]), slowness=slowness, **seconds)
+        optimiser = Optimiser(compute.model, compute.tables, config)
+        (found,) = measure_own_rates(compute, optimiser, config, split=np.array([SHARE]), slowness=slowness, **seconds)
     return found
 
 

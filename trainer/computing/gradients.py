@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from trainer.clock import BACKWARD, FORWARD, SLOWED, StepTimer
 from trainer.computing.precision import loss_scale
+from trainer.computing.row_gradients import TouchedRows, add_up, row_gradient, touched_rows
 from trainer.computing.threads import Threads
 from trainer.errors import RankError
 from trainer.order import IntArray
@@ -39,8 +40,9 @@ class LossOf(Protocol):
 class GradientComputer:
     """Computes shares with one model on one device; on a CPU by `threads`.
 
-    `rows`: the number of training rows. `tables`: the model's parameters of which a batch touches few rows.
-    `precision`: that of its layers. `timer` is told the phases; its owner begins the steps.
+    `rows`: the number of training rows. `tables`: the model's parameters of which a batch touches few rows; those among
+    `sparse_tables` have gradients of these rows alone (row_gradients.py). `precision`: that of its layers. `timer` is
+    told the phases; its owner begins the steps.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class GradientComputer:
         *,
         rows: int,
         tables: Sequence[Tensor] = (),
+        sparse_tables: Sequence[Tensor] = (),
         precision: torch.dtype = torch.float32,
         device: torch.device,
         timer: StepTimer,
         threads: Threads | None = None,
     ) -> None:
-        self.model, self.rows, self.tables, self.device = model, rows, tables, device
+        self.model, self.rows, self.device = model, rows, device
+        self.tables, self.sparse_tables = tables, sparse_tables
         self.piece_rows = 0
         """Rows of a piece, once a share did not fit into memory; 0: no limit."""
         self._loss_of = loss_of
@@ -65,8 +69,9 @@ class GradientComputer:
         self._threads = threads or Threads(1)
 
     def with_copied_model(self, timer: StepTimer) -> "GradientComputer":
-        """A computer with a copy of the model, which learns by itself, for the same rows and in the same way."""
-        model = copy.deepcopy(self.model)
+        """A computer with a copy of the model, which learns by itself, for the same rows and in the same way. The copy
+        has the same sparse tables: they may be most of a machine's memory."""
+        model = copy.deepcopy(self.model, {id(table): table for table in self.sparse_tables})
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.flatten_parameters()  # a copy's weights lie apart, and cuDNN would gather them at every step
@@ -76,6 +81,7 @@ class GradientComputer:
             self._loss_of,
             rows=self.rows,
             tables=[copies[table] for table in self.tables],
+            sparse_tables=self.sparse_tables,
             precision=self._precision,
             device=self.device,
             timer=timer,
@@ -104,7 +110,7 @@ class GradientComputer:
     def _in_pieces(self, numbers: IntArray, of: int, step: int) -> Tensor:
         """The sum of losses and gradients over pieces: one per thread at a time, each with short and long rows."""
         loss = torch.zeros((), device=self.device, dtype=self._parameters[0].dtype)
-        sums: list[Tensor] = []
+        sums = _Sums()
         size = self.piece_rows or max(1, len(numbers))
         scale = loss_scale(self._precision, of)
         for start in range(0, len(numbers), size):
@@ -116,15 +122,10 @@ class GradientComputer:
 
             for part, gradients in self._threads.map(computed, range(threads)):
                 loss += part
-                if sums:
-                    torch._foreach_add_(sums, list(gradients))
-                else:
-                    sums = list(gradients)
+                sums.add(gradients)
             self._timer.end_phase(BACKWARD)
-        if scale != 1.0 and sums:
-            torch._foreach_div_(sums, scale)
-        for parameter, gradient in zip(self._parameters, sums, strict=bool(sums)):
-            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        for parameter, gradient in zip(self._parameters, sums.over(scale, self._parameters), strict=bool(len(numbers))):
+            parameter.grad = gradient if parameter.grad is None else _sum(parameter.grad, gradient)
         return loss
 
     def _piece(
@@ -145,3 +146,41 @@ class GradientComputer:
         self.piece_rows = (rows + 1) // 2
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+class _Sums:
+    """The sums of the parameters' gradients over pieces."""
+
+    def __init__(self) -> None:
+        self._dense: list[Tensor] = []
+        self._sparse: list[list[TouchedRows]] = []
+        self._is_sparse: list[bool] = []
+
+    def add(self, gradients: Sequence[Tensor]) -> None:
+        """Add the gradients of a piece, one per parameter."""
+        dense = [each for each in gradients if not each.is_sparse]
+        sparse = [touched_rows(each) for each in gradients if each.is_sparse]
+        if self._is_sparse:
+            torch._foreach_add_(self._dense, dense)
+            for parts, touched in zip(self._sparse, sparse, strict=True):
+                parts.append(touched)
+        else:
+            self._dense, self._sparse = dense, [[touched] for touched in sparse]
+            self._is_sparse = [each.is_sparse for each in gradients]
+
+    def over(self, scale: float, parameters: Sequence[Tensor]) -> list[Tensor]:
+        """The sums divided by `scale`, one per parameter; empty if nothing was added."""
+        sparse = [add_up(parts) for parts in self._sparse]
+        if scale != 1.0 and self._is_sparse:
+            torch._foreach_div_([*self._dense, *(touched.values for touched in sparse)], scale)
+        dense, rows = iter(self._dense), iter(sparse)
+        return [
+            row_gradient(parameter, next(rows)) if is_sparse else next(dense)
+            for parameter, is_sparse in zip(parameters, self._is_sparse, strict=False)
+        ]
+
+
+def _sum(gradient: Tensor, other: Tensor) -> Tensor:
+    if gradient.is_sparse:
+        return row_gradient(gradient, add_up([touched_rows(gradient), touched_rows(other)]))
+    return gradient + other

@@ -13,9 +13,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
+from trainer.computing import row_updates
+from trainer.computing.row_gradients import touched_rows
+from trainer.computing.row_updates import ADAGRAD_TINY, ADAM_KEEPS, ADAM_TINY
 from trainer.config import OptimisationOptions
 
 BATCH = 256
@@ -23,48 +27,73 @@ BATCH = 256
 
 _POWERS = {"none": 0.0, "root": 0.5, "linear": 1.0}
 _ADAM: dict[str, Any] = {
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "eps": 1e-8,
+    "beta1": ADAM_KEEPS[0],
+    "beta2": ADAM_KEEPS[1],
+    "eps": ADAM_TINY,
     "weight_decay": 0.0,
     "amsgrad": False,
     "maximize": False,
 }
+_ADAGRAD: dict[str, Any] = {"lr_decay": 0.0, "weight_decay": 0.0, "eps": ADAGRAD_TINY, "maximize": False}
 _SGD: dict[str, Any] = {"weight_decay": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False}
 
 
 class Optimiser:
-    """Adam (Kingma and Ba 2015) or SGD with momentum for a model's parameters, in fused passes; word vectors, the
-    `tables`, have a learning rate of their own.
+    """Adam (Kingma and Ba 2015), Adagrad (Duchi et al. 2011) or SGD with momentum for a model's parameters, in fused
+    passes; word vectors, the `tables`, have a learning rate of their own.
 
     Every parameter needs a gradient when a step is taken. The state is, as in torch.optim, two moments per parameter
-    and the number of steps for Adam, and one moment for SGD.
+    and the number of steps for Adam, the sum of squares and that number for Adagrad, and one moment for SGD. Of the
+    `sparse_tables`, which are word vectors, too, a step changes the rows with a gradient alone (row_updates.py); there
+    SGD has no momentum.
     """
 
-    def __init__(self, model: nn.Module, tables: Sequence[Tensor], config: OptimisationOptions) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        tables: Sequence[Tensor],
+        config: OptimisationOptions,
+        *,
+        sparse_tables: Sequence[Tensor] = (),
+    ) -> None:
         self._parameters: list[Tensor] = list(model.parameters())
-        self._momentum = None if config.optimiser == "adam" else config.momentum
-        self._first = [torch.zeros_like(each, requires_grad=False) for each in self._parameters]
-        adams = self._parameters if self._momentum is None else []
-        self._second = [torch.zeros_like(each, requires_grad=False) for each in adams]
-        self._steps = [torch.zeros((), device=each.device) for each in adams]
-        of_tables = [number for number, each in enumerate(self._parameters) if any(each is table for table in tables)]
-        others = [number for number in range(len(self._parameters)) if number not in of_tables]
+        self._config, self._learns = config, True
+        of_tables, self._sparse = (
+            [number for number, each in enumerate(self._parameters) if any(each is table for table in which)]
+            for which in (tables, sparse_tables)
+        )
+        self._dense = [number for number in range(len(self._parameters)) if number not in self._sparse]
+        others = [number for number in self._dense if number not in of_tables]
         self._groups = ((of_tables, config.word_rate), (others, 1.0))
+        kind = config.optimiser
+        everywhere = [*self._dense, *self._sparse]
+        self._first = self._moments({"adam": everywhere, "adagrad": [], "sgd": self._dense}[kind])
+        self._second = self._moments([] if kind == "sgd" else everywhere)
+        self._steps = {
+            number: torch.zeros((), device="cpu" if number in self._sparse else each.device)
+            for number, each in enumerate(self._parameters)
+            if kind != "sgd"
+        }
+
+    def rehearsal(self, copied: nn.Module) -> "Optimiser":
+        """An optimiser for a copy of the model that shares its sparse tables: it does the same work as this one, but
+        changes the copied parameters alone."""
+        shared = [self._parameters[number] for number in self._sparse]
+        tables = [list(copied.parameters())[number] for number in self._groups[0][0]]
+        found = Optimiser(copied, tables, self._config, sparse_tables=shared)
+        found._first.update({number: self._first[number] for number in self._sparse if number in self._first})
+        found._second.update({number: self._second[number] for number in self._sparse if number in self._second})
+        found._learns = False
+        return found
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """Change the parameters by their gradients at a learning rate, word vectors at `word_rate` times that."""
         for numbers, share in self._groups:
-            parameters, first = ([each[number] for number in numbers] for each in (self._parameters, self._first))
-            gradients = [each.grad for each in parameters if each.grad is not None]
-            assert len(gradients) == len(parameters)
-            if self._momentum is None:
-                second, steps = ([each[number] for number in numbers] for each in (self._second, self._steps))
-                adam(parameters, gradients, first, second, [], steps, fused=True, lr=share * rate, **_ADAM)
-            else:
-                moments: list[Tensor | None] = list(first)
-                sgd(parameters, gradients, moments, fused=True, lr=share * rate, momentum=self._momentum, **_SGD)
+            if numbers:
+                self._step_dense(numbers, share * rate)
+        for number in self._sparse:
+            self._step_sparse(number, self._config.word_rate * rate)
 
     def clear(self) -> None:
         """Drop the gradients."""
@@ -74,12 +103,43 @@ class Optimiser:
     def state(self) -> dict[str, Tensor]:
         """The state for a checkpoint, by kind and number of the parameter."""
         kinds = {"first": self._first, "second": self._second, "steps": self._steps}
-        return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in enumerate(own)}
+        return {f"{kind}.{number}": each for kind, own in kinds.items() for number, each in sorted(own.items())}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore the state of an optimiser for parameters of the same shapes."""
         for name, own in self.state().items():
             own.copy_(state[name])
+
+    def _moments(self, numbers: Sequence[int]) -> dict[int, Tensor]:
+        return {number: torch.zeros_like(self._parameters[number], requires_grad=False) for number in numbers}
+
+    def _step_dense(self, numbers: Sequence[int], rate: float) -> None:
+        parameters = [self._parameters[number] for number in numbers]
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        assert len(gradients) == len(parameters)
+        first, second, steps = (
+            [each[number] for number in numbers if number in each] for each in (self._first, self._second, self._steps)
+        )
+        if self._config.optimiser == "adam":
+            adam(parameters, gradients, first, second, [], steps, fused=True, lr=rate, **_ADAM)
+        elif self._config.optimiser == "adagrad":
+            adagrad(parameters, gradients, second, steps, lr=rate, **_ADAGRAD)
+        else:
+            moments: list[Tensor | None] = list(first)
+            sgd(parameters, gradients, moments, fused=True, lr=rate, momentum=self._config.momentum, **_SGD)
+
+    def _step_sparse(self, number: int, rate: float) -> None:
+        table = self._parameters[number]
+        assert table.grad is not None
+        touched = touched_rows(table.grad)
+        if self._config.optimiser == "adam":
+            self._steps[number] += 1
+            first, second, step = self._first[number], self._second[number], int(self._steps[number])
+            row_updates.adam(table, first, second, touched, rate, step=step, learns=self._learns)
+        elif self._config.optimiser == "adagrad":
+            row_updates.adagrad(table, self._second[number], touched, rate, learns=self._learns)
+        else:
+            row_updates.sgd(table, touched, rate, learns=self._learns)
 
 
 def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:

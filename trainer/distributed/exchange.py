@@ -8,6 +8,8 @@ although a small batch touches only a fraction of their rows.
 Here the all-reduce sums shares that are already divided by the rows of the global batch (gradients.py). It comes after
 `backward()`, and of a table it carries only the rows that the global batch touches. Every rank knows these rows,
 because every rank knows the whole global batch. All other gradients are zero on all ranks, so the result is the same.
+Of a table so large that finding those rows would cost more than asking, each rank sends the rows that it touched itself
+(row_exchange.py).
 
 Reports are read one step late, so that a GPU's host never waits for the step that it has just queued. All ranks must
 read them at the same point: otherwise they would split the next batch differently.
@@ -24,7 +26,10 @@ from torch import Tensor, nn
 
 from trainer.balancing.claims import StepTimes
 from trainer.clock import ALL_REDUCE, PACK, ComputeStats, StepTimer
+from trainer.computing.row_gradients import TouchedRows, no_rows, row_gradient, touched_rows
 from trainer.distributed import collectives
+from trainer.distributed.half_precision import HALF_SCALE, in_half_precision
+from trainer.distributed.row_exchange import sum_over_ranks
 from trainer.order import IntArray
 
 _MOST_TOUCHED = 0.8
@@ -32,11 +37,6 @@ _MOST_TOUCHED = 0.8
 
 _LOSS, _STOP, _SAVE, _NORM, _TIMES = 0, 1, 2, 3, 4
 _A_RANK = len(ComputeStats._fields) + 2  # numbers per rank: its statistics, rows of a piece, rows of this step
-
-_HALF_SCALE = 4096.0
-"""Gradients are multiplied by this and sent in half precision: gradients of a mean are small, and below 6e-5 half
-precision has fewer digits. A value that is then too large (a gradient above 16 divided by the ranks) is sent as the
-largest number that fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,19 +88,23 @@ class GradientExchange:
         timer: StepTimer,
         clip_norm: float = 0.0,
         bits: int = 32,
+        sparse_tables: Sequence[Tensor] = (),
     ) -> None:
         """Also give every rank the parameters, and the masks of dropout, of rank 0.
 
         `tables`: the parameters (rows, ...) of which batches may touch few rows. `clip_norm`: shorten longer gradients
         to this; 0: never. `timer`: this rank's times, which all ranks are sent. `bits`: 16 to send gradients in half
-        precision, 32 to send them as they are.
+        precision, 32 to send them as they are. `sparse_tables`: those whose gradients have touched rows alone
+        (row_gradients.py); each rank knows only its own.
         """
         self._bits = bits
         self._timer = timer
         self._clip_norm = clip_norm
         self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
-        self._tables = list(tables)
-        self._dense = [each for each in model.parameters() if not any(each is table for table in tables)]
+        self._tables, self._sparse = list(tables), list(sparse_tables)
+        self._dense = [
+            each for each in model.parameters() if not any(each is table for table in (*tables, *sparse_tables))
+        ]
         first = next(model.parameters())
         self._device, self._dtype = first.device, first.dtype
         self._pending: tuple[int, int, Tensor, collectives.DeviceEvent | None] | None = None
@@ -138,9 +142,11 @@ class GradientExchange:
             else [torch.from_numpy(rows).to(self._device, non_blocking=True) for rows in touched]
         )
         sent = of_tables if places is None else [each[at] for each, at in zip(of_tables, places, strict=True)]
-        message = np.zeros(_TIMES + _A_RANK * self._ranks)
+        own_rows = [_touched(table) for table in self._sparse]
+        message = np.zeros(_TIMES + (_A_RANK + len(own_rows)) * self._ranks)
         message[_STOP], message[_SAVE] = stop, save
-        message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows)
+        own_counts = (len(each.rows) for each in own_rows)
+        message[_TIMES + self._rank :: self._ranks] = (*self._timer.latest_stats(), piece, rows, *own_counts)
         tail = torch.from_numpy(message).to(device=self._device, dtype=self._dtype, non_blocking=True)
         tail[_LOSS] = loss
         parts = [*(gradient.flatten() for gradient in (*map(_gradient, self._dense), *sent)), tail]
@@ -149,11 +155,17 @@ class GradientExchange:
         if self._ranks > 1:
             with collectives.convert_errors(f"at step {step + 1}"):
                 self._add_up(flat, len(tail))
+                if own_rows:
+                    counts = flat[-len(own_rows) * self._ranks :].view(-1, self._ranks).long().tolist()
+                    own_rows = [
+                        sum_over_ranks(own, of_ranks, self._rank, bits=self._bits)
+                        for own, of_ranks in zip(own_rows, counts, strict=True)
+                    ]
         self._timer.end_phase(ALL_REDUCE)
-        whole = flat[: -len(tail)]  # all gradients that are not zero
-        norm = whole.norm()
+        whole = [flat[: -len(tail)], *(each.values for each in own_rows)]  # all gradients that are not zero
+        norm = whole[0].norm() if len(whole) == 1 else torch.stack([part.norm() for part in whole]).norm()
         if self._clip_norm:
-            whole *= (self._clip_norm / (norm + 1e-6)).clamp(max=1.0)
+            torch._foreach_mul_(whole, (self._clip_norm / (norm + 1e-6)).clamp(max=1.0))
         flat[-len(tail) + _NORM] = norm
         *gradients, tail = torch.split(flat, [part.numel() for part in parts])
         for parameter, gradient in zip(self._dense, gradients[: len(self._dense)], strict=True):
@@ -164,6 +176,8 @@ class GradientExchange:
             else:
                 of_tables[number].index_copy_(0, places[number], gradient.view_as(sent[number]))
                 table.grad = of_tables[number]
+        for table, summed in zip(self._sparse, own_rows, strict=True):
+            table.grad = row_gradient(table, summed)
         previous = self.drain()
         self._pending = (step, size, *_on_its_way(tail))
         self._timer.end_phase(PACK)
@@ -176,11 +190,9 @@ class GradientExchange:
             return
         gradients, rest = flat[:-others], flat[-others:]
         exact = dist.all_reduce(rest, op=dist.ReduceOp.SUM, async_op=True)
-        most = torch.finfo(torch.float16).max * (1 - 2**-8) / self._ranks  # rounding, and that of sums, stays below it
-        scaled = (gradients * _HALF_SCALE).clamp_(-most, most)
-        halves = torch.where(gradients.isfinite(), scaled, torch.nan).to(torch.float16)
+        halves = in_half_precision(gradients, self._ranks)
         dist.all_reduce(halves, op=dist.ReduceOp.SUM)
-        gradients.copy_(halves).div_(_HALF_SCALE)
+        gradients.copy_(halves).div_(HALF_SCALE)
         exact.wait()
 
     def drain(self) -> StepReport | None:
@@ -196,7 +208,7 @@ class GradientExchange:
             with collectives.convert_errors(f"at step {step + 1}"):
                 collectives.wait(arrival, collectives.backend_of(self._device))
         numbers = tail.to(torch.float64).numpy()
-        times = numbers[_TIMES:].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
+        times = numbers[_TIMES : _TIMES + _A_RANK * self._ranks].reshape(_A_RANK, self._ranks)  # (_A_RANK, ranks)
         rows, seconds, claimed, claimed_seconds, claims, claiming, pieces, computed = times
         return StepReport(
             step=step,
@@ -217,6 +229,10 @@ class GradientExchange:
             pieces=pieces.astype(np.int64),
             computed=computed.astype(np.int64),
         )
+
+
+def _touched(table: Tensor) -> TouchedRows:
+    return no_rows(table) if table.grad is None else touched_rows(table.grad)
 
 
 def _gradient(parameter: Tensor) -> Tensor:

@@ -1,0 +1,135 @@
+"""Gradients of touched rows are those of torch, and so are the optimisers' steps on them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trainer.computing import row_gradients, row_updates
+from trainer.computing.optimiser import Optimiser
+from trainer.computing.row_gradients import TouchedRows, add_up, mean_of_rows, no_rows, numbered, touched_rows
+from trainer.config import TrainConfig
+
+ROWS, COLUMNS = 40, 3
+IDS = st.integers(0, ROWS - 1)
+SEGMENTS = st.lists(st.lists(IDS, min_size=1, max_size=9), min_size=1, max_size=6)
+
+
+@pytest.fixture(params=["numba", "torch"], autouse=True)
+def computed_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways, of which GPUs have the second."""
+    for module in (row_gradients, row_updates):
+        monkeypatch.setattr(module, "computed_by_numba", lambda _tensor: request.param == "numba")
+
+
+def some_table(seed: int = 0) -> Tensor:
+    return torch.randn((ROWS, COLUMNS), generator=torch.Generator().manual_seed(seed))
+
+
+def dense(touched: TouchedRows) -> Tensor:
+    return torch.zeros(ROWS, COLUMNS).index_add_(0, touched.rows, touched.values)
+
+
+@given(ids=st.lists(IDS, max_size=60))
+def test_distinct_ids_and_their_numbers_give_the_ids_again(ids: list[int]) -> None:
+    distinct, numbers = numbered(torch.tensor(ids, dtype=torch.int32))
+    assert sorted(distinct.tolist()) == sorted(set(ids))
+    assert distinct[numbers.long()].tolist() == ids
+
+
+@given(segments=SEGMENTS)
+def test_means_and_their_gradient_are_those_of_an_embedding_bag(segments: list[list[int]]) -> None:
+    ids = torch.tensor([each for segment in segments for each in segment], dtype=torch.int32)
+    lengths = torch.tensor([len(segment) for segment in segments])
+    ours, theirs = nn.Parameter(some_table()), nn.Parameter(some_table())
+    weights = torch.randn((len(segments), COLUMNS), generator=torch.Generator().manual_seed(1))
+    found = mean_of_rows(ours, ids, lengths.cumsum(0))
+    expected = F.embedding_bag(ids.long(), theirs, lengths.cumsum(0) - lengths, mode="mean")
+    torch.testing.assert_close(found, expected)
+    (found * weights).sum().backward()
+    (expected * weights).sum().backward()
+    assert ours.grad is not None
+    touched = touched_rows(ours.grad)
+    assert sorted(touched.rows.tolist()) == sorted(set(ids.tolist()))
+    torch.testing.assert_close(dense(touched), theirs.grad)
+
+
+@given(parts=st.lists(st.lists(IDS, unique=True), min_size=1, max_size=4))
+def test_a_sum_has_each_row_once_and_the_sum_of_its_values(parts: list[list[int]]) -> None:
+    touched = [
+        TouchedRows(torch.tensor(rows, dtype=torch.int64), some_table(number)[: len(rows)])
+        for number, rows in enumerate(parts)
+    ]
+    found = add_up(touched)
+    assert len(set(found.rows.tolist())) == len(found.rows)
+    torch.testing.assert_close(dense(found), sum((dense(part) for part in touched), torch.zeros(ROWS, COLUMNS)))
+
+
+class Table(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(some_table())
+        self.others = nn.Parameter(torch.ones(2))
+
+
+def config(kind: str) -> TrainConfig:
+    return TrainConfig(data=Path("d"), output=Path("o"), optimiser=kind, momentum=0.9, word_rate=0.5)
+
+
+PEERS: dict[str, Callable[[list[Tensor]], Any]] = {
+    "sgd": lambda table: torch.optim.SGD(table, lr=0.05),
+    "adagrad": lambda table: torch.optim.Adagrad(table, lr=0.05),
+    "adam": lambda table: torch.optim.SparseAdam(table, lr=0.05),
+}
+
+
+@pytest.mark.parametrize("kind", PEERS)
+def test_steps_on_touched_rows_are_those_of_torch_also_when_a_run_goes_on(kind: str) -> None:
+    model, peer = Table(), nn.Parameter(some_table())
+    own, theirs = Optimiser(model, [], config(kind), sparse_tables=[model.vectors]), PEERS[kind]([peer])
+    generator = torch.Generator().manual_seed(3)
+    for number in range(12):
+        if number == 6:
+            saved, own = own.state(), Optimiser(model, [], config(kind), sparse_tables=[model.vectors])
+            own.restore(saved)
+        rows = torch.randperm(ROWS, generator=generator)[: 5 * (number % 3)]
+        touched = TouchedRows(rows, torch.randn((len(rows), COLUMNS), generator=generator))
+        model.vectors.grad = row_gradients.row_gradient(model.vectors, touched)
+        model.others.grad = torch.ones(2)
+        own.step(0.1)
+        peer.grad = torch.sparse_coo_tensor(rows[None], touched.values, peer.shape, check_invariants=True).coalesce()
+        theirs.step()
+        # SparseAdam adds its epsilon before the correction for the first steps, and Adam after it.
+        torch.testing.assert_close(model.vectors, peer, rtol=2e-6, atol=2e-5 if kind == "adam" else 1e-7)
+
+
+@pytest.mark.parametrize("kind", PEERS)
+def test_a_rehearsal_changes_neither_a_sparse_table_nor_the_state_of_the_optimiser(kind: str) -> None:
+    model, copied = Table(), Table()
+    copied.vectors = model.vectors
+    own = Optimiser(model, [], config(kind), sparse_tables=[model.vectors])
+    for each in (own, own.rehearsal(copied), own.rehearsal(copied)):
+        before = model.vectors.clone(), {name: tensor.clone() for name, tensor in own.state().items()}
+        others = copied.others.clone()
+        model.vectors.grad = row_gradients.row_gradient(
+            model.vectors, TouchedRows(torch.tensor([7, 2]), torch.ones(2, 3))
+        )
+        model.others.grad = copied.others.grad = torch.ones(2)
+        each.step(0.1)
+        if each is not own:
+            assert torch.equal(model.vectors, before[0])
+            assert all(torch.equal(tensor, before[1][name]) for name, tensor in own.state().items())
+            assert not torch.equal(copied.others, others)
+
+
+def test_a_rank_without_rows_has_a_gradient_of_no_rows() -> None:
+    touched = no_rows(some_table())
+    assert touched.rows.tolist() == []
+    assert touched.values.shape == (0, COLUMNS)
+    assert len(add_up([touched, touched]).rows) == 0

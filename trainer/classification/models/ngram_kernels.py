@@ -1,0 +1,27 @@
+"""The loop of `ngrams.features`, compiled by numba."""
+
+from typing import Any
+
+from numba import uint64
+
+from corpus.compiled import compiled
+
+_FACTOR = uint64(116049371)  # ngrams.NGRAM_FACTOR
+
+
+@compiled
+def write_features(tokens: Any, lengths: Any, hashes: Any, ngrams: Any, buckets: Any, out: Any) -> None:
+    """Write the rows of all texts to `out`: of each text its words, then its n-grams by their first word."""
+    words, at, begin = uint64(len(hashes)), 0, 0
+    for text in range(len(lengths)):
+        end = begin + lengths[text]
+        for first in range(begin, end):
+            out[at] = tokens[uint64(first)]
+            at += 1
+        for first in range(begin, end):
+            found = uint64(hashes[uint64(tokens[uint64(first)])])
+            for other in range(first + 1, min(end, first + ngrams)):
+                found = found * _FACTOR + uint64(hashes[uint64(tokens[uint64(other)])])
+                out[at] = words + found % buckets
+                at += 1
+        begin = end

@@ -1,0 +1,176 @@
+"""Loops over rows of large tables, compiled by numba, for CPUs; `row_gradients` and `row_updates` call them.
+
+Rows lie far apart, so each loop asks the processor for rows some iterations before it needs them: waiting for memory
+would otherwise be most of the time. Call the functions with the same array types everywhere, because numba compiles
+each combination anew. Inner loops use unsigned indices, which numba need not check for counting from the end.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import int64, uint32, uint64
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from corpus.compiled import compiled
+
+_AHEAD = 16
+"""Iterations between asking for a row and using it; 8 to 32 take equally long."""
+_SPREAD = 0x9E3779B1  # odd, for multiplicative hashing (Knuth, volume 3, 6.4)
+
+
+def _asking_for(_context, table, row):  # type: ignore[no-untyped-def]
+    """Have the processor load the beginning of `table[row]`, and its end, which may be in another line of the cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        array = context.make_array(kind)(context, builder, arguments[0])
+        zero = ir.Constant(ir.IntType(64), 0)
+        columns = builder.extract_value(array.shape, 1)
+        last = builder.sub(columns, ir.Constant(ir.IntType(64), 1))
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        prefetch = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module, ir.FunctionType(ir.VoidType(), [byte, number, number, number]), "llvm.prefetch.p0"
+        )
+        for column in (zero, last):
+            place = cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
+                context, builder, kind, array, [arguments[1], column], wraparound=False
+            )
+            # To write, into all caches, as data (LLVM Language Reference, llvm.prefetch).
+            flags = [ir.Constant(number, flag) for flag in (1, 3, 1)]
+            builder.call(prefetch, [builder.bitcast(place, byte), *flags])
+        return context.get_dummy_value()
+
+    return types.void(table, row), generate
+
+
+_ask_for: Any = intrinsic(_asking_for)
+
+
+@compiled
+def number_ids(ids: Any, slots: Any, distinct: Any, numbers: Any) -> Any:
+    """Write the distinct ids to `distinct`, in the order of first appearance, and to `numbers` which of them each id
+    is; returns how many there are.
+
+    `slots` is a hash table of zeros, a power of two long and at least twice as long as `ids`.
+    """
+    mask, known = uint32(len(slots) - 1), 0
+    for at in range(len(ids)):
+        slot = (uint32(ids[at]) * uint32(_SPREAD)) & mask
+        slot ^= (slot >> uint32(9)) & mask
+        while slots[uint64(slot)] != 0 and distinct[uint64(slots[uint64(slot)] - 1)] != ids[at]:
+            slot = (slot + uint32(1)) & mask
+        if slots[uint64(slot)] == 0:
+            distinct[known] = ids[at]
+            known += 1
+            slots[uint64(slot)] = known
+        numbers[at] = slots[uint64(slot)] - 1
+    return known
+
+
+@compiled
+def gather_rows(table: Any, rows: Any, out: Any) -> None:
+    """Copy `rows` (m,) of a table to `out` (m, columns)."""
+    count, columns = len(rows), uint64(table.shape[1])
+    for at in range(count):
+        if at + _AHEAD < count:
+            _ask_for(table, int64(rows[at + _AHEAD]))
+        row = uint64(rows[at])
+        for column in range(columns):
+            out[uint64(at), column] = table[row, column]
+
+
+@compiled
+def mean_rows(values: Any, numbers: Any, ends: Any, out: Any) -> None:
+    """Write to `out` (n, columns), of zeros, the means of `values[numbers[begin:end]]` of each segment, which ends at
+    `ends` (n,) and has at least one number."""
+    columns, begin = uint64(values.shape[1]), 0
+    for segment in range(len(ends)):
+        end = ends[segment]
+        for at in range(begin, end):
+            row = uint64(numbers[uint64(at)])
+            for column in range(columns):
+                out[uint64(segment), column] += values[row, column]
+        share = values.dtype.type(1.0) / values.dtype.type(end - begin)
+        for column in range(columns):
+            out[uint64(segment), column] *= share
+        begin = end
+
+
+@compiled
+def spread_means(gradients: Any, numbers: Any, ends: Any, out: Any) -> None:
+    """The reverse of `mean_rows`: add to `out` (m, columns) the `gradients` (n, columns) of the means."""
+    columns, begin = uint64(out.shape[1]), 0
+    for segment in range(len(ends)):
+        end = ends[segment]
+        share = out.dtype.type(1.0) / out.dtype.type(max(1, end - begin))
+        for column in range(columns):
+            gradients[uint64(segment), column] *= share
+        for at in range(begin, end):
+            row = uint64(numbers[uint64(at)])
+            for column in range(columns):
+                out[row, column] += gradients[uint64(segment), column]
+        begin = end
+
+
+@compiled
+def add_rows(values: Any, numbers: Any, out: Any) -> None:
+    """Add `values` (m, columns) to the rows `numbers` (m,) of `out`."""
+    columns = uint64(out.shape[1])
+    for at in range(len(numbers)):
+        row = uint64(numbers[at])
+        for column in range(columns):
+            out[row, column] += values[uint64(at), column]
+
+
+@compiled
+def sgd_rows(table: Any, rows: Any, gradients: Any, rate: Any) -> None:
+    """A step of SGD on `rows` (m,), which differ, by their `gradients` (m, columns)."""
+    count, columns = len(rows), uint64(table.shape[1])
+    for at in range(count):
+        if at + _AHEAD < count:
+            _ask_for(table, int64(rows[at + _AHEAD]))
+        row = uint64(rows[at])
+        for column in range(columns):
+            table[row, column] -= rate * gradients[uint64(at), column]
+
+
+@compiled
+def adagrad_rows(table: Any, squares: Any, rows: Any, gradients: Any, rate: Any, learnt: Any, tiny: Any) -> None:
+    """A step of Adagrad. `squares` are the sums of squared gradients, to which `learnt` times the new ones are
+    added."""
+    count, columns = len(rows), uint64(table.shape[1])
+    for at in range(count):
+        if at + _AHEAD < count:
+            _ask_for(table, int64(rows[at + _AHEAD]))
+            _ask_for(squares, int64(rows[at + _AHEAD]))
+        row = uint64(rows[at])
+        for column in range(columns):
+            gradient = gradients[uint64(at), column]
+            square = squares[row, column] + learnt * gradient * gradient
+            squares[row, column] = square
+            table[row, column] -= rate * gradient / (np.sqrt(square) + tiny)
+
+
+@compiled
+def adam_rows(table: Any, first: Any, second: Any, rows: Any, gradients: Any, rates: Any, keep: Any, tiny: Any) -> None:
+    """A step of Adam. `keep`: what the two moments keep of themselves. `rates`: the step's size, and the divisor of the
+    second moment's root, both with the correction for the first steps."""
+    count, columns = len(rows), uint64(table.shape[1])
+    (rate, root_share), (keep_first, keep_second) = rates, keep
+    one = table.dtype.type(1.0)
+    for at in range(count):
+        if at + _AHEAD < count:
+            _ask_for(table, int64(rows[at + _AHEAD]))
+            _ask_for(first, int64(rows[at + _AHEAD]))
+            _ask_for(second, int64(rows[at + _AHEAD]))
+        row = uint64(rows[at])
+        for column in range(columns):
+            gradient = gradients[uint64(at), column]
+            mean = keep_first * first[row, column] + (one - keep_first) * gradient
+            square = keep_second * second[row, column] + (one - keep_second) * gradient * gradient
+            first[row, column] = mean
+            second[row, column] = square
+            table[row, column] -= rate * mean / (np.sqrt(square) * root_share + tiny)

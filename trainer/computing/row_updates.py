@@ -1,0 +1,68 @@
+"""Steps of the optimisers on the rows of a table that have a gradient: a step costs what the batch touches.
+
+Rows without a gradient stay as they are. For SGD and Adagrad that is what the usual step does, too. Adam is *lazy*
+here: its moments, which usually shrink at each step and go on moving the weights, stand still until the row has a
+gradient again; the correction for the first steps counts all steps, as torch.optim.SparseAdam does.
+
+`learns=False` does the same work and changes nothing: so a rate is measured without a copy of the table.
+"""
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from trainer.computing.row_gradients import TouchedRows, computed_by_numba, kernels
+
+ADAM_KEEPS = 0.9, 0.999
+"""What Adam's moments keep of themselves at a step (Kingma and Ba 2015)."""
+ADAM_TINY, ADAGRAD_TINY = 1e-8, 1e-10
+
+
+def sgd(table: Tensor, touched: TouchedRows, rate: float, *, learns: bool) -> None:
+    """A step of SGD without momentum on a table (rows, columns)."""
+    rate = rate if learns else 0.0
+    if computed_by_numba(table):
+        kernels().sgd_rows(*_arrays(table, touched.rows, touched.values), _numbers(table, rate)[0])
+    else:
+        table.index_add_(0, touched.rows, touched.values, alpha=-rate)
+
+
+def adagrad(table: Tensor, squares: Tensor, touched: TouchedRows, rate: float, *, learns: bool) -> None:
+    """A step of Adagrad (Duchi et al. 2011); `squares` (rows, columns) are the sums of squared gradients."""
+    rate, learnt = (rate, 1.0) if learns else (0.0, 0.0)
+    rows, gradients = touched
+    if computed_by_numba(table):
+        kernels().adagrad_rows(*_arrays(table, squares, rows, gradients), *_numbers(table, rate, learnt, ADAGRAD_TINY))
+        return
+    square = squares[rows].addcmul_(gradients, gradients, value=learnt)
+    squares[rows] = square
+    table.index_add_(0, rows, gradients / square.sqrt_().add_(ADAGRAD_TINY), alpha=-rate)
+
+
+def adam(
+    table: Tensor, first: Tensor, second: Tensor, touched: TouchedRows, rate: float, *, step: int, learns: bool
+) -> None:
+    """A step of lazy Adam, the run's step number `step` (from 1), with the moments `first` and `second` (rows,
+    columns)."""
+    corrections = [1.0 - keep**step for keep in ADAM_KEEPS]
+    (keep_first, keep_second), rate = (ADAM_KEEPS, rate / corrections[0]) if learns else ((1.0, 1.0), 0.0)
+    root_share = 1.0 / math.sqrt(corrections[1])
+    rows, gradients = touched
+    if computed_by_numba(table):
+        numbers = _numbers(table, rate, root_share, keep_first, keep_second, ADAM_TINY)
+        kernels().adam_rows(*_arrays(table, first, second, rows, gradients), numbers[:2], numbers[2:4], numbers[4])
+        return
+    mean = first[rows].mul_(keep_first).add_(gradients, alpha=1.0 - keep_first)
+    square = second[rows].mul_(keep_second).addcmul_(gradients, gradients, value=1.0 - keep_second)
+    first[rows], second[rows] = mean, square
+    table.index_add_(0, rows, mean / square.sqrt_().mul_(root_share).add_(ADAM_TINY), alpha=-rate)
+
+
+def _arrays(*tensors: Tensor) -> list[Any]:
+    return [tensor.detach().numpy() for tensor in tensors]
+
+
+def _numbers(table: Tensor, *numbers: float) -> tuple[Any, ...]:
+    """The numbers in the type of the table: numba would compute in a wider one otherwise."""
+    return tuple(map(table.detach().numpy().dtype.type, numbers))
