@@ -45,7 +45,7 @@ def unescape(text: str) -> str:
 
 def digest(cleaned: Sequence[str]) -> bytes:
     """The identity of a text: BLAKE2b (RFC 7693) of its cleaned words joined by spaces, 16 bytes."""
-    return blake2b(" ".join(cleaned).encode("ascii"), digest_size=DIGEST_BYTES).digest()
+    return blake2b(" ".join(cleaned).encode(), digest_size=DIGEST_BYTES).digest()
 
 
 def digests(cleaned: "memoryview[int]", bounds: Iterable[tuple[int, int]]) -> bytes:

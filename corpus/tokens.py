@@ -1,0 +1,54 @@
+"""A text to words as fastText's example of classification does, one text at a time: rule 1b of docs/dataset.md.
+
+Unlike rule 1 it keeps digits, punctuation and letters outside ASCII. Do not clean a cleaned text again: `<br` and `/>`
+may be words, but with a space between them they are a break.
+
+`token_hash` and `ngram_buckets` follow fastText's `Dictionary`, so that n-grams share a bucket where fastText's do.
+"""
+
+import re
+from collections.abc import Sequence
+from string import ascii_lowercase, ascii_uppercase
+
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase, '"')
+_BREAK = "<br />"
+_TOKEN = re.compile(r"['.,()!?]|[^'.,()!?;:\0\s]+", re.ASCII)
+
+_FNV_START, _FNV_FACTOR = 0x811C9DC5, 0x01000193
+_NGRAM_FACTOR = 116049371
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text: ASCII in lower case, without `"`; each of `'.,()!?` is a word of its own.
+
+    `<br />`, `;`, `:`, NUL and ASCII's white space separate words. All other letters belong to them, as they are.
+    """
+    return _TOKEN.findall(text.translate(_LOWER).replace(_BREAK, " "))
+
+
+def is_token(text: str) -> bool:
+    """Whether a text is one word."""
+    return tokens(text) == [text]
+
+
+def token_hash(word: bytes) -> int:
+    """The 32 bits by which fastText knows a word: FNV-1a, with bytes from 128 up as negative numbers."""
+    found = _FNV_START
+    for byte in word:
+        signed = byte - 256 if byte >= 128 else byte
+        found = ((found ^ signed) * _FNV_FACTOR) % 2**32
+    return found
+
+
+def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
+    """The buckets (0 to `buckets` - 1) of a text's n-grams of 2 to `n` words, in fastText's order: by their first word.
+
+    `hashes` are those of the text's words in order, by `token_hash`; fastText takes them as signed numbers, too.
+    """
+    signed = [number - 2**32 if number >= 2**31 else number for number in hashes]
+    found = []
+    for first, number in enumerate(signed):
+        for following in signed[first + 1 : first + n]:
+            number = (number * _NGRAM_FACTOR + following) % 2**64
+            found.append(number % buckets)
+    return found

@@ -1,0 +1,134 @@
+"""Rule 1b is what `tr` and `sed` make of a text, and its hashes are fastText's."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from corpus.text import digest
+from corpus.tokens import is_token, ngram_buckets, token_hash, tokens
+
+SED = ("s/<br \\/>/ /g", "s/['.,()!?]/ & /g", "s/[;:]/ /g")
+PIECES = st.sampled_from(
+    [
+        *(
+            "a",
+            "Z",
+            "9",
+            " ",
+            "\t",
+            "\v",
+            "\r",
+            "\0",
+            "\x7f",
+            "\x85",
+            "\xa0",
+            "\u2003",
+            "\u2019",
+            "caf\u00e9",
+            "\u00c9",
+        ),
+        *(
+            "\u0130",
+            "\u212a",
+            "\U0001f600",
+            "&amp;",
+            "'",
+            '"',
+            '""',
+            ".",
+            ",",
+            "(",
+            ")",
+            "!",
+            "?",
+            ";",
+            ":",
+            "-",
+            "...",
+        ),
+        *("<br />", "<BR />", '<b"r />', "<br", "<br ", "<br  />", "<br\t/>", "/>", "<", "<<br />", "<br />>", "<br/>"),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=30)
+
+
+def by_programs(texts: list[str]) -> list[list[str]]:
+    """The words of texts without line ends by `tr` and `sed`, and by the white space at which fastText splits."""
+    written = b"".join(text.encode() + b"\n" for text in texts)
+    for command in (["tr", "A-Z", "a-z"], ["tr", "-d", '"'], ["sed", *(each for rule in SED for each in ("-e", rule))]):
+        written = subprocess.run(command, input=written, capture_output=True, check=True, env={"LC_ALL": "C"}).stdout
+    lines = written.decode().split("\n")[:-1]
+    return [[word for word in re.split("[ \t\v\f\r\0]+", line) if word] for line in lines]
+
+
+@settings(max_examples=40)
+@given(st.lists(TEXTS.map(lambda text: text.replace("\n", " ")), max_size=60))
+@example(['It\'s "5.5" <br /><br />GOOD; caf\u00c9? (a<b"r />b)<<br />> <br\t/>'])
+def test_words_are_those_of_tr_and_sed(texts: list[str]) -> None:
+    assert [tokens(text) for text in texts] == by_programs(texts)
+
+
+def test_a_line_end_separates_words_and_is_no_part_of_a_break() -> None:
+    assert tokens("One\ntwo<br\n/>") == ["one", "two<br", "/>"]
+
+
+def test_letters_outside_ascii_stay_as_they_are() -> None:
+    assert tokens("\u00c9t\u00e9\u2019s\u00a0END \u212a") == ["\u00c9t\u00e9\u2019s\u00a0end", "\u212a"]
+
+
+@given(TEXTS)
+@example("<br\t/>")
+def test_a_word_of_a_text_is_a_word_by_itself(text: str) -> None:
+    assert all(map(is_token, tokens(text)))
+
+
+@pytest.mark.parametrize("text", ["", "A", "a b", 'a"', "a.", "..", "a\0", "a<br />", "a:"])
+def test_what_cleaning_changes_is_no_word(text: str) -> None:
+    assert not is_token(text)
+
+
+def test_texts_with_the_same_words_have_the_same_digest() -> None:
+    assert digest(tokens("Caf\u00e9: open!")) == digest(tokens('caf\u00e9 "open" !'))
+    assert digest(tokens("Caf\u00e9")) != digest(tokens("CAF\u00c9"))
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        (b"", 0x811C9DC5),
+        (b"a", 0xE40C292C),
+        (b"foobar", 0xBF9CF968),
+        # The byte is -61: (0x811C9DC5 ^ 0xFFFFFFC3) * 0x01000193 mod 2^32.
+        (b"\xc3", 0xC5F34F72),
+    ],
+)
+def test_the_hash_of_a_word_is_fnv_of_signed_bytes(word: bytes, found: int) -> None:
+    assert token_hash(word) == found
+
+
+def test_buckets_are_of_signed_hashes_in_64_bits() -> None:
+    a, b, c = 5, 2**32 - 2, 7  # the second is -2
+    pair, later = (a * 116049371 - 2) % 2**64, ((2**64 - 2) * 116049371 + c) % 2**64
+    triple = (pair * 116049371 + c) % 2**64
+    assert ngram_buckets([a, b, c], 3, 1000) == [pair % 1000, triple % 1000, later % 1000]
+    assert ngram_buckets([a, b, c], 2, 1000) == [pair % 1000, later % 1000]
+    assert ngram_buckets([a, b, c], 1, 1000) == ngram_buckets([a], 3, 1000) == []
+
+
+def test_fasttext_itself_has_these_hashes_and_buckets(tmp_path: Path) -> None:
+    fasttext = pytest.importorskip("fasttext", reason="requirements-bench.txt is not installed")
+    text, buckets = "a caf\u00e9 in the \u00c9t\u00e9 , a caf\u00e9 ! \U0001f600", 997
+    file = tmp_path / "texts"
+    file.write_text(f"__label__a {text}\n__label__b other words\n" * 20, "utf-8")
+    model = fasttext.train_supervised(str(file), dim=8, wordNgrams=3, bucket=buckets, minCount=1, thread=1, verbose=0)
+    words = [*tokens(text), "</s>"]  # fastText ends each line with a word of its own
+    known = len(model.get_words())
+    assert all(model.get_subword_id(word) == known + token_hash(word.encode()) % buckets for word in words)
+    rows = [model.get_word_id(word) for word in words]
+    rows += [known + bucket for bucket in ngram_buckets([token_hash(word.encode()) for word in words], 3, buckets)]
+    assert model.get_sentence_vector(text) == pytest.approx(np.mean(model.get_input_matrix()[rows], axis=0), abs=1e-6)
