@@ -18,10 +18,11 @@ from corpus.text import FIRST_WORD
 from trainer.classification import models
 from trainer.classification.data import load_data
 from trainer.clock import StepTimer
-from trainer.config import PRESETS, TrainConfig
+from trainer.config import TrainConfig
 from trainer.distributed.exchange import GradientExchange
 from trainer.distributed.ranks import batch_scheduling
 from trainer.order import BatchOrder
+from trainer.presets import PRESETS
 
 _TRIALS = 40
 
@@ -34,14 +35,15 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = load_data(Path(asked["data"]))
     config = TrainConfig(data=Path(), output=Path(), **PRESETS["reference"])
-    model = models.build("lstm", config.model_settings(words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
+    model = models.build("lstm", config.model_settings("lstm", words=len(rows.vocabulary) + FIRST_WORD, outputs=1))
+    (table,) = model.tables
     order = BatchOrder(rows=len(rows.training), global_batch=asked["global_batch"], seed=asked["seed"])
     everything = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
     timer = StepTimer()
-    exchange = GradientExchange(model, [model.embedding.weight], timer=timer, bits=asked["bits"] or 32)
+    exchange = GradientExchange(model, model.tables, timer=timer, bits=asked["bits"] or 32)
     seconds, sizes = [], []
     for trial in range(_TRIALS):
-        words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), model.embedding.num_embeddings)
+        words = rows.training.ids(order.batch(0, trial % (order.steps - 1)), len(table))
         model.zero_grad()
         timer.begin(1)
         dist.barrier()
@@ -51,8 +53,8 @@ def main() -> None:
             sizes.append(4 * len(everything))
         else:
             exchange.reduce(step=trial, size=1, touched=[words], loss=torch.zeros(()), rows=1, stop=False, save=False)
-            dense = len(everything) - model.embedding.weight.numel()
-            sizes.append(asked["bits"] // 8 * (dense + len(words) * model.embedding.embedding_dim))
+            dense = len(everything) - table.numel()
+            sizes.append(asked["bits"] // 8 * (dense + len(words) * table.shape[1]))
         seconds.append(time.perf_counter() - start)
     if dist.get_rank() == 0:
         print(json.dumps({"bytes": float(np.median(sizes)), "seconds": median(seconds)}))  # noqa: T201

@@ -96,7 +96,7 @@ def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
     vocabulary = [word for word, _ in most_frequent(counts.items(), settings.vocabulary_size)]
     loss = Loss(kind=CROSS_ENTROPY, scale=Scale(1, 5, 4), positive_weight=1.0)
     config = TrainConfig(data=Path(), output=Path())
-    chosen = config.model_settings(words=len(vocabulary) + FIRST_WORD, outputs=loss.outputs)
+    chosen = config.model_settings(config.model, words=len(vocabulary) + FIRST_WORD, outputs=loss.outputs)
     save_model(
         path,
         name=config.model,

@@ -15,7 +15,7 @@ _BREAK = "<br />"
 _TOKEN = re.compile(r"['.,()!?]|[^'.,()!?;:\0\s]+", re.ASCII)
 
 _FNV_START, _FNV_FACTOR = 0x811C9DC5, 0x01000193
-_NGRAM_FACTOR = 116049371
+NGRAM_FACTOR = 116049371
 
 
 def tokens(text: str) -> list[str]:
@@ -49,6 +49,6 @@ def ngram_buckets(hashes: Sequence[int], n: int, buckets: int) -> list[int]:
     found = []
     for first, number in enumerate(signed):
         for following in signed[first + 1 : first + n]:
-            number = (number * _NGRAM_FACTOR + following) % 2**64
+            number = (number * NGRAM_FACTOR + following) % 2**64
             found.append(number % buckets)
     return found

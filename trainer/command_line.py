@@ -4,9 +4,10 @@ import argparse
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from trainer.config import OF_THE_RUN, TrainConfig, configured
+from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError
 from trainer.options import Option, flag, options
+from trainer.presets import OF_THE_RUN
 
 
 def add_arguments(parser: argparse.ArgumentParser, leave_out: Collection[str] = ()) -> None:

@@ -12,7 +12,18 @@ from typing import Any, ClassVar, NamedTuple
 
 from trainer.balancing.balancers import parse_balance
 from trainer.errors import TrainingError
-from trainer.options import ABOVE_0, AT_LEAST_0, AT_LEAST_1, SHARE, Bound, Section, option, option_metadata
+from trainer.options import (
+    ABOVE_0,
+    AT_LEAST_0,
+    AT_LEAST_1,
+    SHARE,
+    Bound,
+    Section,
+    option,
+    option_metadata,
+    shown_options,
+)
+from trainer.presets import GLOBAL_BATCHES, MODEL_DEFAULTS, OF_THE_RUN, PRESETS
 from trainer.registry import MODELS, TaskOptions
 
 RANK_ENVIRONMENT: Mapping[str, str] = {
@@ -25,36 +36,6 @@ RANK_ENVIRONMENT: Mapping[str, str] = {
 CPU ranks up to twice as slow and their time no longer linear in rows. torch itself gets one thread, because a rank has
 threads of its own (threads.py). No module is imported from the folder in which a rank is started, which may hold files
 of anybody."""
-
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "reference": {
-        "rank_batch": 128,
-        "epochs": 10,
-        "optimiser": "sgd",
-        "learning_rate": 0.1,
-        "word_rate": 1.0,
-        "rate_scaling": "none",
-        "momentum": 0.9,
-        "schedule": "constant",
-        "warm_up": 0.0,
-        "clip_norm": 0.0,
-        "embedding": 100,
-        "hidden": 32,
-        "layers": 2,
-        "pooling": "last",
-        "dropout": 0.5,
-        "embedding_dropout": 0.0,
-        "word_dropout": 0.0,
-        "loss": "bce",
-        "positive_weight": 0.2,
-    },
-}
-"""Settings under one name. Options that are given beside a preset take precedence."""
-
-OF_THE_RUN = ("global_batch", "rank_batch", "epochs")
-"""Settings that a resumed run keeps unless they are given. A preset does not change them."""
-
-GLOBAL_BATCH = 256
 
 TARGET_STEPS, MIN_EPOCHS, MAX_EPOCHS = 500, 6, 24
 """Small datasets have few steps in an epoch, and a model whose texts lose half of their words learns slowly."""
@@ -134,11 +115,18 @@ class ModelOptions(Section):
     title: ClassVar[str] = "task"
 
     preset: str | None = option(
-        "start from the settings of the reference system (2 x 32 LSTM, SGD); options that are given take precedence",
+        "start from the settings of another system, with its kind of model: the reference system's (2 x 32 LSTM, SGD), "
+        "those of the fastText program (SGD, bigrams), or of Gluon's fastText (Adam, single words); options that are "
+        "given take precedence",
         default=None,
         choices=tuple(PRESETS),
     )
-    model: str = option("the kind of model", default="lstm", choices=tuple(MODELS))
+    model: str = option(
+        "the kind of model: an LSTM; or the mean of the vectors of a text's words and n-grams (fasttext). Defaults of "
+        f"fasttext: {shown_options(MODEL_DEFAULTS['fasttext'])}",
+        default="lstm",
+        choices=tuple(MODELS),
+    )
     seed: int = option("seed of the initial weights, the order of rows, and dropout", default=0, must=AT_LEAST_0)
 
 
@@ -157,8 +145,8 @@ class OptimisationOptions(Section):
         must=AT_LEAST_1,
     )
     global_batch: int | None = option(
-        f"rows a step, over all ranks together, however many there are (default: {GLOBAL_BATCH}, or with --resume the "
-        "run's)",
+        "rows a step, over all ranks together, however many there are (default: "
+        f"{', '.join(f'{rows} for {model}' for model, rows in GLOBAL_BATCHES.items())}; with --resume the run's)",
         default=None,
         aliases=("--batch-size",),
         must=AT_LEAST_1,
@@ -190,9 +178,9 @@ class OptimisationOptions(Section):
     )
     momentum: float = option("momentum of sgd", default=0.9, must=SHARE)
     schedule: str = option(
-        "the learning rate after its warm-up: constant, or falling to 0 along a cosine",
+        "the learning rate after its warm-up: constant, or falling to 0 along a cosine or a line",
         default="cosine",
-        choices=("cosine", "constant"),
+        choices=("cosine", "linear", "constant"),
     )
     warm_up: float = option(
         "share of all steps in which the learning rate rises to its highest value", default=0.05, must=SHARE
@@ -206,10 +194,6 @@ class OptimisationOptions(Section):
                 "--global-batch and --rank-batch contradict each other: one is the rows of a step over all ranks, the "
                 "other those of each; give one"
             )
-
-    def batch_for(self, world_size: int) -> int:
-        """Rows of a global batch."""
-        return self.requested_batch(world_size) or GLOBAL_BATCH
 
     def requested_batch(self, world_size: int) -> int | None:
         """Rows of a global batch if they were given, else None."""
@@ -318,6 +302,10 @@ class TrainConfig(
 ):
     """All options of a training run, in the order in which help shows them."""
 
+    def batch_for(self, world_size: int) -> int:
+        """Rows of a global batch."""
+        return self.requested_batch(world_size) or GLOBAL_BATCHES[self.model]
+
 
 def configured(given: Mapping[str, Any]) -> TrainConfig:
     """The configuration for the options that were `given`, by name, including a preset.
@@ -325,9 +313,12 @@ def configured(given: Mapping[str, Any]) -> TrainConfig:
     Raises TrainingError for invalid values.
     """
     values = dict(given)
-    if "global_batch" in values:
-        values.setdefault("rank_batch", None)
+    for one, other in (("global_batch", "rank_batch"), ("rank_batch", "global_batch")):
+        if one in values:
+            values.setdefault(other, None)
     preset = values.pop("preset", None)
     of_the_preset = values.keys().isdisjoint(OF_THE_RUN)
-    config = TrainConfig(**{**PRESETS.get(preset, {}), **values}, preset=preset)  # refuses an unknown preset
+    values = {**PRESETS.get(preset, {}), **values}
+    defaults = MODEL_DEFAULTS.get(values.get("model", ""), {})
+    config = TrainConfig(**{**defaults, **values}, preset=preset)  # refuses an unknown preset or model
     return config if of_the_preset else replace(config, preset=None)

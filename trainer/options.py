@@ -149,6 +149,11 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def shown_options(values: Mapping[str, Any]) -> str:
+    """Options with their values, as a person types them."""
+    return " ".join(f"{flag(name)} {value}" for name, value in values.items())
+
+
 def _option_of(entry: "Field[Any]", group: str) -> Option:
     described_by = {name: value for name, value in entry.metadata.items() if name != "must"}
     types = [each for each in get_args(entry.type) if each is not NoneType]

@@ -84,7 +84,7 @@ def new_model(name: str, device: torch.device, dtype: torch.dtype = torch.float3
     """One of SETTINGS' models, with the same weights and masks on any device."""
     config = TrainConfig(data=Path(), output=Path(), **SETTINGS[name])
     torch.manual_seed(0)
-    return models.build("lstm", config.model_settings(words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
+    return models.build("lstm", config.model_settings("lstm", words=VOCABULARY + FIRST_WORD, outputs=LOSS.outputs)).to(
         device, dtype
     )
 
@@ -112,7 +112,7 @@ def _gradient(model: Classifier, rows: TextRows, shares: list[IntArray]) -> torc
     """All gradients as one vector: the sum over these shares of a global batch."""
     model.zero_grad()
     timer = StepTimer()
-    compute = text_gradients(model, rows, loss=LOSS, device=model.embedding.weight.device, timer=timer)
+    compute = text_gradients(model, rows, loss=LOSS, device=model.tables[0].device, timer=timer)
     found = []
     for numbers in shares:
         timer.begin(len(numbers))
@@ -184,9 +184,7 @@ def _updates(device: torch.device) -> Iterator[Check]:
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
-            optimiser = Optimiser(
-                model, [model.embedding.weight], TrainConfig(data=Path(), output=Path(), optimiser=kind)
-            )
+            optimiser = Optimiser(model, model.tables, TrainConfig(data=Path(), output=Path(), optimiser=kind))
             generator = torch.Generator().manual_seed(0)
             for _ in range(3):
                 for each in model.parameters():

@@ -132,7 +132,7 @@ def _kernels(data: TextData, device: torch.device, batch: int) -> list[dict[str,
     config = TrainConfig(data=Path(), output=Path())
     words = WordDropout(config.word_dropout, data.row_length, config.seed)
     compute = text_gradients(model, rows, loss=LOSS, device=device, words=words, timer=timer)
-    optimiser, size = Optimiser(model, [model.embedding.weight], config), len(rows)
+    optimiser, size = Optimiser(model, model.tables, config), len(rows)
     numbers = np.random.default_rng(0).permutation(size)[:batch]
 
     def step() -> None:

@@ -143,8 +143,8 @@ def halves(rows: TextRows, device: torch.device, batch: int, sizes: Sizes) -> It
     some, keys = _batch(rows, np.arange(batch), device)
     exact, now, so = (new_model("default", device) for _ in range(3))
     now.precision = so.precision = torch.bfloat16  # as auto is
-    half = so.embedding
-    half.forward = lambda ids: F.embedding(ids, half.weight.to(kind), half.padding_idx)  # type: ignore[method-assign, assignment]
+    half: Any = so.embedding
+    half.forward = lambda ids: F.embedding(ids, half.weight.to(kind), half.padding_idx)
     off = deviation(_gradient(so, some, keys), _gradient(exact, some, keys))
     present, instead = (
         milliseconds(partial(_backward, model, some, keys), device, repeats=sizes.repeats) for model in (now, so)
@@ -266,7 +266,7 @@ def _captured(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
 
 
 def _step(model: Classifier, batch: TextBatch, keys: Tensor) -> Callable[[], None]:
-    optimiser = Optimiser(model, [model.embedding.weight], TrainConfig(data=Path(), output=Path()))
+    optimiser = Optimiser(model, model.tables, TrainConfig(data=Path(), output=Path()))
 
     def step() -> None:
         _backward(model, batch, keys)

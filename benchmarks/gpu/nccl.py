@@ -56,7 +56,7 @@ def measure(device: torch.device, sizes: Sizes) -> Outcome:
 def _summed(device: torch.device, bits: int) -> tuple[float, float]:
     """The deviation of a sum over one rank from that rank's numbers, and the milliseconds of a sum."""
     model = new_model("reference", device)
-    exchange = GradientExchange(model, [model.embedding.weight], timer=StepTimer(), bits=bits)
+    exchange = GradientExchange(model, model.tables, timer=StepTimer(), bits=bits)
     flat = torch.randn(sum(each.numel() for each in model.parameters()) + 8, device=device) / 100
     expected = flat.clone()
     exchange._add_up(flat, 8)

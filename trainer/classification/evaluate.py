@@ -67,7 +67,7 @@ def evaluate(
 class _Evaluator:
     def __init__(self, model: Classifier, rows: TextRows, loss: Loss) -> None:
         self._model, self._rows, self._loss = model, rows, loss
-        self._device = model.embedding.weight.device
+        self._device = next(model.parameters()).device
         self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:

@@ -128,6 +128,7 @@ def _model(content: dict[str, Any]) -> TrainedModel:
     classifier = models.build(content["name"], settings)
     archive.require_tensors(content["state"], classifier.state_dict())
     classifier.load_state_dict(content["state"])
+    classifier.read_vocabulary(vocabulary)
     classifier.eval()
     return TrainedModel(
         classifier=classifier,
@@ -148,7 +149,7 @@ def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     words, outputs = (settings.get(count) for count in ("words", "outputs"))
     if type(words) is not int or type(outputs) is not int:
         raise DamagedError("its words or its outputs are not numbers")
-    if ClassifierOptions(**given).model_settings(words=words, outputs=outputs) != settings:
+    if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
         raise DamagedError("its settings are not those of a model")
     return settings
 

@@ -12,7 +12,12 @@ _WIDEST, _DEEPEST = 8192, 64
 """The largest models. A model file with a false claim must not fill the memory, and nobody trains a larger model on
 reviews."""
 
-_OF_THE_MODEL = ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout")
+_MOST_NGRAMS, _MOST_BUCKETS = 8, 1 << 28
+
+_OF_THE_MODEL = {
+    "lstm": ("embedding", "hidden", "layers", "pooling", "dropout", "embedding_dropout"),
+    "fasttext": ("embedding", "ngrams", "buckets", "dropout"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,16 @@ class ClassifierOptions(Section):
         "mean of the words' own vectors (mean+max+words); some of these; or the state after its last word (last)",
         default="mean+max+words",
         choices=("mean+max+words", "mean+words", "mean", "last"),
+    )
+    ngrams: int = option(
+        "fasttext: the most words of an n-gram that has a vector; 1: words alone",
+        default=2,
+        must=from_1_to(_MOST_NGRAMS),
+    )
+    buckets: int = option(
+        "fasttext: the number of vectors that n-grams share, by their hash",
+        default=2_000_000,
+        must=from_1_to(_MOST_BUCKETS),
     )
     dropout: float = option(
         "share of values dropped between LSTM layers and before the last layer", default=0.3, must=SHARE
@@ -50,6 +65,6 @@ class ClassifierOptions(Section):
         must=ABOVE_0,
     )
 
-    def model_settings(self, *, words: int, outputs: int) -> dict[str, Any]:
-        """The settings for `models.build`, for so many ids and outputs per row."""
-        return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in _OF_THE_MODEL}}
+    def model_settings(self, model: str, *, words: int, outputs: int) -> dict[str, Any]:
+        """The settings of a model for `models.build`, for so many ids and outputs per row."""
+        return {"words": words, "outputs": outputs, **{name: getattr(self, name) for name in _OF_THE_MODEL[model]}}

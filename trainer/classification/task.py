@@ -43,7 +43,8 @@ class Classification(Task[TextData]):
             kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
         )
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
-        self.tables = (self.model.embedding.weight,)
+        self.model.read_vocabulary(data.vocabulary)
+        self.tables, self.sparse_tables = self.model.tables, self.model.sparse_tables
         with ranks.agreement():
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
@@ -66,7 +67,7 @@ class Classification(Task[TextData]):
         return self._data.training.lengths[rows]
 
     def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:
-        return (self._data.training.ids(rows, len(self.tables[0])),)
+        return tuple(self._data.training.ids(rows, len(table)) for table in self.tables)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
         rows: TextRows = getattr(self._data, part)
@@ -104,7 +105,7 @@ class Classification(Task[TextData]):
 
     def _settings(self) -> dict[str, Any]:
         words = len(self._data.vocabulary) + FIRST_WORD
-        return self._config.model_settings(words=words, outputs=self._loss.outputs)
+        return self._config.model_settings(self._config.model, words=words, outputs=self._loss.outputs)
 
 
 def text_gradients(
@@ -131,7 +132,8 @@ def text_gradients(
         model,
         loss_of,
         rows=len(rows),
-        tables=(model.embedding.weight,),
+        tables=model.tables,
+        sparse_tables=model.sparse_tables,
         precision=model.precision,
         device=device,
         timer=timer,

@@ -143,11 +143,13 @@ class Optimiser:
 
 
 def learning_rate(config: OptimisationOptions, step: int, steps: int, global_batch: int) -> float:
-    """The rate of step 0, ..., steps - 1 of a whole run: rising linearly, then constant or along a cosine to 0."""
+    """The rate of step 0, ..., steps - 1 of a whole run: rising linearly, then constant, or along a line or a cosine to
+    0."""
     highest: float = config.learning_rate * (global_batch / BATCH) ** _POWERS[config.rate_scaling]
     warm = math.ceil(config.warm_up * steps)
     if step < warm:
         return highest * (step + 1) / (warm + 1)
     if config.schedule == "constant":
         return highest
-    return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+    done = (step - warm) / max(1, steps - warm)
+    return highest * (1.0 - done if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done)))

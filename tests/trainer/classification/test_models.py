@@ -91,5 +91,5 @@ def test_words_reach_the_last_layers_beside_the_lstm() -> None:
 def test_the_reference_model_has_the_parameters_of_the_reference(tmp_path) -> None:
     reference = {"embedding": 100, "hidden": 32, "layers": 2, "pooling": "last"}
     config = TrainConfig(data=tmp_path, output=tmp_path, **reference)
-    model = models.build("lstm", config.model_settings(words=10_003, outputs=1))
+    model = models.build("lstm", config.model_settings("lstm", words=10_003, outputs=1))
     assert sum(parameter.numel() for parameter in model.parameters()) == 1_026_989

@@ -23,7 +23,7 @@ from trainer.errors import TrainingError
 from trainer.output import checkpoint
 from trainer.output.archive import DamagedError, read, require_tensors
 
-OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings(words=5, outputs=5)
+OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model_settings("lstm", words=5, outputs=5)
 
 
 @pytest.fixture(scope="module")

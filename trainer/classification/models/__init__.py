@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from trainer.classification.models.classifier import Classifier
 
-MODULES = {"lstm": "trainer.classification.models.lstm"}
+MODULES = {
+    "lstm": "trainer.classification.models.lstm",
+    "fasttext": "trainer.classification.models.fasttext",
+}
 
 
 def build(name: str, settings: Mapping[str, Any]) -> Classifier:

@@ -59,6 +59,10 @@ class LSTMClassifier(Classifier):
         self.dropout_between = Dropout(dropout, hidden)
         self.dropout = Dropout(dropout, _HEAD)
 
+    @property
+    def tables(self) -> tuple[Tensor, ...]:
+        return (self.embedding.weight,)
+
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
         if tokens.is_cuda:
             return self._one_group(tokens, lengths, keys)

@@ -5,8 +5,9 @@ from typing import Any
 from numba import uint64
 
 from corpus.compiled import compiled
+from corpus.tokens import NGRAM_FACTOR
 
-_FACTOR = uint64(116049371)  # ngrams.NGRAM_FACTOR
+_FACTOR = uint64(NGRAM_FACTOR)
 
 
 @compiled

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from corpus.text import FIRST_WORD
+from corpus.tokens import NGRAM_FACTOR, ngram_buckets
 from trainer.computing.row_gradients import computed_by_numba
 
-NGRAM_FACTOR = 116049371
-_BITS = (1 << 64) - 1
 _FNV_START, _FNV_FACTOR = np.uint32(2166136261), np.uint32(16777619)
 
 
@@ -29,19 +28,14 @@ class Features(NamedTuple):
 
 def plain_features(ids: Sequence[int], hashes: Sequence[int], *, ngrams: int, buckets: int) -> list[int]:
     """The rows of one text of words `ids`, in a table that begins with a row for each of `hashes` (words,), the hashes
-    of all words as signed 32-bit numbers: the words' rows, then those of the n-grams that begin at each word."""
-    rows = list(ids)
-    for first in range(len(ids)):
-        found = hashes[ids[first]] & _BITS
-        for other in ids[first + 1 : first + ngrams]:
-            found = (found * NGRAM_FACTOR + hashes[other]) & _BITS
-            rows.append(len(hashes) + found % buckets)
-    return rows
+    of all words by `token_hash`: the words' rows, then those of the n-grams by their first word."""
+    found = ngram_buckets([hashes[word] for word in ids], ngrams, buckets)
+    return [*ids, *(len(hashes) + bucket for bucket in found)]
 
 
 def features(tokens: Tensor, lengths: Tensor, hashes: Tensor, *, ngrams: int, buckets: int) -> Features:
     """The rows of n texts: `tokens` (t,) int32 are the words of all, one text after the other, `lengths` (n,) int64
-    their numbers, and `hashes` (words,) int64. The rows of a text are in any order."""
+    their numbers, and `hashes` (words,) int64 those of all words, as signed numbers of 32 bits."""
     more = [(lengths - far).clamp_(min=0) for far in range(1, ngrams)]  # n-grams that end `far` words after their first
     ends = torch.stack([lengths, *more]).sum(0).cumsum(0)
     if computed_by_numba(tokens):
