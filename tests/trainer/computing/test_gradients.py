@@ -24,7 +24,8 @@ class Full(torch.nn.Module):
     def __init__(self, inside: torch.nn.Module, holds: int, fails_in: str) -> None:
         super().__init__()
         self.precision = inside.precision
-        self.inside, self.embedding, self.holds, self.fails_in = inside, inside.embedding, holds, fails_in
+        self.inside, self.holds, self.fails_in = inside, holds, fails_in
+        self.tables, self.sparse_tables = inside.tables, inside.sparse_tables
 
     def forward(self, tokens, lengths, keys):
         if len(tokens) > self.holds:
