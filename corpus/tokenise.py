@@ -1,28 +1,19 @@
 """Texts to the ids of their words, a block of texts at a time: rule 1 of docs/dataset.md, fast.
 
 Turning words into numbers would be more than half of preprocessing, so this module avoids Python objects. A mask has a
-bit for each byte, set where the byte belongs to a word, and `find_runs` finds words in 64 of these bits at once.
-`look_up_words` reads eight letters of a word as one integer. That integer is the word's key in a hash table, so that a
-word is neither copied nor compared. numba compiles both. The result must equal that of `corpus.text.words`.
-
-Words of more than 16 letters do not fit their key. Compare them letter by letter, because two of them may have the same
-key.
+bit for each byte, set where the byte belongs to a word, and `find_runs`, compiled by numba, finds words in 64 of these
+bits at once. The result must equal that of `corpus.text.words`.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import int64, njit, uint64
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from corpus.compiled import compiled
-from corpus.segments import gather
+from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
 from corpus.text import unescape
-
-Ids = npt.NDArray[np.uint32]
-Places = npt.NDArray[np.int64]
 
 _SEPARATOR = "\x7f"
 _END = ord(_SEPARATOR)
@@ -30,122 +21,30 @@ _APOSTROPHE = ord("'")
 _A, _LETTERS = ord("a"), 26
 _LOWER = 0x20  # the bit that lower-case letters have and capital letters lack; an apostrophe has it, too
 
-_SPACE = ord(" ")
-# The letters of a word that are in its first and in its second integer, by the word's length.
-_FIRST = np.array([2 ** (8 * min(n, 8)) - 1 for n in range(17)], np.uint64)
-_SECOND = np.array([2 ** (8 * max(n - 8, 0)) - 1 for n in range(17)], np.uint64)
-_TOP_BIT = np.uint64(1 << 63)  # letters are ASCII, so no letter sets it
-# Odd constants for multiplicative hashing (Knuth, volume 3, 6.4), and below those of FNV-1a.
-_SPREAD_FIRST, _SPREAD_SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 # The most frequent entities; no other entity contains their text.
 _QUOTES = ("&quot;", "&#34;")
 # The letters outside ASCII that are in ASCII, in lower case, and the apostrophe.
 _NEARLY_ASCII = (("\u2019", "'"), ("\u0130", "i?"), ("\u212a", "k"))
-_ONE, _EIGHT = np.uint64(1), np.uint64(8)
-_FNV_START, _FNV_FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-
-# Padding behind the texts, so that the mask is whole 64-bit integers, and eight bytes can be read at any position.
-_SLACK = 64
-_FIRST_BITS = 15
+_ONE = np.uint64(1)
 
 
-class TokenisedTexts(NamedTuple):
-    """The words of N texts.
-
-    `ids` of the kept words of all texts, one text after the other; `ends` (N,) where each text ends in them.
-    `cleaned`: the cleaned texts in ASCII, one after the other, each word followed by a space; `cleaned_ends` (N,)
-    where each text ends, with its last space.
-    """
-
-    ids: Ids
-    ends: Places
-    cleaned: npt.NDArray[np.uint8]
-    cleaned_ends: Places
-
-
-class Tokeniser:
-    """A dictionary that grows with the texts it sees: ids in the order of the words' first appearance.
-
-    The stopwords have the smallest ids; they are known but not kept. A word's id holds until `clear`.
-    """
-
-    def __init__(self, stopwords: Sequence[str] = ()) -> None:
-        self._stopwords = " ".join(stopwords).encode("ascii")
-        self._cleaned = np.zeros(1 << 20, np.uint8)
-        self.clear()
-
-    def __len__(self) -> int:
-        """The number of known words, stopwords included."""
-        return self._known
-
-    def clear(self) -> None:
-        """Forget all words but the stopwords."""
-        self._bits = _FIRST_BITS
-        # Open addressing with linear probing: (key, second key, id) a slot. A slot with the key 0 is free.
-        self._table = np.zeros((1 << self._bits, 3), np.uint64)
-        self._letters = np.zeros(1 << 16, np.uint8)
-        self._word_ends = np.zeros(1 << 12, np.int64)  # the end of word i is at i + 1
-        self._known = self._first_kept = 0
-        self.add(self._stopwords)
-        self._first_kept = self._known
+class Tokeniser(Dictionary):
+    """A dictionary of the words of rule 1."""
 
     def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
         """The words of some texts; those never seen before get ids."""
-        return self._scan(_join_as_ascii(texts))
+        return self.look_up(_found(_join_as_ascii(texts)))
 
-    def add(self, words: bytes) -> Ids:
-        """The ids of some words, cleaned ones with a space between, in order; new words get ids."""
-        return self._scan(words + _SEPARATOR.encode()).ids if words else np.empty(0, np.uint32)
 
-    def join_words(self, ids: npt.NDArray[Any]) -> bytes:
-        """The words of some ids in order, with a space between."""
-        ids = np.asarray(ids, np.int64)
-        starts, lengths = self._word_ends[ids], self._word_ends[ids + 1] - self._word_ends[ids]
-        ends = np.cumsum(lengths + 1)
-        out = np.full(int(ends[-1]) if len(ids) else 1, _SPACE, np.uint8)
-        gather(self._letters, starts, lengths, ends - lengths - 1, out)
-        return out[:-1].tobytes()
-
-    def word_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """A hash for each word, which depends on its letters only."""
-        hashes = np.empty(len(ids), np.uint64)
-        hash_words(self._letters, self._word_ends, ids, hashes)
-        return hashes
-
-    def _scan(self, texts: bytes) -> TokenisedTexts:
-        """The words of texts in ASCII, each text followed by the separator."""
-        source = np.frombuffer(texts + bytes(_SLACK + -len(texts) % 64), np.uint8)
-        lower = source | _LOWER
-        bits = np.packbits((lower - _A < _LETTERS) | (source == _APOSTROPHE), bitorder="little")
-        text_ends = np.flatnonzero(source == _END)
-        most = len(texts) // 2 + 2
-        starts, stops = np.empty(most, np.uint32), np.empty(most, np.uint32)
-        words = find_runs(bits.view("<u8"), starts, stops)
-        if len(self._cleaned) < 2 * len(source):
-            self._cleaned = np.zeros(4 * len(source), np.uint8)
-        ids = np.empty(words, np.uint32)
-        ends, cleaned_ends = np.empty(len(text_ends), np.int64), np.empty(len(text_ends), np.int64)
-        at, word, out, text = 0, 0, 0, 0
-        while True:
-            at, word, out, text, self._known = look_up_words(
-                *(lower, _integers(lower.data), starts, stops, text_ends),
-                *(at, word, out, text),
-                *(self._cleaned, _integers(self._cleaned.data), ids, ends, cleaned_ends, self._first_kept),
-                *(self._table, np.uint64(64 - self._bits), self._letters, self._word_ends, self._known),
-            )
-            if text == len(text_ends):
-                return TokenisedTexts(ids[:word], ends, self._cleaned[:out], cleaned_ends)
-            self._grow(len(source))
-
-    def _grow(self, letters: int) -> None:
-        """Enlarge the arrays that stopped `look_up_words`: for twice the words, or for `letters` more letters."""
-        if self._word_ends[self._known] + letters > len(self._letters):
-            self._letters = np.concatenate((self._letters, np.zeros(len(self._letters) + letters, np.uint8)))
-        if self._known + 1 == len(self._word_ends):
-            self._word_ends = np.concatenate((self._word_ends, np.zeros(len(self._word_ends), np.int64)))
-        if 2 * self._known > len(self._table) - 1:
-            self._bits += 1
-            self._table = _doubled(self._table, np.uint64(64 - self._bits))
+def _found(texts: bytes) -> FoundWords:
+    """The words of texts in ASCII, each text followed by the separator."""
+    source = padded(texts)
+    lower = source | np.uint8(_LOWER)
+    bits = np.packbits((lower - _A < _LETTERS) | (source == _APOSTROPHE), bitorder="little")
+    most = len(texts) // 2 + 2
+    starts, stops = np.empty(most, np.uint32), np.empty(most, np.uint32)
+    words = strip_apostrophes(lower, starts, stops, find_runs(bits.view("<u8"), starts, stops))
+    return FoundWords(lower, starts[: words + 1], stops[:words], np.flatnonzero(source == _END))
 
 
 def _join_as_ascii(texts: Sequence[str]) -> bytes:
@@ -169,11 +68,6 @@ def _as_ascii(text: str) -> str:
             text = text.replace(letter, plain)
         text = text.encode("ascii", "replace").decode("ascii")
     return text
-
-
-def _integers(buffer: Any) -> npt.NDArray[np.uint64]:
-    """The 8 bytes at each position of a buffer as a little-endian integer; overlapping and not aligned."""
-    return np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
 
 
 @compiled
@@ -202,118 +96,25 @@ def find_runs(bits, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def look_up_words(  # type: ignore[no-untyped-def]
-    lower, lower8, starts, stops, text_ends, at, word, out, text, cleaned, cleaned8, ids, ends, cleaned_ends,
-    first_kept, table, to_slot, letters, word_ends, known,
-):  # fmt: skip
-    """Write the words of texts to `cleaned`, each followed by a space, and the ids of those to keep to `ids`.
+def strip_apostrophes(lower, starts, stops, runs):  # type: ignore[no-untyped-def]
+    """Strip the apostrophes at the ends of runs, in place, and drop runs of nothing else; returns the number of words.
 
-    `lower` holds the texts in lower case; the names with an 8 are the same bytes as overlapping integers. Words go from
-    `starts` to `stops`, without the apostrophes at their ends; texts end at `text_ends`. `ends` and `cleaned_ends` get
-    the end of each text, in kept words and in bytes. The function stops before a new word for which there is no room.
-    It returns the values of `at` to `text`, and of `known`, with which the next call continues.
+    The start behind the last run becomes that behind the last word.
     """
-    mask = uint64(len(table) - 1)
-    while text < len(text_ends):
-        text_end = text_ends[text]
-        while starts[uint64(at)] < text_end:
-            start = uint64(starts[uint64(at)])
-            length = stops[uint64(at)] - start
-            if lower[start] == _APOSTROPHE or lower[start + length - _ONE] == _APOSTROPHE:
-                start, length = _stripped(lower, start, length)
-                if length == 0:
-                    at += 1
-                    continue
-            if length <= 16:
-                key, second = lower8[start] & _FIRST[length], lower8[start + _EIGHT] & _SECOND[length]
-                cleaned8[uint64(out)] = key
-                cleaned8[uint64(out + 8)] = second
-            else:
-                for place in range(length):
-                    cleaned[uint64(out) + place] = lower[start + place]
-                key, second = lower8[start], _hashed(cleaned, out, length)
-            slot = ((key * _SPREAD_FIRST) ^ (second * _SPREAD_SECOND)) >> to_slot
-            while table[slot, 0] != 0 and not (
-                table[slot, 0] == key
-                and table[slot, 1] == second
-                and (length <= 16 or _equals_known(table[slot, 2], cleaned, out, length, letters, word_ends))
-            ):
-                slot = (slot + _ONE) & mask
-            if table[slot, 0] == 0:
-                begin = word_ends[known]
-                if 2 * known > mask or known + 1 == len(word_ends) or begin + length > len(letters):
-                    return at, word, out, text, known
-                table[slot, 0], table[slot, 1], table[slot, 2] = key, second, known
-                for place in range(length):  # a slice costs more than so few letters
-                    letters[uint64(begin) + place] = cleaned[uint64(out) + place]
-                word_ends[known + 1] = begin + length
-                known += 1
-            known_as = table[slot, 2]
-            ids[uint64(word)] = known_as
-            word += known_as >= first_kept
-            out += int64(length)
-            cleaned[uint64(out)] = _SPACE
-            out += 1
-            at += 1
-        ends[text], cleaned_ends[text] = word, out
-        text += 1
-    return at, word, out, text, known
-
-
-@compiled
-def _stripped(lower, start, length):  # type: ignore[no-untyped-def]
-    """Start and length of a word without the apostrophes at its ends."""
-    while length > 0 and lower[start] == _APOSTROPHE:
-        start += _ONE
-        length -= _ONE
-    while length > 0 and lower[start + length - _ONE] == _APOSTROPHE:
-        length -= _ONE
-    return start, length
+    words = 0
+    for run in range(runs):
+        start, stop = starts[uint64(run)], stops[uint64(run)]
+        while start < stop and lower[uint64(start)] == _APOSTROPHE:
+            start += 1
+        while start < stop and lower[uint64(stop - 1)] == _APOSTROPHE:
+            stop -= 1
+        starts[uint64(words)], stops[uint64(words)] = start, stop
+        words += start < stop
+    starts[words] = starts[runs]
+    return words
 
 
 @njit(inline="always")
 def _lowest(bits):  # type: ignore[no-untyped-def]
     """The position of the lowest set bit."""
     return int64(trailing_zeros(bits))  # type: ignore[call-arg]
-
-
-@compiled
-def hash_words(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
-    """Write the hash of each word of `ids` to `hashes`."""
-    for number in range(len(ids)):
-        begin = word_ends[ids[number]]
-        hashes[number] = _hashed(letters, begin, word_ends[ids[number] + 1] - begin)
-
-
-@compiled
-def _hashed(cleaned, start, length):  # type: ignore[no-untyped-def]
-    """The FNV-1a hash of a word, with a bit that no letter sets: the second key of words of more than 16 letters."""
-    key = _FNV_START
-    for place in range(start, start + length):
-        key = (key ^ uint64(cleaned[place])) * _FNV_FACTOR
-    return key | _TOP_BIT
-
-
-@compiled
-def _equals_known(known_as, cleaned, start, length, letters, word_ends):  # type: ignore[no-untyped-def]
-    """Whether a known word equals the word of `length` letters at `start`."""
-    begin, place = word_ends[known_as], uint64(0)
-    if word_ends[known_as + 1] - begin != length:
-        return False
-    while place < length and letters[begin + place] == cleaned[start + place]:
-        place += _ONE
-    return place == length
-
-
-@compiled
-def _doubled(table, to_slot):  # type: ignore[no-untyped-def]
-    """A table of twice the slots with the same words."""
-    doubled = np.zeros((2 * len(table), 3), np.uint64)
-    mask = uint64(len(doubled) - 1)
-    for old in range(len(table)):
-        if table[old, 0] != 0:
-            slot = ((table[old, 0] * _SPREAD_FIRST) ^ (table[old, 1] * _SPREAD_SECOND)) >> to_slot
-            while doubled[slot, 0] != 0:
-                slot = (slot + _ONE) & mask
-            doubled[slot] = table[old]
-    return doubled

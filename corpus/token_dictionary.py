@@ -1,0 +1,139 @@
+"""Texts to the ids of their words, a block of texts at a time: rule 1b of docs/dataset.md, fast.
+
+`find_tokens`, compiled by numba, reads texts byte by byte. It copies the bytes of words, because a word with a `"` in
+it is not in one piece in its text. The result must equal that of `corpus.tokens.tokens`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from numba import int8, uint32, uint64
+
+from corpus.compiled import compiled
+from corpus.dictionary import Dictionary, FoundWords, TokenisedTexts, padded
+from corpus.segments import add_counts
+
+_LETTER, _WHITE_SPACE, _MARK, _QUOTE, _OPENING = range(5)
+_END = 0  # follows each text; in a text it is white space
+
+
+def _kinds() -> npt.NDArray[np.uint8]:
+    """(256,) What each byte is; a letter is whatever is nothing else."""
+    kinds = np.full(256, _LETTER, np.uint8)
+    for kind, letters in (
+        (_WHITE_SPACE, b"\0\t\n\v\f\r ;:"),
+        (_MARK, b"'.,()!?"),
+        (_QUOTE, b'"'),
+        (_OPENING, b"<"),
+    ):
+        kinds[list(letters)] = kind
+    return kinds
+
+
+_KINDS = _kinds()
+_LOWER = np.frombuffer(bytes(range(256)).lower(), np.uint8)
+_REST_OF_BREAK = np.frombuffer(b"br />", np.uint8)
+_QUOTATION_MARK = ord('"')
+_ONE = np.uint64(1)
+_FNV_START, _FNV_FACTOR = np.uint32(0x811C9DC5), np.uint32(0x01000193)
+
+
+class TokenDictionary(Dictionary):
+    """A dictionary of the words of rule 1b, which counts them."""
+
+    def clear(self) -> None:
+        """Forget all words but the stopwords, and all counts."""
+        super().clear()
+        self._counts = np.zeros(1 << 12, np.int64)
+
+    def __call__(self, texts: Sequence[str]) -> TokenisedTexts:
+        """The words of some texts; those never seen before get ids."""
+        source = padded(_joined(texts))
+        lower = np.empty_like(source)
+        starts, stops = np.empty(len(source), np.uint32), np.empty(len(source), np.uint32)
+        text_ends = np.empty(len(texts), np.int64)
+        words = find_tokens(source, lower, starts, stops, text_ends)
+        found = self.look_up(FoundWords(lower, starts[: words + 1], stops[:words], text_ends))
+        if len(self._counts) < len(self):
+            self._counts = np.concatenate((self._counts, np.zeros(2 * len(self) - len(self._counts), np.int64)))
+        add_counts(found.ids, np.zeros(1, np.int64), np.array([len(found.ids)]), self._counts)
+        return found
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How often each id was found in texts since `clear`; stopwords are not counted."""
+        return self._counts[: len(self)]
+
+    def token_hashes(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """The `corpus.tokens.token_hash` of each word."""
+        hashes = np.empty(len(ids), np.uint32)
+        hash_tokens(self._letters, self._word_ends, ids, hashes)
+        return hashes
+
+
+def _joined(texts: Sequence[str]) -> bytes:
+    """The texts in UTF-8, each followed by NUL."""
+    encoded = [text.encode() for text in texts]
+    joined = b"\0".join([*encoded, b""])
+    if joined.count(_END) != len(texts):
+        joined = b"\0".join([*(text.replace(b"\0", b" ") for text in encoded), b""])
+    return joined
+
+
+@compiled
+def find_tokens(source, lower, starts, stops, text_ends):  # type: ignore[no-untyped-def]
+    """Write the bytes of all words to `lower`, without anything between them, and where they are; returns their number.
+
+    `source` is `padded` and has a NUL behind each text. The other arrays are those of `FoundWords`.
+    """
+    at, out, begin, words, text = uint64(0), uint64(0), uint64(0), uint64(0), 0
+    while text < len(text_ends):
+        byte = source[at]
+        kind = _KINDS[byte]
+        at += _ONE
+        if kind == _OPENING:
+            after = _after_break(source, at)
+            kind = _LETTER if after == at else _WHITE_SPACE
+            at = after
+        if kind == _LETTER:
+            lower[out] = _LOWER[byte]
+            out += _ONE
+        elif kind != _QUOTE:
+            if begin < out:
+                starts[words], stops[words] = begin, out
+                words += _ONE
+            if kind == _MARK:
+                starts[words], stops[words] = out, out + _ONE
+                lower[out] = byte
+                out += _ONE
+                words += _ONE
+            begin = out
+            if byte == _END:
+                text_ends[text] = out
+                text += 1
+    starts[words] = len(source)  # beyond the last text
+    return words
+
+
+@compiled
+def _after_break(source, at):  # type: ignore[no-untyped-def]
+    """Where the `<br />` ends whose first letter is just before `at`, or `at` if there is none; each `"` is skipped."""
+    place = at
+    for letter in _REST_OF_BREAK:
+        while source[place] == _QUOTATION_MARK:
+            place += _ONE
+        if _LOWER[source[place]] != letter:
+            return at
+        place += _ONE
+    return place
+
+
+@compiled
+def hash_tokens(letters, word_ends, ids, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of each word of `ids` to `hashes`."""
+    for number in range(len(ids)):
+        found = _FNV_START
+        for place in range(word_ends[ids[number]], word_ends[ids[number] + 1]):
+            found = (found ^ uint32(int8(letters[uint64(place)]))) * _FNV_FACTOR
+        hashes[number] = found
