@@ -84,7 +84,7 @@ def _train(config: TrainConfig, ranks: Ranks, clock: Clock, stop: StopRequest) -
             "optimiser": optimiser.state(),
         }
 
-    def evaluate(part: str) -> dict[str, float] | None:
+    def evaluate(part: str) -> dict[str, Any] | None:
         """The loss and measures on a part of the rows, the same on all ranks. Returns None, and stops the run, if it is
         asked to stop; the resumed run then evaluates this part."""
         with clock.during(Activity.EVALUATION):

@@ -80,15 +80,15 @@ class Task(ABC, Generic[DataT]):
         """For each table the rows (m,) that have gradients in a batch of these training rows (n,)."""
 
     @abstractmethod
-    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
-        """The `loss` of the model on a part's rows, and other measures, the same on every rank.
+    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
+        """The `loss` of the model on a part's rows, and other measures, as JSON has them, the same on every rank.
 
         `split` (ranks,) sums to the part's size: each rank evaluates so many rows. Returns None, on every rank, once
         `stop` returns True on any of them.
         """
 
     @abstractmethod
-    def summary_measures(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
+    def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
         """The measures on the test rows that summary.json begins with; all None in a run that was stopped."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class Task(ABC, Generic[DataT]):
         """The settings of the task for summary.json, such as its precision."""
 
     @abstractmethod
-    def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
+    def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         """Save the model, as it is after `epoch` epochs, in a run's folder."""
 
 

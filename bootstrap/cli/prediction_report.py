@@ -55,8 +55,18 @@ def _content(tally: "Tally", answers: "AnswerCounts", confusion: Confusion | Non
         "malformed": tally.counts["malformed"],
         "malformed_lines": [vars(place) for place in tally.malformed_lines()],
         "unknown": answers.unknown,
-        "scores": {**metrics.measures(confusion), "confusion": vars(confusion)} if confusion else None,
+        "scores": {**metrics.measures(confusion), "confusion": _cells(confusion)} if confusion else None,
         "not_scored": why,
+    }
+
+
+def _cells(confusion: Confusion) -> dict[str, int]:
+    (true_negative, false_positive), (false_negative, true_positive) = confusion.counts
+    return {
+        "true_positive": true_positive,
+        "false_positive": false_positive,
+        "false_negative": false_negative,
+        "true_negative": true_negative,
     }
 
 
@@ -68,9 +78,10 @@ def _scores(confusion: Confusion, unknown: int) -> str:
         ("balanced accuracy", measures["balanced_accuracy"]),
         ("F1 positive, negative", f"{metrics.f1_positive(confusion):.3f}, {metrics.f1_negative(confusion):.3f}"),
     ]
+    cells = {name: f"{number:,}" for name, number in _cells(confusion).items()}
     matrix = [
-        ("positive", f"{confusion.true_positive:,}", f"{confusion.false_negative:,}"),
-        ("negative", f"{confusion.false_positive:,}", f"{confusion.true_negative:,}"),
+        ("positive", cells["true_positive"], cells["false_negative"]),
+        ("negative", cells["false_positive"], cells["true_negative"]),
     ]
     heads = ("the files say", "called positive", "called negative")
     return "\n\n".join((table(rows, stream=sys.stderr), table(matrix, heads, right=(1, 2), stream=sys.stderr)))

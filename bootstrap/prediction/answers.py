@@ -37,9 +37,4 @@ class AnswerCounts:
         found = Counter[tuple[bool, int]]()
         for (code, label), number in self.counts.items():
             found[code >= first, label] += number
-        return Confusion(
-            true_positive=found[True, 1],
-            false_positive=found[False, 1],
-            false_negative=found[True, 0],
-            true_negative=found[False, 0],
-        )
+        return Confusion.of([found[label, prediction] for label in (False, True) for prediction in (0, 1)])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bootstrap.errors import ShoalError
-from trainer.classification.metrics import MEASURES
+from trainer.classification.metrics import MEASURES, MEASURES_OF_TWO
 from trainer.output.files import SUMMARY
 
 
@@ -24,13 +24,21 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
         content = None
     if not isinstance(content, dict):
         raise ShoalError(f"{path} is not the summary of a training: it is no JSON object; {_ADVICE}")
-    fields = _FIELDS if content.get("stopped") is True else {**_FIELDS, **_MEASURES}
-    for name, is_valid in fields.items():
+    for name, is_valid in _required_fields(content).items():
         if name not in content or not is_valid(content[name]):
             raise ShoalError(
                 f"{path} is not the summary of a training: '{name}' is missing or of a wrong type; {_ADVICE}"
             )
     return content
+
+
+def _required_fields(content: Mapping[str, Any]) -> Mapping[str, Callable[[Any], bool]]:
+    """The fields that a summary must have, each with its check."""
+    if content.get("stopped") is True:
+        return _FIELDS
+    confusion: Any = content.get("confusion")
+    more_than_two = _is_confusion(confusion) and len(confusion["classes"]) > 2
+    return {**_FIELDS, **_MEASURES} if more_than_two else {**_FIELDS, **_MEASURES, **_MEASURES_OF_TWO}
 
 
 def _is_count(value: Any) -> bool:
@@ -43,6 +51,19 @@ def _is_number(value: Any) -> bool:
 
 def _are_numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _is_confusion(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    classes, counts = value.get("classes"), value.get("counts")
+    return (
+        isinstance(classes, list)
+        and isinstance(counts, list)
+        and len(classes) == len(counts) >= 2
+        and all(isinstance(name, str) for name in classes)
+        and all(isinstance(row, list) and len(row) == len(classes) and all(map(_is_count, row)) for row in counts)
+    )
 
 
 _FIELDS: Mapping[str, Callable[[Any], bool]] = {
@@ -58,6 +79,8 @@ _FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "wall": _is_number,
     "profile": lambda value: isinstance(value, list) and all(map(_are_numbers, value)),
 }
-"""The fields that are read of every summary, each with its check; those of a finished run follow."""
-_MEASURES: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(MEASURES, _is_number)
+"""The fields that are read of every summary, each with its check; those of a finished run follow, and those that it has
+besides for two classes."""
+_MEASURES: Mapping[str, Callable[[Any], bool]] = {**dict.fromkeys(MEASURES, _is_number), "confusion": _is_confusion}
+_MEASURES_OF_TWO: Mapping[str, Callable[[Any], bool]] = dict.fromkeys(MEASURES_OF_TWO, _is_number)
 _ADVICE = "look into the logs beside it for what wrote it, and train again"

@@ -44,8 +44,16 @@ with _without("torch"):
 FOLDER = "tensorboard"
 
 _PREFIX = "events.out.tfevents."
-_COMPARED = ("validation/balanced_accuracy", "test/balanced_accuracy", "test/accuracy", "training/loss")
+_COMPARED = (
+    "validation/balanced_accuracy",
+    "test/balanced_accuracy",
+    "test/macro_f1",
+    "test/accuracy",
+    "training/loss",
+)
 """The measures that the table of runs shows beside their settings."""
+_NO_POINTS = ("kind", "time", "epoch", "confusion")
+"""What a record's line on the test rows has beside numbers that become points."""
 
 
 class TensorBoardWriter:
@@ -141,7 +149,7 @@ class TensorBoardWriter:
         if self._test_written:
             return
         self._test_written = True
-        points = {f"test/{name}": value for name, value in line.items() if name not in ("kind", "time", "epoch")}
+        points = {f"test/{name}": value for name, value in line.items() if name not in _NO_POINTS}
         self._add_points(line, line["epoch"] * self._steps_of_epoch, points)
 
     def _add_points(self, line: Mapping[str, Any], step: int, points: Mapping[str, float]) -> None:

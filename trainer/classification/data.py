@@ -155,6 +155,8 @@ class TextData:
     rating_fraction: bool
     """Whether ratings could also be written as fractions of the largest."""
     digest: str
+    classes: tuple[str, ...] = ()
+    """The names of the labels; empty for two classes."""
 
     @property
     def sizes(self) -> dict[str, int]:

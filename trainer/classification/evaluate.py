@@ -32,16 +32,15 @@ def evaluate(
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
     `split` (ranks,) sums to the number of rows: each rank classifies its part of them, in this order, on a CPU by its
-    `threads`. Label 1 is predicted if its probability is above one half. Returns None, on every rank, once `stop`
-    returns True on any rank. Raises TrainingError if other ranks are gone or split differently, and RankError if not
-    one row fits into memory.
+    `threads`. Returns None, on every rank, once `stop` returns True on any rank. Raises TrainingError if other ranks
+    are gone or split differently, and RankError if not one row fits into memory.
     """
     rank = dist.get_rank()
     end = int(split[: rank + 1].sum())
     numbers = np.arange(end - int(split[rank]), end)  # (own rows,)
     numbers = numbers[np.argsort(rows.lengths[numbers], kind="stable")]
     evaluator = _Evaluator(model, rows, loss)
-    sums = torch.zeros(5, dtype=torch.float64)  # loss, then rows by 2 * label + prediction
+    sums = evaluator.zeros()
     model.eval()
     stopped = False
     for first in range(0, int(split.max()), _ROUND):
@@ -71,8 +70,9 @@ class _Evaluator:
         self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH
 
     def __call__(self, numbers: IntArray) -> Tensor:
-        """(5,): the sum of the losses of these rows (n,), and their numbers by 2 * label + prediction."""
-        sums = torch.zeros(5, dtype=torch.float64)
+        """(1 + classes * classes,): the sum of the losses of these rows (n,), and their numbers by classes * label +
+        prediction."""
+        sums = self.zeros()
         with torch.inference_mode():
             while len(numbers):
                 try:
@@ -85,12 +85,18 @@ class _Evaluator:
                 numbers = numbers[self._size :]
         return sums
 
+    def zeros(self) -> Tensor:
+        """The sums of no rows."""
+        return torch.zeros(1 + self._loss.classes**2, dtype=torch.float64)
+
     def _batch(self, numbers: IntArray) -> Tensor:
         batch = self._rows.batch(numbers, self._device)
         outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
         losses = self._loss.sum(outputs, batch.labels, batch.ratings)
-        kinds = torch.bincount(2 * batch.labels.long() + (self._loss.log_odds(outputs) > 0), minlength=4)  # (4,)
-        return torch.cat([losses[None].double(), kinds.double()]).cpu()
+        classes = self._loss.classes
+        cells = classes * batch.labels.long() + self._loss.predictions(outputs)  # (n,)
+        counts = torch.bincount(cells, minlength=classes**2)  # (classes * classes,)
+        return torch.cat([losses[None].double(), counts.double()]).cpu()
 
 
 def _any_rank(mine: bool) -> bool:

@@ -1,21 +1,23 @@
-"""The loss of a model, and the meaning of its outputs: the log-odds of label 1.
+"""The loss of a model, and the meaning of its outputs: the probability of each class.
 
 - `bce`: binary cross-entropy on labels; one output, which is the log-odds.
 - `cross-entropy`: on ratings, with an output for each rating; the log-odds of the positive ratings against the others.
 - `mse`: the squared error of one output as the rating, in steps of a rating; the reference system tried it.
+- `softmax`: cross-entropy on labels, with an output for each class; the only kind for more than two classes.
 
-Do not compare losses of two kinds. Every kind gives one loss per row, and that of a positive row counts
-`positive_weight` times.
+Do not compare losses of two kinds. Every kind gives one loss per row. Of two classes, that of a positive row counts
+`positive_weight` times; more than two have no weights.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-BCE, CROSS_ENTROPY, MSE = "bce", "cross-entropy", "mse"
+BCE, CROSS_ENTROPY, MSE, SOFTMAX = "bce", "cross-entropy", "mse", "softmax"
 
 
 class Scale(NamedTuple):
@@ -28,17 +30,20 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """One kind of loss (`bce`, `cross-entropy` or `mse`) on one scale of ratings."""
+    """One kind of loss (`bce`, `cross-entropy`, `mse` or `softmax`) on one scale of ratings. For more than two classes
+    it is `softmax` with a weight of 1."""
 
     kind: str
     scale: Scale
     positive_weight: float
+    classes: int = 2
+    """Their number."""
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Self:
         """Restore a loss from the result of `plain`. Raises ValueError for anything else."""
         kind, scale, weight = plain.get("kind"), plain.get("scale"), plain.get("positive_weight")
-        if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE):
+        if not isinstance(kind, str) or kind not in (BCE, CROSS_ENTROPY, MSE, SOFTMAX):
             raise ValueError(f"its loss is {kind!r}, which is unknown")
         if type(scale) is not list or [type(each) for each in scale] != [int] * 3:
             raise ValueError("its ratings are not a scale")
@@ -47,35 +52,64 @@ class Loss:
             raise ValueError("its ratings are not a scale of two classes")
         if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
             raise ValueError("its weight of positive rows is not a number above 0")
-        return cls(kind=kind, scale=Scale(*scale), positive_weight=weight)
+        classes = plain.get("classes", 2)  # older files have two
+        if type(classes) is not int or classes < 2:
+            raise ValueError("its classes are not a number of at least 2")
+        if classes > 2 and (kind, weight) != (SOFTMAX, 1):
+            raise ValueError(f"its loss is {kind} with a weight of {weight}, which is not one of {classes} classes")
+        return cls(kind=kind, scale=Scale(*scale), positive_weight=weight, classes=classes)
 
     def plain(self) -> dict[str, Any]:
         """The loss in types that a model file can hold."""
-        return {"kind": self.kind, "scale": list(self.scale), "positive_weight": self.positive_weight}
+        return {
+            "kind": self.kind,
+            "scale": list(self.scale),
+            "positive_weight": self.positive_weight,
+            "classes": self.classes,
+        }
 
     @property
     def outputs(self) -> int:
         """The number of outputs per row that a model must have."""
+        if self.kind == SOFTMAX:
+            return self.classes
         return self.scale.high - self.scale.low + 1 if self.kind == CROSS_ENTROPY else 1
 
     def sum(self, outputs: Tensor, labels: Tensor, ratings: Tensor) -> Tensor:
         """The sum of the losses of rows, of `outputs` (rows, self.outputs), `labels` (rows,) and `ratings` (rows,)."""
         if self.kind == CROSS_ENTROPY:
             each = F.cross_entropy(outputs, (ratings - self.scale.low).long(), reduction="none")
+        elif self.kind == SOFTMAX:
+            each = F.cross_entropy(outputs, labels.long(), reduction="none")
         elif self.kind == MSE:
             each = (outputs[:, 0] - (ratings - self._boundary).to(outputs.dtype)) ** 2
         else:
             each = F.binary_cross_entropy_with_logits(outputs[:, 0], labels.to(outputs.dtype), reduction="none")
         return (each * (1.0 + (self.positive_weight - 1.0) * labels.to(each.dtype))).sum()
 
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """(rows, classes): the probability of each class; of two classes, by the log-odds of label 1."""
+        if self.classes > 2:
+            return outputs.softmax(1)
+        log_odds = self.log_odds(outputs)
+        return torch.stack([-log_odds, log_odds], dim=1).sigmoid()
+
+    def predictions(self, outputs: Tensor) -> Tensor:
+        """(rows,) int64: the most probable label; of equally probable ones the smallest."""
+        if self.classes > 2:
+            return outputs.argmax(1)  # of equal outputs the first
+        return (self.log_odds(outputs) > 0).long()
+
     def log_odds(self, outputs: Tensor) -> Tensor:
-        """(rows,): the log-odds of label 1 that `outputs` (rows, self.outputs) mean. Those of `mse` are as if ratings
-        were off by one with a logistic distribution, so they are right in sign and order alone."""
+        """(rows,): the log-odds of label 1 that `outputs` (rows, self.outputs) mean, for two classes. Those of `mse`
+        are as if ratings were off by one with a logistic distribution, so they are right in sign and order alone."""
         if self.kind == CROSS_ENTROPY:
             negative = self.scale.positive_from - self.scale.low
             return outputs[:, negative:].logsumexp(1) - outputs[:, :negative].logsumexp(1)
         if self.kind == MSE:
             return outputs[:, 0] * (math.pi / math.sqrt(3))
+        if self.kind == SOFTMAX:
+            return outputs[:, 1] - outputs[:, 0]
         return outputs[:, 0]
 
     @property

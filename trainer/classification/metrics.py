@@ -1,82 +1,119 @@
 """How good a classifier is, computed from its confusion matrix alone.
 
-Reviews are mostly positive, so the accuracy must be compared with the majority's share; the negative class's F1 and the
+Reviews are mostly positive, so the accuracy must be compared with the majority's share; the F1 of rare classes and the
 balanced accuracy show whether anything was learnt. The matrix of a whole set is the sum of its parts' matrices. So
 ranks exchange counts, never averages.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
+
+TWO_CLASSES = ("negative", "positive")
+"""The names of labels 0 and 1 in a dataset that names no classes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Confusion:
-    """Rows by label and prediction; `true_negative` are the rows of label 0 with prediction 0."""
+    """Numbers of rows by label and prediction: `counts[label][prediction]`, (classes, classes)."""
 
-    true_positive: int
-    false_positive: int
-    false_negative: int
-    true_negative: int
+    counts: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, counts: Sequence[float]) -> Self:
-        """From the numbers of rows by 2 * label + prediction."""
-        true_negative, false_positive, false_negative, true_positive = map(int, counts)
-        return cls(
-            true_positive=true_positive,
-            false_positive=false_positive,
-            false_negative=false_negative,
-            true_negative=true_negative,
-        )
+        """From the numbers of rows by classes * label + prediction."""
+        classes = math.isqrt(len(counts))
+        return cls(tuple(tuple(map(int, counts[first : first + classes])) for first in range(0, len(counts), classes)))
+
+    @property
+    def classes(self) -> int:
+        return len(self.counts)
 
     @property
     def rows(self) -> int:
-        return self.true_positive + self.false_positive + self.false_negative + self.true_negative
+        return sum(self.occurrences)
+
+    @property
+    def right(self) -> list[int]:
+        """Rows with the right prediction, by label."""
+        return [counts[label] for label, counts in enumerate(self.counts)]
+
+    @property
+    def occurrences(self) -> list[int]:
+        """Rows by label."""
+        return [sum(counts) for counts in self.counts]
+
+    @property
+    def predictions(self) -> list[int]:
+        """Rows by prediction."""
+        return [sum(counts) for counts in zip(*self.counts, strict=True)]
+
+    def plain(self, names: Sequence[str]) -> dict[str, Any]:
+        """The matrix for JSON, with the names of the classes by label."""
+        return {"classes": list(names), "counts": [list(counts) for counts in self.counts]}
 
 
 def accuracy(c: Confusion) -> float:
     """The share of rows with the right prediction."""
-    return _ratio(c.true_positive + c.true_negative, c.rows)
+    return _ratio(sum(c.right), c.rows)
 
 
 def majority(c: Confusion) -> float:
-    """The accuracy of always predicting the more frequent label."""
-    positive = c.true_positive + c.false_negative
-    return _ratio(max(positive, c.rows - positive), c.rows)
+    """The accuracy of always predicting the most frequent label."""
+    return _ratio(max(c.occurrences), c.rows)
 
 
 def balanced_accuracy(c: Confusion) -> float:
     """The mean of the recalls of the labels that occur."""
-    positive, negative = c.true_positive + c.false_negative, c.true_negative + c.false_positive
-    recalls = [
-        hits / occurrences
-        for hits, occurrences in ((c.true_positive, positive), (c.true_negative, negative))
-        if occurrences
-    ]
-    return sum(recalls) / len(recalls) if recalls else 0.0
+    return _mean([right / there for right, there in zip(c.right, c.occurrences, strict=True) if there])
+
+
+def macro_f1(c: Confusion) -> float:
+    """The mean of the F1 of the labels that occur or are predicted."""
+    each = zip(_f1(c), c.occurrences, c.predictions, strict=True)
+    return _mean([f1 for f1, there, predicted in each if there or predicted])
 
 
 def f1_positive(c: Confusion) -> float:
     """The harmonic mean of precision and recall of label 1; 0 when there are no true positives."""
-    return _ratio(2 * c.true_positive, 2 * c.true_positive + c.false_positive + c.false_negative)
+    return _f1(c)[1]
 
 
 def f1_negative(c: Confusion) -> float:
     """The harmonic mean of precision and recall of label 0; 0 when there are no true negatives."""
-    return _ratio(2 * c.true_negative, 2 * c.true_negative + c.false_negative + c.false_positive)
+    return _f1(c)[0]
 
 
 MEASURES: Mapping[str, Callable[[Confusion], float]] = {
-    measure.__name__: measure for measure in (accuracy, balanced_accuracy, f1_positive, f1_negative, majority)
+    measure.__name__: measure for measure in (accuracy, balanced_accuracy, macro_f1, majority)
 }
-"""All of the above by name."""
+"""The measures for any number of classes, by name."""
+MEASURES_OF_TWO: Mapping[str, Callable[[Confusion], float]] = {
+    measure.__name__: measure for measure in (f1_positive, f1_negative)
+}
+"""Those that two classes have besides."""
+
+
+def measures_for(classes: int) -> Mapping[str, Callable[[Confusion], float]]:
+    """The measures for so many classes, by name."""
+    return {**MEASURES, **MEASURES_OF_TWO} if classes == 2 else MEASURES
 
 
 def measures(c: Confusion) -> dict[str, float]:
-    """The value of each of MEASURES."""
-    return {name: measure(c) for name, measure in MEASURES.items()}
+    """The value of each measure."""
+    return {name: measure(c) for name, measure in measures_for(c.classes).items()}
+
+
+def _f1(c: Confusion) -> list[float]:
+    """The F1 of each label."""
+    each = zip(c.right, c.occurrences, c.predictions, strict=True)
+    return [_ratio(2 * right, there + predicted) for right, there, predicted in each]
 
 
 def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

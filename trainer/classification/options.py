@@ -53,14 +53,15 @@ class ClassifierOptions(Section):
         "share of words dropped from a text each time it is seen; at least four are kept", default=0.5, must=SHARE
     )
     loss: str = option(
-        "the loss: cross-entropy of the ratings (of the labels if the dataset has no ratings) or of the labels "
-        "(bce), or the squared error of the rating (mse)",
+        "the loss: cross-entropy of the ratings (of the labels if the dataset has no ratings) or of the labels, with "
+        "one output for two classes (bce) or an output for each class (softmax), or the squared error of the rating "
+        "(mse); more than two classes have cross-entropy and softmax alone, which are the same for them",
         default="cross-entropy",
-        choices=("bce", "cross-entropy", "mse"),
+        choices=("bce", "cross-entropy", "mse", "softmax"),
     )
     positive_weight: float | None = option(
-        "weight of a positive row in the loss; 1: that of a negative one (default: the fourth root of negatives / "
-        "positives)",
+        "weight of a positive row in the loss, for two classes; 1: that of a negative one (default: the fourth root of "
+        "negatives / positives)",
         default=None,
         must=ABOVE_0,
     )

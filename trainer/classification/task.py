@@ -13,8 +13,8 @@ from trainer.balancing.claims import Lengths
 from trainer.classification import models
 from trainer.classification.data import TextData, TextRows, load_data, place_rows
 from trainer.classification.evaluate import evaluate
-from trainer.classification.losses import Loss
-from trainer.classification.metrics import MEASURES, measures
+from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
+from trainer.classification.metrics import TWO_CLASSES, measures, measures_for
 from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
 from trainer.classification.word_dropout import WordDropout
@@ -24,13 +24,14 @@ from trainer.computing.gradients import GradientComputer
 from trainer.computing.threads import Threads
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks
+from trainer.errors import TrainingError
 from trainer.order import IntArray
 from trainer.output.files import MODEL
-from trainer.task import Task
+from trainer.task import TEST, Task
 
 
 class Classification(Task[TextData]):
-    """Learns to separate positive texts from negative ones, or to predict their rating."""
+    """Learns to separate positive texts from negative ones, to predict their rating, or to tell classes apart."""
 
     @staticmethod
     def load(config: TrainConfig, ranks: Ranks, *, memory: int) -> TextData:
@@ -39,9 +40,7 @@ class Classification(Task[TextData]):
 
     def __init__(self, config: TrainConfig, ranks: Ranks, data: TextData) -> None:
         self._config, self._ranks, self._data = config, ranks, data
-        self._loss = Loss(
-            kind=config.loss, scale=data.scale, positive_weight=config.positive_weight or data.balancing_weight()
-        )
+        self._loss = _loss(config, data)
         self.model: Classifier = models.build(config.model, self._settings()).to(ranks.device)
         self.model.read_vocabulary(data.vocabulary)
         self.tables, self.sparse_tables = self.model.tables, self.model.sparse_tables
@@ -69,21 +68,23 @@ class Classification(Task[TextData]):
     def touched_rows(self, rows: IntArray) -> tuple[IntArray, ...]:
         return tuple(self._data.training.ids(rows, len(table)) for table in self.tables)
 
-    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
+    def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
         rows: TextRows = getattr(self._data, part)
         found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
         if found is None:
             return None
         loss, confusion = found
-        return {"loss": loss, **measures(confusion)}
+        matrix = {"confusion": confusion.plain(self._data.classes or TWO_CLASSES)} if part == TEST else {}
+        return {"loss": loss, **measures(confusion), **matrix}
 
-    def summary_measures(self, tested: Mapping[str, float] | None) -> dict[str, float | None]:
-        return {name: tested[name] if tested else None for name in MEASURES}
+    def summary_measures(self, tested: Mapping[str, Any] | None) -> dict[str, Any]:
+        names = (*measures_for(self._loss.classes), "confusion")
+        return {name: tested[name] if tested else None for name in names}
 
     def summary_settings(self) -> dict[str, Any]:
         return {"precision": self.precision, "positive_weight": self._loss.positive_weight}
 
-    def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
+    def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         data = self._data
         save_model(
             output / MODEL,
@@ -106,6 +107,25 @@ class Classification(Task[TextData]):
     def _settings(self) -> dict[str, Any]:
         words = len(self._data.vocabulary) + FIRST_WORD
         return self._config.model_settings(self._config.model, words=words, outputs=self._loss.outputs)
+
+
+def _loss(config: TrainConfig, data: TextData) -> Loss:
+    """The loss of a run on `data`. Raises TrainingError for options that have no meaning for its classes."""
+    classes = len(data.classes)
+    if classes <= 2:
+        weight = config.positive_weight or data.balancing_weight()
+        return Loss(kind=config.loss, scale=data.scale, positive_weight=weight)
+    if config.loss not in (CROSS_ENTROPY, SOFTMAX):
+        raise TrainingError(
+            f"--loss is {config.loss}, a loss of two classes, but {config.data} has {classes}; "
+            f"take --loss {CROSS_ENTROPY}"
+        )
+    if config.positive_weight not in (None, 1):
+        raise TrainingError(
+            f"--positive-weight is {config.positive_weight}, a weight of one of two classes, but {config.data} has "
+            f"{classes}; leave it out, or take 1"
+        )
+    return Loss(kind=SOFTMAX, scale=data.scale, positive_weight=1.0, classes=classes)
 
 
 def text_gradients(

@@ -16,14 +16,15 @@ Every line has `kind` and `time` (seconds since 1970). The kinds, in the order i
   between ranks and were made equal (once after a start, with the difference in the first such epoch).
 - `epoch`: `epoch`, `loss`, `validation` (with `loss` and the measures of
   classification/metrics.py).
-- `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows.
+- `test`, at the end: `epoch` (the last), `loss` and the measures on the test rows, and `confusion`: `classes`, their
+  names by label, and `counts`, where `counts[i][j]` rows have the label i and the prediction j.
 - `end`: the content of summary.json.
 
-summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `f1_positive`, `f1_negative`, `majority`
-(on the test rows, at the end; null where a run was stopped), `validation` (after the latest epoch),
-`stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included), `samples_per_second`; and its settings:
-`rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`, `positive_weight`, `digest`. Since its
-latest start:
+summary.json is one object. Of the whole run: `accuracy`, `balanced_accuracy`, `macro_f1`, `majority`, for two classes
+also `f1_positive` and `f1_negative`, and `confusion` (on the test rows, at the end; null where a run was stopped),
+`validation` (after the latest epoch), `stopped`, `steps`, `rows_seen`, `seconds` (of training, checkpoints included),
+`samples_per_second`; and its settings: `rows` (to train on), `global_batch`, `epochs`, `world_size`, `precision`,
+`positive_weight` (1 for more than two classes), `digest`. Since its latest start:
 
 - `own_rates`, rows/s: the higher of two measurements of each rank; `share_of_ideal`, rows a second over their sum;
   `balanced`, the same over the sum of the rates that the ranks had in the run; `lost`, where the rest of it went

@@ -14,6 +14,7 @@ from bootstrap.interrupt import ENDING_SIGNALS
 
 QUICK = {"order": 1.0, "rows": 1.0, "forward": 20.0, "backward": 30.0, "pack": 2.0, "all_reduce": 44.0, "update": 2.0}
 SLOW = {"order": 1.0, "rows": 1.0, "forward": 36.0, "backward": 54.0, "pack": 2.0, "all_reduce": 4.0, "update": 2.0}
+CLASSES = ("  negative", "  positive")
 HEAD = "data  forward  backward  all-reduce  wait  rest"
 
 
@@ -31,7 +32,8 @@ def summary(ranks: list[dict[str, float]], **more: Any) -> dict[str, Any]:
         "times": {"loading": 2.0, "training": 98.0, "checkpoints": 2.0},
         "wall": 102.0,
         "profile": ranks,
-        **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "f1_positive", "f1_negative"), 0.5),
+        **dict.fromkeys(("accuracy", "majority", "balanced_accuracy", "macro_f1", "f1_positive", "f1_negative"), 0.5),
+        "confusion": {"classes": ["negative", "positive"], "counts": [[5, 1234], [20, 300]]},
         **more,
     }
 
@@ -92,7 +94,7 @@ def test_a_slowed_rank_is_shown_with_its_sleep() -> None:
 
 def test_many_ranks_are_shown_by_their_node_groups() -> None:
     found = told(summary([QUICK] * 8 + [SLOW] * 4, nodes=[node("fast", 8), node("small", 4)]))
-    profile = [(name, line.split()) for name, line in found if name.startswith("  ")]
+    profile = [(name, line.split()) for name, line in found if name.startswith("  ") and name not in CLASSES]
     assert profile == [
         ("  fast", ["2.0%", "20.0%", "30.0%", "4.0%", "40.0%", "4.0%"]),
         ("  small", ["2.0%", "36.0%", "54.0%", "4.0%", "0.0%", "4.0%"]),
@@ -100,7 +102,38 @@ def test_many_ranks_are_shown_by_their_node_groups() -> None:
 
 
 def test_many_ranks_on_one_machine_have_one_line() -> None:
-    assert [name for name, _ in told(summary([QUICK] * 9)) if name.startswith("  ")] == ["  9 ranks"]
+    assert [name for name, _ in told(summary([QUICK] * 9)) if name.startswith("  ")] == [*CLASSES, "  9 ranks"]
+
+
+def test_test_rows_are_shown_by_their_class_and_the_predicted_one() -> None:
+    found = dict(told(summary([QUICK])))
+    assert found["predicted as"] == "negative  positive"
+    assert found["  negative"] == "       5     1,234"
+    assert found["  positive"] == "      20       300"
+
+
+def of_classes(*names: str) -> dict[str, Any]:
+    """The summary of a run on so many classes."""
+    result = summary([QUICK], confusion={"classes": list(names), "counts": [[7] * len(names)] * len(names)})
+    del result["f1_positive"], result["f1_negative"]
+    return result
+
+
+def test_more_than_two_classes_have_a_macro_f1_and_no_f1_of_their_own() -> None:
+    found = dict(told(of_classes("bad", "fair", "good")))
+    assert found["macro-F1"] == "0.500"
+    assert "F1 positive, negative" not in found
+    assert (found["predicted as"], found["  fair"]) == ("bad  fair  good", "  7     7     7")
+
+
+def test_names_of_classes_are_cut_and_send_no_commands_to_the_terminal() -> None:
+    found = dict(told(of_classes("very positive", "a\x1b[2J", "b")))
+    assert found["predicted as"] == "very pos..  a?[2J  b"
+
+
+def test_a_matrix_of_many_classes_is_not_shown() -> None:
+    assert "predicted as" in dict(told(of_classes(*"abcde")))
+    assert "predicted as" not in dict(told(of_classes(*"abcdef")))
 
 
 def test_a_finished_run_that_is_resumed_has_no_speed() -> None:

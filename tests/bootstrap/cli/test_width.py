@@ -171,12 +171,14 @@ def test_a_dataset_and_how_it_is_made_fit(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.usefixtures("narrow")
 def test_a_training_s_summary_fits(capsys: pytest.CaptureFixture[str]) -> None:
     nodes = [node("fast", 1), node("small", 1, "spot")]
-    result = trained([QUICK, {**SLOW, "slowed": 100.0}], nodes=nodes, cost=1.5)
+    confusion = {"classes": [f"class number {number}" for number in range(5)], "counts": [[1_234_567] * 5] * 5}
+    result = trained([QUICK, {**SLOW, "slowed": 100.0}], nodes=nodes, cost=1.5, confusion=confusion)
     summary({}, train.rows(result, Path("results/model")), as_json=False)
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if len(line) > WIDTH] == []
     head = next(line for line in said.splitlines() if line.startswith("time of the steps"))
     assert "slowed  all-reduce  wait  rest" in head
+    assert "predicted as" in said
 
 
 @pytest.mark.usefixtures("narrow")

@@ -125,13 +125,43 @@ SUMMARY: dict[str, Any] = {
     "times": {"training": 1.0},
     "wall": 1.0,
     "profile": [{"order": 0.1}],
-    **dict.fromkeys(("accuracy", "balanced_accuracy", "f1_positive", "f1_negative", "majority")),
+    **dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "majority", "confusion")),
 }
+OF_ANY_CLASSES = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "majority"), 0.5)
+TWO = {"classes": ["negative", "positive"], "counts": [[3, 1], [0, 4]]}
+FINISHED = {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": TWO, "f1_positive": 0.5, "f1_negative": 0.5}
 
 
 def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
     assert read_summary(tmp_path) == SUMMARY
+
+
+def test_a_finished_run_has_the_measures_of_its_classes(tmp_path: Path) -> None:
+    three = {"classes": ["bad", "fair", "good"], "counts": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}
+    for finished in (FINISHED, {**SUMMARY, "stopped": False, **OF_ANY_CLASSES, "confusion": three}):
+        (tmp_path / "summary.json").write_text(json.dumps(finished))
+        assert read_summary(tmp_path) == finished
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        {},
+        [[3, 1], [0, 4]],
+        {**TWO, "classes": ["negative", 1]},
+        {**TWO, "classes": ["bad", "fair", "good"]},
+        {**TWO, "counts": [[3, 1]]},
+        {**TWO, "counts": [[3, 1], [0]]},
+        {**TWO, "counts": [[3, 1], [0, 4.5]]},
+        {"classes": [], "counts": []},
+    ],
+)
+def test_a_summary_with_a_confusion_matrix_that_is_none_is_refused(tmp_path: Path, wrong: Any) -> None:
+    (tmp_path / "summary.json").write_text(json.dumps({**FINISHED, "confusion": wrong}))
+    with pytest.raises(ShoalError, match="'confusion' is missing or of a wrong type"):
+        read_summary(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +185,7 @@ def test_a_stopped_run_has_no_measures(tmp_path: Path) -> None:
             }.items()
         ),
         (json.dumps({**SUMMARY, "stopped": False}), "'accuracy' is missing or of a wrong type"),
+        (json.dumps({**FINISHED, "f1_negative": None}), "'f1_negative' is missing or of a wrong type"),
     ],
 )
 def test_a_summary_that_no_training_wrote_is_refused_with_its_file(tmp_path: Path, content: str, reason: str) -> None:

@@ -41,7 +41,8 @@ def epoch(number: int) -> dict:
 
 
 def judged(number: int) -> dict:
-    return {"kind": "test", "time": 1.5e9, "epoch": number, **MEASURES}
+    confusion = {"classes": ["negative", "positive"], "counts": [[3, 1], [0, 4]]}
+    return {"kind": "test", "time": 1.5e9, "epoch": number, **MEASURES, "confusion": confusion}
 
 
 END = {"kind": "end", "time": 1.5e9, "stopped": False}

@@ -52,15 +52,40 @@ def test_every_row_is_judged_once_in_batches_that_fit(holds: int, largest: int, 
     assert found is not None
     loss, confusion = found
     called = tokens[:, 0] == 3
-    assert (confusion.true_positive, confusion.false_positive) == (
-        int((called & (labels == 1)).sum()),
-        int((called & (labels == 0)).sum()),
+    assert confusion.counts == tuple(
+        tuple(int(((labels == label) & (called == prediction)).sum()) for prediction in (0, 1)) for label in (0, 1)
     )
     assert confusion.rows == count
     right = (called == (labels == 1)).mean()
     assert loss == pytest.approx(right * np.log1p(np.exp(-1)) + (1 - right) * np.log1p(np.exp(1)), rel=1e-5)
     assert max(model.sizes) == largest
     assert sum(model.sizes) == count
+
+
+class ByFirstWord(FirstWord):
+    """Has an output for each of three classes, by the first word; 3 makes the last two equally probable."""
+
+    OUTPUTS = torch.tensor([[0, 0, 0], [0, 0, 0], [9, 0, 0], [0, 9, 9], [0, 0, 9]], dtype=torch.float32)
+
+    def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        assert keys is None
+        self.sizes.append(len(lengths))
+        return self.OUTPUTS[tokens[:, 0]]
+
+
+def test_rows_are_counted_by_label_and_prediction_also_where_a_class_has_none() -> None:
+    first = np.array([2, 3, 4, 4], np.uint16)
+    rows = TextRows(
+        tokens=first[:, None],
+        lengths=np.ones(4, np.uint16),
+        labels=np.array([0, 0, 0, 1], np.uint8),
+        ratings=np.zeros(4, np.uint8),
+    )
+    three = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=3)
+    with join_process_group(1):
+        found = evaluate(ByFirstWord(), rows, split=np.array([4]), loss=three, threads=Threads(1), stop=lambda: False)
+    assert found is not None
+    assert found[1].counts == ((1, 1, 1), (0, 0, 1), (0, 0, 0))
 
 
 def test_ranks_that_leave_rows_to_each_other_say_so() -> None:

@@ -1,4 +1,4 @@
-"""Losses add up over rows, weight positive rows, and give the log-odds of the positive class."""
+"""Losses add up over rows, weight positive rows, and give the probability of each class."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from trainer.classification.losses import BCE, CROSS_ENTROPY, MSE, Loss, Scale
+from trainer.classification.losses import BCE, CROSS_ENTROPY, MSE, SOFTMAX, Loss, Scale
 
 STARS = Scale(1, 5, 4)
+KINDS = (BCE, CROSS_ENTROPY, MSE, SOFTMAX)
 
 
 def rows(seed: int, loss: Loss, count: int = 12) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -23,7 +24,7 @@ def rows(seed: int, loss: Loss, count: int = 12) -> tuple[torch.Tensor, torch.Te
 
 @given(
     seed=st.integers(0, 9999),
-    kind=st.sampled_from([BCE, CROSS_ENTROPY, MSE]),
+    kind=st.sampled_from(KINDS),
     scale=st.sampled_from([STARS, Scale(0, 1, 1), Scale(1, 10, 7)]),
     weight=st.floats(0.01, 10),
 )
@@ -68,7 +69,44 @@ def test_a_model_of_ratings_is_best_at_the_rating_and_undecided_between_the_clas
         assert bool(loss.log_odds(found) > 0) == bool(label)
 
 
-@pytest.mark.parametrize("kind", [BCE, CROSS_ENTROPY, MSE])
-def test_it_can_be_written_and_read(kind: str) -> None:
-    loss = Loss(kind=kind, scale=STARS, positive_weight=0.3)
+def of_classes(classes: int) -> Loss:
+    return Loss(kind=SOFTMAX, scale=Scale(0, 1, 1), positive_weight=1.0, classes=classes)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_the_cross_entropy_of_classes_is_that_of_torch(classes: int) -> None:
+    loss = of_classes(classes)
+    generator = np.random.default_rng(0)
+    outputs = torch.from_numpy(generator.normal(0, 2, (12, classes)))
+    labels = torch.from_numpy(generator.integers(0, classes, 12).astype(np.uint8))
+    assert loss.outputs == classes
+    expected = F.cross_entropy(outputs, labels.long(), reduction="sum")
+    assert float(loss.sum(outputs, labels, labels)) == pytest.approx(float(expected))
+    assert torch.allclose(loss.probabilities(outputs), outputs.softmax(1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_two_classes_the_probabilities_are_those_of_the_log_odds(kind: str) -> None:
+    loss = Loss(kind=kind, scale=STARS, positive_weight=1.0)
+    outputs, _, _ = rows(3, loss)
+    found = loss.probabilities(outputs)
+    assert torch.allclose(found.sum(1), torch.ones(12).double())
+    assert torch.equal(found[:, 1], loss.log_odds(outputs).sigmoid())
+    assert torch.equal(loss.predictions(outputs), (loss.log_odds(outputs) > 0).long())
+
+
+@given(st.integers(2, 6).flatmap(lambda classes: st.lists(st.integers(0, 2), min_size=classes, max_size=classes)))
+def test_of_equally_probable_classes_the_smallest_label_is_predicted(outputs: list[int]) -> None:
+    predicted = of_classes(len(outputs)).predictions(torch.tensor([outputs], dtype=torch.float32))
+    assert predicted.tolist() == [outputs.index(max(outputs))]
+
+
+@pytest.mark.parametrize(
+    "loss", [*(Loss(kind=kind, scale=STARS, positive_weight=0.3) for kind in KINDS), of_classes(3)]
+)
+def test_it_can_be_written_and_read(loss: Loss) -> None:
     assert Loss.of(loss.plain()) == loss
+
+
+def test_a_loss_that_names_no_number_of_classes_has_two() -> None:
+    assert Loss.of({"kind": BCE, "scale": [1, 5, 4], "positive_weight": 0.3}).classes == 2

@@ -1,53 +1,97 @@
-"""The measures of a classifier, against their definitions by rows."""
+"""The measures of a classifier, against their definitions by rows, and for two classes against their own formulas."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.classification.metrics import Confusion, balanced_accuracy, f1_negative, f1_positive, measures
+from trainer.classification.metrics import Confusion, balanced_accuracy, f1_negative, f1_positive, macro_f1, measures
 
-cells = st.builds(
-    Confusion,
-    true_positive=st.integers(0, 50),
-    false_positive=st.integers(0, 50),
-    false_negative=st.integers(0, 50),
-    true_negative=st.integers(0, 50),
+numbers = st.integers(0, 50)
+matrices = st.integers(2, 6).flatmap(
+    lambda classes: st.lists(numbers, min_size=classes**2, max_size=classes**2).map(Confusion.of)
 )
 
 
-def rows_of(c: Confusion) -> tuple[np.ndarray, np.ndarray]:
-    labels = [1] * (c.true_positive + c.false_negative) + [0] * (c.true_negative + c.false_positive)
-    calls = [1] * c.true_positive + [0] * (c.false_negative + c.true_negative) + [1] * c.false_positive
-    return np.array(labels), np.array(calls)
+def rows_of(c: Confusion) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The labels and the predictions of rows that make this matrix."""
+    cells = np.repeat(np.arange(c.classes**2), np.array(c.counts).flatten())
+    return cells // c.classes, cells % c.classes
 
 
-def f1(labels: np.ndarray, calls: np.ndarray, label: int) -> float:
-    both, called, there = (calls == label) & (labels == label), calls == label, labels == label
+def f1(labels: npt.NDArray[np.int64], predictions: npt.NDArray[np.int64], label: int) -> float:
+    both, called, there = (predictions == label) & (labels == label), predictions == label, labels == label
     if not both.any():
         return 0.0
     precision, recall = both.sum() / called.sum(), both.sum() / there.sum()
     return float(2 * precision * recall / (precision + recall))
 
 
-@given(cells.filter(lambda c: c.rows > 0))
+@given(matrices.filter(lambda c: c.rows > 0))
 def test_measures_are_what_their_definitions_say(c: Confusion) -> None:
-    labels, calls = rows_of(c)
+    labels, predictions = rows_of(c)
     found = measures(c)
-    assert found["accuracy"] == pytest.approx((labels == calls).mean())
-    assert found["majority"] == pytest.approx(max(labels.mean(), 1 - labels.mean()))
-    assert found["f1_positive"] == pytest.approx(f1(labels, calls, 1))
-    assert found["f1_negative"] == pytest.approx(f1(labels, calls, 0))
-    recalls = [(calls[labels == label] == label).mean() for label in (0, 1) if (labels == label).any()]
+    assert c.rows == len(labels)
+    assert found["accuracy"] == pytest.approx((labels == predictions).mean())
+    assert found["majority"] == pytest.approx(np.bincount(labels).max() / len(labels))
+    recalls = [(predictions[labels == label] == label).mean() for label in np.unique(labels)]
     assert found["balanced_accuracy"] == pytest.approx(np.mean(recalls))
+    either = np.union1d(labels, predictions)
+    assert found["macro_f1"] == pytest.approx(np.mean([f1(labels, predictions, label) for label in either]))
+    assert ("f1_positive" in found) == ("f1_negative" in found) == (c.classes == 2)
+
+
+@given(numbers, numbers, numbers, numbers)
+def test_two_classes_have_exactly_the_measures_of_their_four_numbers(
+    true_negative: int, false_positive: int, false_negative: int, true_positive: int
+) -> None:
+    def ratio(part: int, whole: int) -> float:
+        return part / whole if whole else 0.0
+
+    found = measures(Confusion.of([true_negative, false_positive, false_negative, true_positive]))
+    positive, negative = true_positive + false_negative, true_negative + false_positive
+    recalls = [right / there for right, there in ((true_positive, positive), (true_negative, negative)) if there]
+    assert found.pop("macro_f1") >= 0
+    assert found == {
+        "accuracy": ratio(true_positive + true_negative, positive + negative),
+        "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
+        "f1_positive": ratio(2 * true_positive, 2 * true_positive + false_positive + false_negative),
+        "f1_negative": ratio(2 * true_negative, 2 * true_negative + false_negative + false_positive),
+        "majority": ratio(max(positive, negative), positive + negative),
+    }
 
 
 def test_always_positive_has_no_negative_f1_and_half_the_balanced_accuracy() -> None:
-    c = Confusion(true_positive=90, false_positive=10, false_negative=0, true_negative=0)
+    c = Confusion.of([0, 10, 0, 90])
     assert (f1_negative(c), balanced_accuracy(c)) == (0.0, 0.5)
     assert f1_positive(c) == pytest.approx(180 / 190)
+    assert macro_f1(c) == pytest.approx(90 / 190)
 
 
-def test_no_rows_measure_nothing() -> None:
-    nothing = Confusion(true_positive=0, false_positive=0, false_negative=0, true_negative=0)
-    assert set(measures(nothing).values()) == {0.0}
+def test_a_class_that_is_never_predicted_has_an_f1_of_0() -> None:
+    assert macro_f1(Confusion.of([5, 0, 0, 0, 5, 0, 0, 0, 0])) == 1.0
+    assert macro_f1(Confusion.of([5, 0, 0, 0, 5, 0, 0, 5, 0])) == pytest.approx((1 + 2 / 3 + 0) / 3)
+
+
+def test_a_class_that_neither_occurs_nor_is_predicted_does_not_count() -> None:
+    c = Confusion.of([3, 1, 0, 1, 3, 0, 0, 0, 0])
+    assert (macro_f1(c), balanced_accuracy(c)) == (0.75, 0.75)
+
+
+def test_a_class_that_does_not_occur_counts_in_macro_f1_alone_where_it_is_predicted() -> None:
+    c = Confusion.of([4, 0, 0, 0, 2, 2, 0, 0, 0])
+    assert macro_f1(c) == pytest.approx((1 + 2 / 3 + 0) / 3)
+    assert balanced_accuracy(c) == 0.75
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_rows_measure_nothing(classes: int) -> None:
+    assert set(measures(Confusion.of([0] * classes**2)).values()) == {0.0}
+
+
+def test_a_matrix_is_written_by_label_with_the_names_of_its_classes() -> None:
+    assert Confusion.of([1, 2, 3, 4, 5, 6, 7, 8, 9]).plain(("bad", "fair", "good")) == {
+        "classes": ["bad", "fair", "good"],
+        "counts": [[1, 2, 3], [4, 5, 6], [7, 8, 9]],
+    }

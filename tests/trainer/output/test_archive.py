@@ -126,6 +126,13 @@ HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "ratings in letters": (lost(scale=["1", "5", "4"]), "its ratings are not a scale"),
     "one class": (lost(scale=[1, 5, 1]), "its ratings are not a scale of two classes"),
     "no weight": (lost(positive_weight=float("nan")), "its weight of positive rows is not a number above 0"),
+    "a class less": (lost(classes=1), "its classes are not a number of at least 2"),
+    "classes in letters": (lost(classes="two"), "its classes are not a number of at least 2"),
+    "a loss of two for three": (lost(classes=3), "its loss is cross-entropy with a weight of 0.5, which is not one of"),
+    "classes without end": (
+        lost(kind="softmax", positive_weight=1.0, classes=10**12),
+        "the number of its words or its outputs is not that of its settings",
+    ),
     "a tensor less": (lambda held: held["state"].popitem() and None, "the number of its weights is not that"),
     "a tensor more": (lambda held: held["state"].update(more=torch.ones(0)), "its tensors are not those"),
     "a list as tensor": (table(lambda: [1.0]), "its entry embedding.weight is not a tensor"),
