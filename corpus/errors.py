@@ -10,6 +10,10 @@ class DataError(Exception):
     """Input or a dataset that cannot be used. Its message is one sentence that names the file and what to do."""
 
 
+class FinalError(DataError):
+    """An error that the same command will raise again, so that finished steps before it are useless."""
+
+
 def is_full_disk(error: BaseException) -> bool:
     """Whether an error means that the disk is full; HDF5 has the number only in its message."""
     return getattr(error, "errno", None) == errno.ENOSPC or f"errno = {errno.ENOSPC}," in str(error)

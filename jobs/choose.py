@@ -7,26 +7,23 @@ files is refused here, with the counts by reason.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 
 import orjson
 
 from corpus.display import plural
-from corpus.errors import DataError
-from corpus.reading.formats import LABEL_PAIRS, LABELS
+from corpus.errors import FinalError
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
+from corpus.reading.formats import LABELS
 from corpus.reading.storage import list_files, open_lines, write_text
 from corpus.reading.tally import Tally, is_tally_key
 from corpus.rules import most_frequent
 from corpus.settings import Settings
 from jobs.entry_points import run_as_command
-from jobs.errors import FinalError
 from jobs.records import read_records
 from jobs.settings import add_input_settings, add_settings, read_job_settings
-
-DEFAULT_MAX_MALFORMED = 0.05
-_PLACES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,52 +76,6 @@ def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
             tally.add_records(key, [value])
         else:
             yield key, int(value)
-
-
-def check_input(tally: Tally, max_malformed: float, *, allow_damaged: bool) -> None:
-    """Raise DataError for damaged input and for too many malformed lines, FinalError for input without lines."""
-    if not allow_damaged and (damages := tally.damaged_files()):
-        which = f"{damages[0]} is" if len(damages) == 1 else f"{len(damages)} files are"
-        listed = "" if len(damages) == 1 else f": {', '.join(map(str, damages))}"
-        raise DataError(
-            f"{which} damaged, and nobody knows what is lost{listed}; download again, or take what can be read "
-            "by --allow-damaged"
-        )
-    counts = tally.counts
-    lines, malformed = counts["lines"], counts["malformed"]
-    if not lines:
-        raise FinalError("the input has no lines; give files of reviews")
-    if malformed / lines > max_malformed:  # divided, because a product is not exact: 0.29 * 100 is below 29
-        reasons = sorted(name for name in counts if name.startswith("malformed_by_reason.") and counts[name])
-        listed = ", ".join(f"{counts[name]} {name.partition('.')[2]}" for name in reasons)
-        raise DataError(
-            f"{malformed} of {lines} lines are malformed ({listed}), more than {max_malformed:.0%}: {_places(tally)}; "
-            "look at how the input was understood by --dry-run, or raise --max-malformed"
-        )
-
-
-def _places(tally: Tally) -> str:
-    """The first malformed lines of some reasons, for a message."""
-    firsts = {place.reason: place for place in reversed(tally.malformed_lines())}
-    shown = list(reversed(firsts.values()))[:_PLACES_SHOWN]
-    return ", ".join(f"{place.reason} in line {place.line} of {place.file} ({place.begins[:40]!r})" for place in shown)
-
-
-def first_positive_code(by_code: Mapping[int, int], settings: Settings) -> int:
-    """The smallest code of a positive text; `by_code` has the number of texts of each code.
-
-    Of labels exactly one of the known pairs has to occur; raises FinalError otherwise.
-    """
-    if not settings.labelled:
-        return settings.positive_from
-    if settings.positive_label is not None:
-        return 1
-    occur = {code: number for code, number in sorted(by_code.items()) if number}
-    pairs = [pair for pair in LABEL_PAIRS if occur.keys() <= set(pair)]
-    if len(pairs) == 1:
-        return pairs[0][1]
-    seen = ", ".join(f"{LABELS[code]} ({plural(number, 'time')})" for code, number in occur.items())
-    raise FinalError(f"the labels are {seen}, which is not a known pair; name the positive one by --positive-label")
 
 
 def run(arguments: Sequence[str]) -> VocabularyChoice:

@@ -22,7 +22,7 @@ from typing import Any
 from corpus.counts import final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.display import plural
-from corpus.errors import DataError, explain_full_disk
+from corpus.errors import DataError, FinalError, explain_full_disk
 from corpus.file_checks import require_counts
 from corpus.json_values import parse_json_object, require_fields
 from corpus.layout import COUNTS_NAME, DATASET_NAME, LEAST_TRAINING_ROWS, SPLITS, is_digest
@@ -31,7 +31,6 @@ from corpus.reading.storage import join, list_files, open_lines, readable, writa
 from corpus.reading.tally import DamagedFile, MalformedLine, Tally, is_tally_key
 from jobs.choose import VocabularyChoice, read_vocabulary_choice
 from jobs.entry_points import run_as_command
-from jobs.errors import FinalError
 from jobs.records import read_records
 
 _MERGING = "shoal-merging-"

@@ -23,11 +23,11 @@ import psutil
 
 from corpus.cores import cores
 from corpus.errors import DataError, is_full_disk
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.s3 import is_s3
 from corpus.reading.sources import Inputs
 from corpus.reading.storage import check_writable, exists, write_text
 from corpus.settings import Settings
-from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.entry_points import FAILURE_PREFIX
 from jobs.errors import JobError
 from jobs.job import COUNTER

@@ -10,10 +10,10 @@ from math import ceil, log2
 
 import orjson
 
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.storage import join
 from corpus.settings import Settings
 from corpus.text import STOPWORD_LISTS
-from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.records import part_name
 from jobs.settings import settings_arguments
 

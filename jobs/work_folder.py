@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from corpus.errors import DataError
+from corpus.errors import DataError, FinalError
 from corpus.private_folders import make_private_folder
-from jobs.errors import FinalError, JobError
+from jobs.errors import JobError
 
 _WORK_NAME = re.compile(r"(\.shoal-(?:work-[0-9a-f]{12}|gone-[0-9a-f]{32}))(?:\.lock)?")
 

@@ -172,7 +172,7 @@ def _label_files(
 def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
     """The files, with what their ratings mean; prints what a person should know of them."""
     from bootstrap.prediction.texts import find_text_files
-    from jobs.choose import DEFAULT_MAX_MALFORMED
+    from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 
     try:
         settings = rating_settings(model, **{name: options[name] for name in _RATING_OPTIONS})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.output import percent, say, table
 from corpus.display import plural
-from jobs.errors import FinalError
+from corpus.errors import FinalError
 from trainer.classification import metrics
 from trainer.classification.metrics import Confusion
 

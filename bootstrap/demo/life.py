@@ -27,12 +27,12 @@ from bootstrap.progress import Bars
 from bootstrap.removal.inventory import inventory, left_over
 from bootstrap.training.remote import train_on_deployment
 from corpus.display import plural
+from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.finding import find_files
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from embedded.aws import ACCOUNT, REGION, EmbeddedAws
 from infra import cost, topology
-from jobs.choose import DEFAULT_MAX_MALFORMED
 from jobs.merge import MergeResult
 from trainer.config import Slowdown, TrainConfig
 

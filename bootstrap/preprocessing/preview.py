@@ -102,7 +102,7 @@ def _preview(
 
 def check_preview(preview: PreprocessingPreview, *, max_malformed: float, allow_damaged: bool) -> None:
     """Raise DataError where the run would end with an error if all of its input is like the sample."""
-    from jobs.choose import check_input
+    from corpus.reading.acceptance import check_input
 
     preview.understanding.check_ratings(preview.settings, max_malformed)
     try:
