@@ -175,6 +175,16 @@ class PreprocessingSpec(TopologyPart):
         return self
 
 
+def possible_bucket(name: str) -> str:
+    """Return the name. Raises ValueError where a name of these characters cannot be a bucket's."""
+    if re.search(r"\.[.-]|-\.", name) or re.fullmatch(r"\d+(\.\d+){3}", name):
+        raise ValueError(
+            f"'{name}' cannot be a bucket's name (a dot beside a dot or a dash, or an IP address); write the name of "
+            "an existing bucket."
+        )
+    return name
+
+
 def default_name(instance_type: str) -> str:
     """The name of a node group to which its topology gives none."""
     return instance_type.replace(".", "-")
@@ -237,12 +247,7 @@ class DataSpec(TopologyPart):
     @field_validator("bucket")
     @classmethod
     def _possible_bucket(cls, bucket: str | None) -> str | None:
-        if bucket and (re.search(r"\.[.-]|-\.", bucket) or re.fullmatch(r"\d+(\.\d+){3}", bucket)):
-            raise ValueError(
-                f"'{bucket}' cannot be a bucket's name (a dot beside a dot or a dash, or an IP address); write the "
-                "name of an existing bucket."
-            )
-        return bucket
+        return possible_bucket(bucket) if bucket else bucket
 
     @model_validator(mode="after")
     def _an_existing_bucket_stays_anyway(self) -> Self:

@@ -11,6 +11,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
+from infra import addresses
+
 READ = ("s3:GetObject",)
 WRITE = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 REPLACE = (*READ, *WRITE, "s3:DeleteObject")
@@ -90,4 +92,29 @@ def allow_objects(role: iam.Role, bucket: s3.IBucket, actions: Sequence[str], *,
             role.node.find_child("DefaultPolicy"),
             f"IAM5[Resource::{name}/{prefix}*]",
             "The names of objects are not known beforehand; the bucket, or the prefix, belongs to the deployment.",
+        )
+
+
+def allow_inputs(role: iam.Role, named: Sequence[str]) -> None:
+    """Allow reading the objects of the topology's inputs and listing their names, but no other names of those buckets.
+
+    So S3 answers 403 instead of 404 for a missing object. Only Shoal's readers read these buckets, not Hadoop.
+    """
+    stack = Stack.of(role)
+    for address in named:
+        name, key = addresses.split(address)
+        bucket = stack.format_arn(service="s3", region="", account="", resource=name)
+        keys = addresses.patterns(address)
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[bucket],
+                conditions={"StringLike": {"s3:prefix": keys}} if key else None,
+            )
+        )
+        role.add_to_policy(iam.PolicyStatement(actions=list(READ), resources=[f"{bucket}/{each}" for each in keys]))
+        accept(
+            role.node.find_child("DefaultPolicy"),
+            f"IAM5[Resource::arn:<AWS::Partition>:s3:::{name}/{keys[-1]}]",
+            "The names of objects are not known beforehand; the topology names what is above them.",
         )

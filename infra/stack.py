@@ -15,7 +15,7 @@ from infra.guard import Guard
 from infra.network import Network
 from infra.payload import Payload
 from infra.preprocessing import Preprocessing
-from infra.roles import READ, REPLACE, WRITE, allow_objects
+from infra.roles import READ, REPLACE, WRITE, allow_inputs, allow_objects
 from infra.storage import Buckets, Share
 from infra.training import Training
 
@@ -136,6 +136,7 @@ class ShoalStack(Stack):
             allow_objects(role, data, READ, under=readable)
             allow_objects(role, data, REPLACE, under=(topology.DATASETS_PREFIX, topology.WORK_PREFIX))
             allow_objects(role, log, WRITE)
+            allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.preprocessing.primary)
             self.network.allow_from(self.preprocessing.workers)
         if self.training:
@@ -143,6 +144,7 @@ class ShoalStack(Stack):
             self.training.payload.allow_download(role)
             allow_objects(role, data, READ, under=readable)
             allow_objects(role, data, REPLACE, under=(topology.RUNS_PREFIX, topology.NODES_PREFIX))
+            allow_inputs(role, self._spec.inputs)
             self.network.allow_from(self.training.nodes)
             if self.share:
                 self.share.allow_from(self.training.nodes, role)
@@ -183,6 +185,8 @@ class ShoalStack(Stack):
             values[topology.OUTPUT_GENERATION] = str(self._generation)
         if self._spec.share:
             values[topology.OUTPUT_SHARE_ID] = self.share.files.file_system_id if self.share else self._spec.share
+        if self._spec.inputs:
+            values[topology.OUTPUT_INPUTS] = " ".join(self._spec.inputs)
         for name, value in values.items():
             CfnOutput(self, name, value=value)
 

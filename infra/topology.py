@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from infra import document, parts
+from infra import addresses, document, parts
 from infra.document import FieldError
 from infra.errors import TopologyError
 
@@ -38,6 +38,8 @@ OUTPUT_LOG_BUCKET = "LogBucket"
 OUTPUT_CLUSTER_ID = "ClusterId"
 OUTPUT_SHARE_ID = "ShareId"
 """The shared file system's id, or `nfs` where the first GPU node serves the share."""
+OUTPUT_INPUTS = "Inputs"
+"""The addresses that the topology names as inputs, separated by spaces; absent where it names none."""
 OUTPUT_GENERATION = "Generation"
 OUTPUT_GUARD = "GuardFunction"
 
@@ -138,6 +140,14 @@ class Topology(parts.TopologyPart):
     data: parts.DataSpec = Field(
         default=parts.DataSpec(), description="the data bucket's fields", examples=["{keep: true}"]
     )
+    inputs: tuple[addresses.InputAddress, ...] = Field(
+        default=(),
+        max_length=addresses.MOST,
+        strict=False,
+        description=f"a list of at most {addresses.MOST} addresses s3://BUCKET or s3://BUCKET/NAME, each of at most "
+        f"{addresses.LONGEST} characters (in NAME letters, digits and _.:/=+@-, no pattern)",
+        examples=["[s3://my-reviews/2024/]"],
+    )
     guard: parts.GuardSpec = Field(
         default=parts.GuardSpec(), description="the guard's fields", examples=["{max_hours: 12}"]
     )
@@ -177,6 +187,17 @@ class Topology(parts.TopologyPart):
         if zone and region and not re.fullmatch(rf"{region}[a-z]", zone):
             raise ValueError(f"'{zone}' is not a zone of {region}; write one of its zones, such as {region}b.")
         return zone
+
+    @field_validator("inputs")
+    @classmethod
+    def _no_input_within_another(cls, named: tuple[str, ...]) -> tuple[str, ...]:
+        for index, address in enumerate(named):
+            if address in named[:index]:
+                raise FieldError(f"{address} is given twice; keep one of them.", index)
+            for other in named:
+                if other != address and addresses.contains(other, address):
+                    raise FieldError(f"{address} is within {other}, which is given too; keep that one.", index)
+        return named
 
     @field_validator("training")
     @classmethod

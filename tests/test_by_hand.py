@@ -148,8 +148,11 @@ def test_a_deployment_that_is_not_there_is_said_with_the_way_to_make_it(shell: S
 def test_what_cannot_be_done_is_said_before_any_node_is_started(deployed: Shell, tmp_path: Path) -> None:
     for command, sentence in (
         (("train", "--output", tmp_path), "has no dataset yet; make one by: shoal preprocess --deployment mine"),
-        (("train", "--output", tmp_path, "--data", "s3://nowhere/x"), "may not read s3://nowhere/x; copy it first"),
-        (("preprocess", "--input", "s3://nowhere/x"), "may not read s3://nowhere/x; copy it first"),
+        (
+            ("train", "--output", tmp_path, "--data", "s3://nowhere/x"),
+            "may not read s3://nowhere/x; add s3://nowhere/x to `inputs`",
+        ),
+        (("preprocess", "--input", "s3://nowhere/x"), "may not read s3://nowhere/x; add s3://nowhere/x to `inputs`"),
     ):
         said = deployed("shoal", command[0], "--deployment", "mine", *command[1:], status=1)
         assert sentence in said

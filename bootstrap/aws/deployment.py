@@ -13,7 +13,7 @@ from bootstrap.aws.account import Account
 from bootstrap.aws.objects import Place
 from bootstrap.aws.ownership import Ownership
 from bootstrap.errors import ShoalError
-from infra import topology
+from infra import addresses, topology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +40,20 @@ class Deployment:
         held = self.outputs.get(topology.OUTPUT_SHARE_ID)
         return None if held is None else "nfs" if held == "nfs" else "efs"
 
-    def own(self, address: str) -> Place:
-        """The place of an address. Raises ShoalError outside of the raw and data buckets: nodes read no other."""
+    def readable(self, address: str, *own: str) -> Place:
+        """The place of an address that nodes may read: in one of their own buckets, or within the topology's `inputs`.
+
+        `own` are the outputs that name those buckets. The cluster reads the raw and the data bucket, GPU nodes only the
+        data bucket. Raises ShoalError, which says what to add to `inputs`, for any other address.
+        """
         place = objects.parse(address)
-        raw, data = (self.output(name) for name in (topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET))
-        if place.bucket not in (raw, data):
+        buckets = [self.output(name) for name in own]
+        named = self.outputs.get(topology.OUTPUT_INPUTS, "").split()
+        if place.bucket not in buckets and not any(addresses.contains(each, address) for each in named):
             raise ShoalError(
-                f"the deployment's nodes may not read {address}; copy it first, with aws s3 cp, to s3://{raw} "
-                f"(reviews) or s3://{data}/{topology.DATASETS_PREFIX}DIGEST/ (datasets)"
+                f"the nodes of the deployment '{self.name}' may not read {address}; add {addresses.narrowest(address)} "
+                f"to `inputs` in the file of its topology '{self.topology}' and deploy again, or copy the data to "
+                f"{' or '.join(f's3://{bucket}' for bucket in buckets)}"
             )
         return place
 

@@ -63,7 +63,8 @@ Examples:
       plain texts, a line each, by their class
   shoal preprocess --deployment starter \\
       --input s3://my-bucket/ 'more/*.parquet'
-      on the EMR cluster of a deployment
+      on the EMR cluster of a deployment, whose topology names s3://my-bucket
+      in its inputs
 """
 
 

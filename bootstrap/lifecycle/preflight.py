@@ -12,8 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from bootstrap.aws import loopback
 from bootstrap.aws.account import Account, connect
 from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
+from bootstrap.lifecycle.rules.buckets import BucketUnusable
 from bootstrap.lifecycle.rules.capacity import FirstZoneLacksType, MayNotStart, TooFewZones, TypeNotOffered
-from bootstrap.lifecycle.rules.names import BucketUnusable, NameTaken, NoSuchRelease, NotPrepared, OldAccount
+from bootstrap.lifecycle.rules.names import NameTaken, NoSuchRelease, NotPrepared, OldAccount
 from bootstrap.lifecycle.rules.network import NoSuchSubnet, NotForEmr, NoWayOut
 from bootstrap.lifecycle.rules.quotas import QuotaKeepsFromScaling, QuotaTooLow
 from infra.rules import Finding

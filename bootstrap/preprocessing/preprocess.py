@@ -59,14 +59,14 @@ def preprocess_on_deployment(
 ) -> MergeResult:
     """Turn raw reviews into a dataset in the deployment's data bucket, in a folder named by its digest.
 
-    Files of this machine are uploaded to the raw bucket first; s3:// addresses must be in the deployment's own buckets.
-    If another call has submitted the same work, and its steps still run, this call follows them. Ctrl-C cancels the
-    steps that this call submitted and removes their files; steps of another call continue. `say` takes a sentence for
-    the user. Raises DataError for input that cannot be used, and ShoalError when the cluster cannot do the work; steps
-    that are finished are then kept for the next call.
+    Files of this machine are uploaded to the raw bucket first; s3:// addresses must be in the deployment's own buckets,
+    or within its topology's inputs. If another call has submitted the same work, and its steps still run, this call
+    follows them. Ctrl-C cancels the steps that this call submitted and removes their files; steps of another call
+    continue. `say` takes a sentence for the user. Raises DataError for input that cannot be used, and ShoalError when
+    the cluster cannot do the work; steps that are finished are then kept for the next call.
     """
     for address in filter(is_s3, inputs.addresses):
-        deployment.own(address)
+        deployment.readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
     cluster = EmrCluster(deployment)
     resources = cluster.workers()
     prepared = prepare_work(

@@ -67,15 +67,15 @@ def preview_local(inputs: Inputs, settings: Settings, *, output: str | None, pro
 def preview_on_deployment(inputs: Inputs, settings: Settings, deployment: "Deployment") -> PreprocessingPreview:
     """What preprocessing on a deployment's cluster would do.
 
-    Raises DataError for input that cannot be read, and ShoalError for an S3 address that is not the deployment's, and
-    for a cluster that has ended.
+    Raises DataError for input that cannot be read, and ShoalError for an S3 address that the cluster may
+    not read, and for a cluster that has ended.
     """
     from bootstrap.preprocessing.cluster import EmrCluster
     from bootstrap.preprocessing.preprocess import RAW_PREFIX
     from infra import topology
 
     for address in filter(is_s3, inputs.addresses):
-        deployment.own(address)
+        deployment.readable(address, topology.OUTPUT_RAW_BUCKET, topology.OUTPUT_DATA_BUCKET)
     return _preview(
         inputs,
         settings,

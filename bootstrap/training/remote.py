@@ -162,7 +162,7 @@ def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
             )
         return Place(bucket, max(made, key=lambda each: each["LastModified"])["Key"])
     if is_s3(dataset):
-        place = deployment.own(dataset)
+        place = deployment.readable(dataset, topology.OUTPUT_DATA_BUCKET)
         names.dataset(place.key)
         if place.key not in objects.sizes(s3, place):
             raise ShoalError(f"there is no dataset at {dataset}; check the address")

@@ -1,4 +1,4 @@
-"""The templates of all shipped topologies comply with AWS Solutions' rules, CloudFormation's schemas, and checkov's.
+"""The templates of topologies comply with AWS Solutions' rules, CloudFormation's schemas, and checkov's.
 
 `make lint` runs these. A finding that is right is fixed; one that is not is acknowledged where the choice is made, with
 its reason (`infra/roles.py`).
@@ -22,20 +22,26 @@ from infra.stack import ShoalStack
 pytestmark = pytest.mark.lint
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+INPUTS = {"name": "with-inputs", "inputs": ("s3://theirs", "s3://ours/2024/", "s3://ours/2023")}
+TOPOLOGIES = [
+    # All shipped ones, of which none has inputs, and one that has some.
+    *(topology.load(name, SHIPPED) for name in topology.names(SHIPPED)),
+    topology.load("demo", SHIPPED).model_copy(update=INPUTS),
+]
 # An environment of its own: checkov asks for another boto3 than the emulator does.
 CHECKOV = Path(sys.prefix) / "checkov" / "bin" / "checkov"
 
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """The templates of all shipped topologies, and what AWS Solutions' rules find in them."""
+    """The templates of all topologies, and what AWS Solutions' rules find in them."""
     out = tmp_path_factory.mktemp("assembly")
     app = App(outdir=str(out), analytics_reporting=False)
-    for name in topology.names(SHIPPED):
+    for spec in TOPOLOGIES:
         ShoalStack(
             app,
-            spec=topology.load(name, SHIPPED),
-            deployment=name,
+            spec=spec,
+            deployment=spec.name,
             owner="ada",
             generation=1,
             root=root,
@@ -50,7 +56,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 @pytest.fixture(scope="session")
 def templates(assembly: Path) -> list[Path]:
     found = sorted(assembly.glob("*.template.json"))
-    assert len(found) == len(topology.names(SHIPPED))
+    assert len(found) == len(TOPOLOGIES)
     return found
 
 

@@ -41,6 +41,7 @@ share: nfs
 data: {keep: true}
 guard: {max_hours: 24, idle_minutes: 60, budget: 99.5, mail: me@example.org}
 network: {egress: nat}
+inputs: [s3://my-reviews/2024/, s3://theirs]
 """
 
 
@@ -89,6 +90,7 @@ def test_a_whole_topology_is_read_as_written(tmp_path: Path) -> None:
     ]
     assert (found.share, found.data.keep, found.network.egress) == ("nfs", True, "nat")
     assert (found.guard.max_hours, found.guard.idle_minutes, found.guard.budget) == (24, 60, 99.5)
+    assert found.inputs == ("s3://my-reviews/2024/", "s3://theirs")
 
 
 def test_a_group_is_named_after_its_type_and_uses_all_its_gpus_unless_told(tmp_path: Path) -> None:
@@ -101,6 +103,7 @@ def test_what_a_topology_does_not_say_costs_and_opens_the_least(tmp_path: Path) 
     found = load(tmp_path, LEAST)
     assert found.preprocessing is found.share is found.zone is found.owner is None
     assert (found.region, found.network.egress, found.data.keep) == ("us-east-1", "none", False)
+    assert found.inputs == ()
     assert (found.guard.max_hours, found.guard.idle_minutes, found.guard.budget) == (12, 30, None)
     assert (found.training[0].gpus, found.training[0].market, found.training[0].start) == (4, "on-demand", "train")
 

@@ -48,6 +48,7 @@ guard:
   mail: me@example.org
 network:
   egress: none
+inputs: [s3://my-reviews/2024/, s3://theirs]
 """
 
 

@@ -1,4 +1,4 @@
-"""Rules on what must exist or must not: the stack of this name, the data bucket, the EMR release, the CDK's stack.
+"""Rules on what must exist or must not: the stack of this name, the EMR release, the CDK's stack.
 
 An existing deployment is an obstacle only if it has another owner or another topology.
 """
@@ -6,8 +6,6 @@ An existing deployment is an obstacle only if it has another owner or another to
 import re
 from collections.abc import Iterator
 from typing import Any
-
-from botocore.exceptions import ClientError
 
 from bootstrap.aws.stacks import describe, name_conflict
 from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
@@ -74,37 +72,6 @@ class NoSuchRelease(OnlineRule):
             yield f"preprocessing, release: {context.topology.region} has no {cluster.release}; {hint}."
 
 
-class BucketUnusable(OnlineRule):
-    """The existing data bucket does not exist, belongs to another account, or is in another region."""
-
-    level = "error"
-    about = "Whether the existing data bucket can be used"
-
-    def check(self, context: PreflightContext) -> Iterator[str]:
-        """What is wrong with it."""
-        bucket, region = context.topology.data.bucket, context.topology.region
-        if bucket is None:
-            return
-        s3 = context.account.client("s3")
-        try:
-            there = s3.head_bucket(Bucket=bucket).get("BucketRegion") or region
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code in ("404", "NoSuchBucket"):
-                yield (
-                    f"data, bucket: there is no bucket '{bucket}'; create it: aws s3 mb s3://{bucket} --region {region}"
-                )
-            elif code in ("403", "AccessDenied"):
-                yield f"data, bucket: '{bucket}' is not your account's, or you may not use it; write one of your own."
-            elif code in ("301", "PermanentRedirect"):
-                yield _elsewhere(bucket, error.response["ResponseMetadata"]["HTTPHeaders"], region)
-            else:
-                raise
-            return
-        if there != region:
-            yield _elsewhere(bucket, {"x-amz-bucket-region": there}, region)
-
-
 class NotPrepared(OnlineRule):
     """`cdk bootstrap` has not run in this account and region."""
 
@@ -123,11 +90,3 @@ class NotPrepared(OnlineRule):
 def is_bootstrapped(ssm: Any) -> bool:
     """Whether `cdk bootstrap` has run in the account and region of this SSM client."""
     return bool(ssm.get_parameters(Names=[_CDK_VERSION])["Parameters"])
-
-
-def _elsewhere(bucket: str, headers: dict[str, str], region: str) -> str:
-    there = headers.get("x-amz-bucket-region", "another region")
-    return (
-        f"data, bucket: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic between "
-        f"them, so write `region: {there}`, or a bucket of {region}."
-    )

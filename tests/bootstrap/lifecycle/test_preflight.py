@@ -159,6 +159,30 @@ def test_an_existing_bucket_must_be_there_and_in_the_region(asking: boto3.Sessio
     ]
 
 
+def test_buckets_of_inputs_must_be_there_and_in_the_region(asking: boto3.Session) -> None:
+    s3 = asking.client("s3")
+    s3.create_bucket(Bucket="near")
+    s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    inputs = ["s3://near/2024/", "s3://absent/2024/", "s3://far"]
+    assert [sentence for _, _, sentence in findings(asking, of(training=[GPU], share="efs", inputs=inputs))] == [
+        "inputs 2: there is no bucket 'absent'; create it: aws s3 mb s3://absent --region us-east-1",
+        "inputs 3: 'far' is in eu-west-1, and the deployment in us-east-1; AWS charges for traffic between them, so "
+        "write `region: eu-west-1`, or a bucket of us-east-1.",
+    ]
+
+
+def test_of_a_bucket_of_inputs_the_right_to_list_them_is_enough(aws: EmbeddedAws, asking: boto3.Session) -> None:
+    asking.client("s3").create_bucket(Bucket="guarded")
+    wanted = of(training=[GPU], share="efs", inputs=["s3://guarded/2024/"])
+    with aws.faults.during(Denied(service="s3", operation="HeadBucket")):
+        assert findings(asking, wanted) == []
+    with aws.faults.during(Denied(service="s3")):
+        assert [sentence for _, _, sentence in findings(asking, wanted)] == [
+            "inputs 1: you may not list s3://guarded/2024/; ask its owner to let your account list and read it, or "
+            "write one of your own."
+        ]
+
+
 def test_an_existing_network_must_reach_what_nodes_need(asking: boto3.Session, ec2: Any) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24", AvailabilityZone="us-east-1b")["Subnet"]["SubnetId"]

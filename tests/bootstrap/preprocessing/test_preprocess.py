@@ -16,6 +16,7 @@ import pytest
 from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.retry import Abandoned
 from bootstrap.demo.reviews import write_reviews
+from bootstrap.errors import ShoalError
 from bootstrap.preprocessing.cluster import EmrCluster
 from bootstrap.preprocessing.preprocess import preprocess_on_deployment
 from bootstrap.progress import Bars
@@ -87,7 +88,7 @@ class There:
         }
         self.deployment = Deployment(name="mine", topology="starter", session=boto3.Session(), outputs=outputs)
 
-    def preprocess(self, path: Path, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
+    def preprocess(self, path: Path | str, *, bars: Bars | None = None, **settings: Any) -> MergeResult:
         limit = settings.pop("max_malformed", 0.2)
         allow_damaged = settings.pop("allow_damaged", False)
         self.said: list[str] = []
@@ -176,6 +177,15 @@ def test_a_cluster_makes_what_this_machine_makes_and_leaves_only_the_dataset(the
     assert (made.digest, made.counts) == (here.digest, here.counts)
     assert made.dataset == f"s3://{DATA}/datasets/{made.digest}/dataset.h5"
     assert there.work() == []
+
+
+def test_a_cluster_reads_another_bucket_where_the_topology_names_it(there, reviews) -> None:
+    there.s3.create_bucket(Bucket="theirs")
+    there.s3.upload_file(str(reviews), "theirs", "2024/reviews.json")
+    with pytest.raises(ShoalError, match=r"may not read s3://theirs/2024/; add s3://theirs/2024/ to `inputs` in "):
+        there.preprocess("s3://theirs/2024/")
+    there.deployment.outputs[topology.OUTPUT_INPUTS] = "s3://theirs/2024/"
+    assert there.preprocess("s3://theirs/2024/").counts["lines"] == len(reviews.read_bytes().splitlines())
 
 
 def test_the_same_command_follows_steps_that_still_run(there, reviews) -> None:

@@ -1,0 +1,84 @@
+"""The rule on the existing buckets that a topology names: its data bucket, and those of its inputs.
+
+Without the right to list a bucket's every name HeadBucket is refused, but a right to the input's names is enough.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from bootstrap.lifecycle.rules import OnlineRule, PreflightContext
+from infra import addresses
+from infra.topology import Topology
+
+_MISSING = ("404", "NoSuchBucket")
+_REFUSED = ("403", "AccessDenied")
+_MOVED = ("301", "PermanentRedirect")
+
+
+class BucketUnusable(OnlineRule):
+    """A named bucket does not exist, is in another region, or does not let this account in."""
+
+    level = "error"
+    about = "Whether the buckets that the topology names can be used"
+
+    def check(self, context: PreflightContext) -> Iterator[str]:
+        """What is wrong with each."""
+        s3, region = context.account.client("s3"), context.topology.region
+        for field, bucket, key in _named(context.topology):
+            try:
+                there = _region_of(s3, bucket) or region
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    command = f"aws s3 mb s3://{bucket} --region {region}"
+                    yield f"{field}: there is no bucket '{bucket}'; create it: {command}"
+                elif _code(error) not in _REFUSED:
+                    raise
+                elif key is None:
+                    yield f"{field}: '{bucket}' is not your account's, or you may not use it; write one of your own."
+                elif not _may_list(s3, bucket, key):
+                    yield (
+                        f"{field}: you may not list s3://{bucket}/{key}; ask its owner to let your account list and "
+                        "read it, or write one of your own."
+                    )
+                continue
+            if there != region:
+                yield (
+                    f"{field}: '{bucket}' is in {there}, and the deployment in {region}; AWS charges for traffic "
+                    f"between them, so write `region: {there}`, or a bucket of {region}."
+                )
+
+
+def _named(topology: Topology) -> Iterator[tuple[str, str, str | None]]:
+    """The fields that name buckets, each with its bucket and with the name of the input in it."""
+    if topology.data.bucket:
+        yield "data, bucket", topology.data.bucket, None
+    for number, address in enumerate(topology.inputs, 1):
+        yield f"inputs {number}", *addresses.split(address)
+
+
+def _region_of(s3: Any, bucket: str) -> str | None:
+    """The bucket's region, where S3 tells it."""
+    try:
+        found: str | None = s3.head_bucket(Bucket=bucket).get("BucketRegion")
+    except ClientError as error:
+        if _code(error) not in _MOVED:
+            raise
+        headers = error.response["ResponseMetadata"]["HTTPHeaders"]
+        found = headers.get("x-amz-bucket-region", "another region")
+    return found
+
+
+def _may_list(s3: Any, bucket: str, key: str) -> bool:
+    try:
+        s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    except ClientError as error:
+        if _code(error) not in _REFUSED:
+            raise
+        return False
+    return True
+
+
+def _code(error: ClientError) -> str:
+    return error.response["Error"]["Code"]

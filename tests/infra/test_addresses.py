@@ -1,0 +1,76 @@
+"""Which addresses an input contains."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra import addresses
+from infra.topology import Topology
+
+PARTS = st.text("ab-.", min_size=1, max_size=3).filter(lambda part: part not in (".", ".."))
+NAMES = st.lists(PARTS, max_size=3).map("/".join)
+NAMED = st.builds(
+    "s3://bucket{}{}".format, NAMES.map(lambda name: f"/{name}" if name else ""), st.sampled_from(["", "/"])
+)
+KEYS = st.text("ab-./*[", max_size=8)
+
+
+def inside(named: str, key: str) -> bool:
+    """The same as `contains`, by the parts between the slashes."""
+    name = named.removeprefix("s3://bucket").removeprefix("/")
+    if not name:
+        return True
+    above, found = name.removesuffix("/").split("/"), key.split("/")
+    return key == name or (len(found) > len(above) and found[: len(above)] == above)
+
+
+@given(NAMED, KEYS)
+def test_an_input_contains_its_object_and_what_is_below_it(named: str, key: str) -> None:
+    assert addresses.contains(named, f"s3://bucket/{key}") is inside(named, key)
+
+
+@given(NAMED, NAMES)
+def test_an_input_contains_nothing_of_another_bucket(named: str, key: str) -> None:
+    assert not addresses.contains(named, f"s3://bucket2/{key}")
+    assert not addresses.contains(named, f"s3://bucke/{key}")
+
+
+@pytest.mark.parametrize(
+    ("named", "within", "outside"),
+    [
+        ("s3://b00/abc", ["abc", "abc/", "abc/x", "abc/*.gz"], ["", "ab", "abcd", "abcd/x", "abc*", "x/abc"]),
+        ("s3://b00/abc/", ["abc/", "abc/x", "abc/x/y", "abc/*.gz"], ["", "abc", "abcd", "abcd/x", "abc*", "x/abc/"]),
+        ("s3://b00/abc.csv", ["abc.csv"], ["abc-csv", "abcxcsv", "abc.csv.gz", "ABC.csv"]),
+        ("s3://b00", ["", "abc", "abc/x", "*"], []),
+        ("s3://b00/", ["", "abc", "abc/x", "*"], []),
+    ],
+)
+def test_a_longer_name_is_not_below_a_shorter_one(named: str, within: list[str], outside: list[str]) -> None:
+    assert [key for key in (*within, *outside) if addresses.contains(named, f"s3://b00/{key}")] == within
+
+
+@given(NAMED)
+def test_the_narrowest_address_of_one_that_can_be_named_is_itself(address: str) -> None:
+    assert addresses.narrowest(address) == address
+
+
+@given(st.text(max_size=300))
+def test_the_narrowest_address_can_be_named_and_contains_what_it_is_for(key: str) -> None:
+    found = addresses.narrowest(f"s3://bucket/{key}")
+    training = [{"instance_type": "g5.xlarge", "count": 1}]
+    Topology.model_validate({"name": "mine", "description": "x", "training": training, "inputs": [found]})
+    assert addresses.contains(found, f"s3://bucket/{key}")
+
+
+@pytest.mark.parametrize(
+    ("address", "narrowest"),
+    [
+        ("s3://bucket/reviews/*.gz", "s3://bucket/reviews/"),
+        ("s3://bucket/reviews/2024*/x", "s3://bucket/reviews/"),
+        ("s3://bucket/a b/x", "s3://bucket/"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://No_Bucket/x", "s3://No_Bucket/x"),
+    ],
+)
+def test_the_narrowest_address_of_another_is_the_nearest_folder(address: str, narrowest: str) -> None:
+    assert addresses.narrowest(address) == narrowest

@@ -1,0 +1,141 @@
+"""The rights to the inputs that a topology names: of nodes, in the template, and through the S3 gateway."""
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import FLAGS
+from infra import addresses, parts, topology
+from infra.stack import ShoalStack
+from tests.infra import invariants, reach
+from tests.infra.invariants import Resources, as_list, the
+
+SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+NAMED = ("s3://theirs", "s3://ours/a/b/", "s3://ours/a/c")
+ROLES = ("PreprocessingNodeRole", "TrainingNodeRole")
+KEYS = st.text("abc/", max_size=6) | st.sampled_from(["a/b", "a/c"]).flatmap(
+    lambda name: st.text("abc/", max_size=3).map(lambda more: name + more)
+)
+
+Templates = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def with_and_without(
+    synthesise: Callable[..., ShoalStack], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Templates, Templates]:
+    spec = topology.load("demo", SHIPPED)
+    without, named = (
+        Template.from_stack(synthesise(each, tmp_path_factory.mktemp("out"))).to_json()
+        for each in (spec, spec.model_copy(update={"inputs": NAMED}))
+    )
+    return dict(named), dict(without)
+
+
+@pytest.fixture(scope="module")
+def resources(with_and_without: tuple[Templates, Templates]) -> Resources:
+    return dict(with_and_without[0]["Resources"])
+
+
+def granted(resources: Resources, role: str) -> list[dict[str, Any]]:
+    """The statements of the role's policy about buckets whose names are written out, with plain ARNs."""
+    found = []
+    for statement in the(resources, "AWS::IAM::Policy", role)[1]["PolicyDocument"]["Statement"]:
+        places = [place["Fn::Join"][1] for place in as_list(statement["Resource"]) if "Fn::Join" in place]
+        plain = [place[-1].removeprefix(":s3:::") for place in places if str(place[-1]).startswith(":s3:::")]
+        if plain:
+            found.append({**statement, "Resource": plain})
+    return found
+
+
+def may_read(statements: list[dict[str, Any]], bucket: str, key: str) -> bool:
+    """Whether one of the statements allows reading this object."""
+    return any(
+        statement["Action"] == "s3:GetObject"
+        and any(fnmatchcase(f"{bucket}/{key}", each) for each in statement["Resource"])
+        for statement in statements
+    )
+
+
+def may_list(statements: list[dict[str, Any]], bucket: str, prefix: str) -> bool:
+    """Whether one of the statements allows listing this prefix."""
+    conditions = [
+        each.get("Condition", {"StringLike": {"s3:prefix": ["*"]}})
+        for each in statements
+        if each["Action"] == "s3:ListBucket" and each["Resource"] == [bucket]
+    ]
+    return any(fnmatchcase(prefix, pattern) for each in conditions for pattern in each["StringLike"]["s3:prefix"])
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_nodes_may_list_and_read_inputs_and_nothing_else_of_their_buckets(role: str, resources: Resources) -> None:
+    statements = granted(resources, role)
+    assert {action for each in statements for action in as_list(each["Action"])} == {"s3:GetObject", "s3:ListBucket"}
+    reading = [place for each in statements if "s3:GetObject" in as_list(each["Action"]) for place in each["Resource"]]
+    assert sorted(reading) == ["ours/a/b/*", "ours/a/c", "ours/a/c/*", "theirs/*"]
+    listing = [(each["Resource"], each.get("Condition")) for each in statements if each["Action"] == "s3:ListBucket"]
+    assert sorted(listing, key=str) == [
+        (["ours"], {"StringLike": {"s3:prefix": ["a/b/*"]}}),
+        (["ours"], {"StringLike": {"s3:prefix": ["a/c", "a/c/*"]}}),
+        (["theirs"], None),
+    ]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_address_is_accepted_where_the_role_may_list_and_read_it(role: str, resources: Resources) -> None:
+    statements = granted(resources, role)
+
+    @given(st.sampled_from(["theirs", "ours", "others"]), KEYS)
+    def agree(bucket: str, key: str) -> None:
+        accepted = any(addresses.contains(each, f"s3://{bucket}/{key}") for each in NAMED)
+        assert may_read(statements, bucket, key) is accepted
+        assert may_list(statements, bucket, key) is accepted
+
+    agree()
+
+
+def test_inputs_change_nothing_but_the_policies_of_nodes_and_an_output(
+    with_and_without: tuple[Templates, Templates],
+) -> None:
+    named, without = with_and_without
+    assert set(named["Resources"]) == set(without["Resources"])
+    changed = {name for name, each in named["Resources"].items() if each != without["Resources"][name]}
+    assert changed == {the(named["Resources"], "AWS::IAM::Policy", role)[0] for role in ROLES}
+    assert named["Outputs"] == {**without["Outputs"], topology.OUTPUT_INPUTS: {"Value": " ".join(NAMED)}}
+    assert topology.OUTPUT_INPUTS not in without["Outputs"]
+
+
+def test_a_stack_with_inputs_breaks_no_rule_that_all_stacks_hold_to(resources: Resources) -> None:
+    assert invariants.broken(resources, {topology.TAG_DEPLOYMENT: "mine"}) == []
+
+
+def test_the_gateway_lets_nodes_read_inputs_of_another_account_and_write_into_none(resources: Resources) -> None:
+    assert reach.wrong(resources, "us-east-1") == []
+    for action in ("GetObject", "ListBucket"):
+        assert reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
+    for action in ("PutObject", "DeleteObject"):
+        assert not reach.passes(resources, reach.Request(action=action, bucket="theirs", of=reach.THEIRS))
+
+
+def test_the_most_and_longest_inputs_are_within_the_size_of_a_roles_policy(root: Path, tmp_path: Path) -> None:
+    bucket = "b" * 63
+    longest = [f"s3://{bucket}/{number}".ljust(addresses.LONGEST, "x") for number in range(addresses.MOST)]
+    whole = {**topology.load("demo", SHIPPED).model_dump(), "inputs": longest, "data": {"bucket": bucket}}
+    stack = ShoalStack(
+        App(outdir=str(tmp_path), analytics_reporting=False, builtin_cloud_formation_validation=False, context=FLAGS),
+        spec=topology.Topology.model_validate(whole),
+        deployment="x" * parts.NAME_LENGTH,
+        owner="ada",
+        generation=1,
+        root=root,
+        emulated=True,
+    )
+    # Of a larger policy the CDK makes several.
+    Template.from_stack(stack).resource_count_is("AWS::IAM::ManagedPolicy", 0)
