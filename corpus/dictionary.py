@@ -79,6 +79,11 @@ class Dictionary:
         """The number of known words, stopwords included."""
         return self._known
 
+    @property
+    def letters(self) -> int:
+        """The letters (bytes) of all known words together."""
+        return int(self._word_ends[self._known])
+
     def clear(self) -> None:
         """Forget all words but the stopwords."""
         self._bits = _FIRST_BITS

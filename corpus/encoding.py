@@ -1,4 +1,4 @@
-"""New texts to rows of ids by an existing vocabulary: rules 1 to 8 of docs/dataset.md, for prediction.
+"""New texts to rows of ids by an existing vocabulary: rules 1 (or 1b) to 8 of docs/dataset.md, for prediction.
 
 Both encoders give the same rows. `FastEncoder` takes a tenth of the time for a text, but a third of a second and 100 MB
 to start. Its dictionary keeps each new word; keep its limit, because memory would grow with the input otherwise.
@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus.text import UNKNOWN, encode_words, is_word, words
+from corpus.tokens import is_token, tokens
 
+_RULES = {"letters": (words, is_word), "tokens": (tokens, is_token)}
 _TEXTS_AT_ONCE = 256  # so that they and their arrays fit a core's cache
 _MOST_WORDS = 1 << 18
-"""Words outside the vocabulary that the dictionary keeps before it is cleared."""
+_MOST_LETTERS = 32 << 20
+"""Words outside the vocabulary, and their letters (bytes), that the dictionary keeps before it is cleared."""
 
 
 class EncodedRows(NamedTuple):
@@ -29,12 +32,16 @@ class EncodedRows(NamedTuple):
 class PlainEncoder:
     """Encodes a word at a time. `FastEncoder` must give the same rows."""
 
-    def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
+    def __init__(
+        self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
+    ) -> None:
+        """`row_length` None: rows are whole texts. `words`: the rule of words, "letters" (1) or "tokens" (1b)."""
         self._ids, self._stopwords, self._row_length = ids, stopwords, row_length
+        self._words, _ = _RULES[words]
 
     def __call__(self, texts: Sequence[str]) -> EncodedRows:
         """The rows of some texts, of `row_length` ids at most."""
-        rows = [encode_words(words(text), self._ids, self._stopwords, self._row_length) for text in texts]
+        rows = [encode_words(self._words(text), self._ids, self._stopwords, self._row_length) for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
         ids = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths.sum()))
         return EncodedRows(ids, np.cumsum(lengths) - lengths, lengths)
@@ -43,16 +50,23 @@ class PlainEncoder:
 class FastEncoder:
     """Encodes a block of texts at a time."""
 
-    def __init__(self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int) -> None:
-        from corpus.tokenise import Tokeniser  # here, because numba takes long to load
+    def __init__(
+        self, ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None, words: str = "letters"
+    ) -> None:
+        """As `PlainEncoder`."""
+        from corpus.token_dictionary import TokenDictionary  # here, because numba takes long to load
+        from corpus.tokenise import Tokeniser
 
+        _, is_cleaned = _RULES[words]
+        kind: type[Tokeniser | TokenDictionary] = TokenDictionary if words == "tokens" else Tokeniser
         # Only a cleaned word can be found in a text.
-        known = [word for word in ids if word not in stopwords and is_word(word)]
-        self._known = " ".join(known).encode("ascii")
+        known = [word for word in ids if word not in stopwords and is_cleaned(word)]
+        self._known = " ".join(known).encode()
         self._row_length = row_length
-        self._tokeniser = Tokeniser(sorted(filter(is_word, stopwords)))
+        self._tokeniser = kind(sorted(filter(is_cleaned, stopwords)))
         numbers = self._tokeniser.add(self._known)  # the tokeniser's own ids
-        self._most = len(self._tokeniser) + _MOST_WORDS
+        self._most_words = len(self._tokeniser) + _MOST_WORDS
+        self._most_letters = self._tokeniser.letters + _MOST_LETTERS
         self._ids = np.full(len(self._tokeniser) + 1, UNKNOWN, np.int32)  # the last one is for all later words
         self._ids[numbers] = [ids[word] for word in known]
 
@@ -61,11 +75,12 @@ class FastEncoder:
         blocks = [self._block(texts[at : at + _TEXTS_AT_ONCE]) for at in range(0, len(texts), _TEXTS_AT_ONCE)]
         ids = np.concatenate([np.empty(0, np.int32), *(block for block, _ in blocks)])
         counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in blocks)])
-        return EncodedRows(ids, np.cumsum(counts) - counts, np.minimum(counts, self._row_length))
+        lengths = counts if self._row_length is None else np.minimum(counts, self._row_length)
+        return EncodedRows(ids, np.cumsum(counts) - counts, lengths)
 
     def _block(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The ids of all kept words of some texts, and how many each has."""
-        if len(self._tokeniser) > self._most:
+        if len(self._tokeniser) > self._most_words or self._tokeniser.letters > self._most_letters:
             self._tokeniser.clear()
             self._tokeniser.add(self._known)
         found = self._tokeniser(texts)

@@ -59,9 +59,9 @@ def word_ids(vocabulary: Sequence[str]) -> dict[str, int]:
 
 
 def encode_words(
-    cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int
+    cleaned: Iterable[str], ids: Mapping[str, int], stopwords: frozenset[str], row_length: int | None
 ) -> list[int]:
-    """The ids of the first `row_length` kept words: a list of 0 to `row_length` ids, not padded.
+    """The ids of the first `row_length` kept words, or of all: a list of 0 to `row_length` ids, not padded.
 
     An empty list means that the text keeps no word, and so makes no row.
     """

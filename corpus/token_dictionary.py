@@ -73,8 +73,8 @@ class TokenDictionary(Dictionary):
 
 
 def _joined(texts: Sequence[str]) -> bytes:
-    """The texts in UTF-8, each followed by NUL."""
-    encoded = [text.encode() for text in texts]
+    """The texts in UTF-8, each followed by NUL. A lone surrogate is a letter, as the plain rule has it."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     joined = b"\0".join([*encoded, b""])
     if joined.count(_END) != len(texts):
         joined = b"\0".join([*(text.replace(b"\0", b" ") for text in encoded), b""])

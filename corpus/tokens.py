@@ -13,6 +13,7 @@ from string import ascii_lowercase, ascii_uppercase
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase, '"')
 _BREAK = "<br />"
 _TOKEN = re.compile(r"['.,()!?]|[^'.,()!?;:\0\s]+", re.ASCII)
+_CLEANED = re.compile(r"""['.,()!?]|[^'.,()!?;:\0\s"A-Z]+""", re.ASCII)
 
 _FNV_START, _FNV_FACTOR = 0x811C9DC5, 0x01000193
 NGRAM_FACTOR = 116049371
@@ -27,8 +28,8 @@ def tokens(text: str) -> list[str]:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text is one word."""
-    return tokens(text) == [text]
+    """Whether a text is one cleaned word."""
+    return _CLEANED.fullmatch(text) is not None
 
 
 def token_hash(word: bytes) -> int:

@@ -88,6 +88,11 @@ def test_a_dictionary_that_outgrows_its_tables_forgets_nothing(length: int) -> N
     assert (dictionary.counts == 2).all()
 
 
+def test_a_lone_surrogate_is_a_letter() -> None:
+    assert TokenDictionary()(["a\ud800b a", "a \ud800"]).ids.tolist() == [0, 1, 1, 2]
+    assert tokens("a\ud800b a") == ["a\ud800b", "a"]
+
+
 def test_words_that_are_added_are_not_cleaned_again() -> None:
     dictionary = TokenDictionary()
     assert dictionary.add(b"<br /> <br").tolist() == [0, 1, 0]
