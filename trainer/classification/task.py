@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from corpus.text import FIRST_WORD
 from trainer.balancing.claims import Lengths
 from trainer.classification import models
-from trainer.classification.data import TextData, TextRows, load_data, place_rows
+from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import MEASURES, measures
 from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import Rows
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
 from trainer.computing import dropout, precision
@@ -69,7 +70,7 @@ class Classification(Task[TextData]):
         return (self._data.training.ids(rows, len(self.tables[0])),)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, float] | None:
-        rows: TextRows = getattr(self._data, part)
+        rows: Rows = getattr(self._data, part)
         found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
         if found is None:
             return None
@@ -109,7 +110,7 @@ class Classification(Task[TextData]):
 
 def text_gradients(
     model: Classifier,
-    rows: TextRows,
+    rows: Rows,
     *,
     loss: Loss,
     device: torch.device,
