@@ -126,7 +126,7 @@ def _trained(dataset: Path, output: Path, name: str, seed: int, *, epochs: int |
         asked.append(f"--epochs={epochs}")
     if name == EVEN:
         with open_dataset(dataset) as whole:
-            positive = float(np.mean(whole.train.labels[:]))
+            positive = float(np.mean(whole.train.arrays["labels"][:]))
         asked.append(f"--positive-weight={(1 - positive) / positive}")
     config, start = parse_arguments(asked), time.perf_counter()
     smooth = partial(functional.cross_entropy, label_smoothing=choice.smoothing)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from benchmarks.real_reviews import REVIEWS
 from corpus.dataset import DatasetWriter, open_dataset
-from corpus.layout import ARRAYS, RowBlock, columns
+from corpus.layout import RowBlock, columns
 from corpus.packing import StoredArray
 from corpus.rules import most_frequent
 from corpus.settings import Settings
@@ -62,7 +62,7 @@ class Way(NamedTuple):
     write: Callable[[Path, Blocks], None]
     write_part: Callable[[Path, Blocks], None]
     opened: Callable[[Path], AbstractContextManager[Arrays]]
-    """The arrays of a file, in the order of ARRAYS."""
+    """The arrays of a file, in the order of RowBlock."""
 
 
 def measure(run: int) -> dict[str, dict[str, float]]:
@@ -127,7 +127,7 @@ def _by_h5py(filters: dict[str, Any]) -> Callable[[Path, Blocks], None]:
                     f"train/{name}", (0, *row), dtype, chunks=(chunk_rows, *row), maxshape=(None, *row), **filters
                 )
             for block in blocks:
-                for name in ARRAYS:
+                for name in RowBlock._fields:
                     array, values = file[f"train/{name}"], getattr(block, name)
                     first = len(array)
                     array.resize(first + len(values), axis=0)
@@ -140,13 +140,13 @@ def _by_h5py(filters: dict[str, Any]) -> Callable[[Path, Blocks], None]:
 @contextmanager
 def _h5py_arrays(path: Path) -> Iterator[Arrays]:
     with h5py.File(path) as file:
-        yield [file[f"train/{name}"] for name in ARRAYS]
+        yield [file[f"train/{name}"] for name in RowBlock._fields]
 
 
 @contextmanager
 def _stored_arrays(path: Path) -> Iterator[Arrays]:
     with open_dataset(path) as dataset:
-        yield [getattr(dataset.train, name) for name in ARRAYS]
+        yield list(dataset.train.arrays.values())
 
 
 def _write_packed(path: Path, blocks: Blocks) -> None:

@@ -35,8 +35,9 @@ from bootstrap.demo.reviews import write_reviews
 from bootstrap.progress import Bars
 from bootstrap.training.local import train_locally
 from corpus.dataset import open_dataset
-from trainer.classification.data import TextRows, load_data
+from trainer.classification.data import load_data
 from trainer.classification.metrics import Confusion, measures
+from trainer.classification.rows import Rows
 from trainer.command_line import parse_arguments
 
 _GENERATED = 8_000
@@ -189,7 +190,7 @@ def _figures(found: dict[str, Any]) -> Figures:
     return {measure: float(told[measure]) for measure in (*_MEASURES, "majority")}
 
 
-def _as_texts(rows: TextRows) -> list[Example]:
+def _as_texts(rows: Rows) -> list[Example]:
     """Rows as texts in which a word is its id."""
     return [
         (" ".join(map(str, tokens[:length].tolist())), int(label))

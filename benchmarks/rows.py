@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, row_lengths
 from bootstrap.demo.reviews import write_reviews
-from corpus.dataset import ARRAYS, Dataset, RowBlock, Split, write_dataset
+from corpus.dataset import Dataset, RowBlock, Split, write_dataset
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
 from jobs.pipeline import preprocess_locally
@@ -41,7 +41,7 @@ def learnable_dataset(folder: Path) -> Path:
 
 def columns_of(splits: Sequence[Split]) -> RowBlock:
     """All rows of these splits, one split after the other."""
-    return RowBlock._make(np.concatenate([getattr(split, name)[:] for split in splits]) for name in ARRAYS)
+    return RowBlock._make(np.concatenate([split.arrays[name][:] for split in splits]) for name in RowBlock._fields)
 
 
 def write_parts(

@@ -7,8 +7,10 @@ counts twice there. Their names are flat (`malformed_by_reason.not_json: 3`), so
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from typing import Any
 
+from corpus.display import printable
 from corpus.errors import DataError
 from corpus.reading.formats import MALFORMED_REASONS
 from corpus.settings import Settings
@@ -26,11 +28,15 @@ def final_counts(
     """The counts of a dataset in their final order and form; what never occurred counts 0.
 
     `flat` has every task's counts, added up; in it ratings and labels are codes. `positive_from` is the smallest code
-    of a positive text, `frequent_words` the vocabulary with its counts, most frequent first. Raises DataError when
-    counts contradict each other, because then records were lost or doubled between the jobs.
+    of a positive text, where there are two classes; `frequent_words` is the vocabulary with its counts, most frequent
+    first. Raises DataError when counts contradict each other, because then records were lost or doubled between the
+    jobs.
     """
     count = Counter(flat)
-    codes = {when: [count[f"codes.{when}.{code}"] for code in range(_MAX_CODE + 1)] for when in ("before", "after")}
+    labels = len(settings.classes)
+    codes = {
+        when: [count[f"codes.{when}.{code}"] for code in range(labels or _MAX_CODE + 1)] for when in ("before", "after")
+    }
     low, high = (1, 0) if settings.labelled else settings.rating_range
     counts: dict[str, Any] = {
         "lines": count["lines"],
@@ -45,17 +51,24 @@ def final_counts(
             when: {str(rating): found[rating] for rating in range(low, high + 1)} for when, found in codes.items()
         },
         "labels": {
-            when: {"0": sum(found[:positive_from]), "1": sum(found[positive_from:])} for when, found in codes.items()
+            when: {str(label): number for label, number in enumerate(found if labels else _two(found, positive_from))}
+            for when, found in codes.items()
         },
     }
-    for name in ("wordless", "train", "test", "positive_train", "positive_test", "tokens", "unknown_tokens"):
+    positives = () if labels else ("positive_train", "positive_test")
+    for name in ("wordless", "train", "test", *positives, "tokens", "unknown_tokens"):
         counts[name] = count[name]
     counts["lengths"] = {str(least): count[f"lengths.{least}"] for least in LENGTH_BINS}
     counts["cut"] = count["cut"]
-    counts["frequent_words"] = [[word, number] for word, number in frequent_words[:FREQUENT_WORDS]]
+    counts["frequent_words"] = [[printable(word), number] for word, number in frequent_words[:FREQUENT_WORDS]]
     _check_sums(counts, labelled=settings.labelled)
-    _check_bounds(counts, settings.row_length)
+    _check_bounds(counts, settings)
     return counts
+
+
+def _two(codes: Sequence[int], positive_from: int) -> tuple[int, int]:
+    """The negative and the positive ones of numbers by code."""
+    return sum(codes[:positive_from]), sum(codes[positive_from:])
 
 
 def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
@@ -77,29 +90,46 @@ def _check_sums(counts: Mapping[str, Any], *, labelled: bool) -> None:
         raise _contradiction(f"train and test are {rows} rows, but the lengths are those of {by_length}")
 
 
-def _check_bounds(counts: Mapping[str, Any], row_length: int) -> None:
+def _check_bounds(counts: Mapping[str, Any], settings: Settings) -> None:
     rows = counts["train"] + counts["test"]
-    positive = counts["positive_train"] + counts["positive_test"]
-    lengths = {int(least): number for least, number in counts["lengths"].items()}
-    surely_cut = sum(number for least, number in lengths.items() if least > row_length)
-    surely_whole = sum(lengths[least] for least, next_least in pairwise(LENGTH_BINS) if next_least <= row_length + 1)
     bounds = [
         ("conflicting", counts["conflicting"], 0, counts["texts"] - counts["distinct"]),
-        ("positive_train", counts["positive_train"], 0, counts["train"]),
-        ("positive_test", counts["positive_test"], 0, counts["test"]),
-        (
-            "positive_train + positive_test",
-            positive,
-            rows - counts["labels"]["after"]["0"],
-            counts["labels"]["after"]["1"],
-        ),
-        ("cut", counts["cut"], surely_cut, rows - surely_whole),
-        ("tokens", counts["tokens"], rows + counts["cut"] * (row_length - 1), rows * row_length),
         ("unknown_tokens", counts["unknown_tokens"], 0, counts["tokens"]),
+        *(_whole_bounds(counts) if settings.ragged else _cut_bounds(counts, settings.row_length)),
     ]
+    if not settings.classes:
+        after, positive = counts["labels"]["after"], counts["positive_train"] + counts["positive_test"]
+        bounds += [
+            ("positive_train", counts["positive_train"], 0, counts["train"]),
+            ("positive_test", counts["positive_test"], 0, counts["test"]),
+            ("positive_train + positive_test", positive, rows - after["0"], after["1"]),
+        ]
     for name, number, least, most in bounds:
         if not least <= number <= most:
             raise _contradiction(f"{name} is {number}, but the other counts allow {least} to {most}")
+
+
+def _cut_bounds(counts: Mapping[str, Any], row_length: int) -> list[tuple[str, int, int, float]]:
+    """What the lengths of texts allow where rows are cut: each count with its number, the least and the most."""
+    rows = counts["train"] + counts["test"]
+    lengths = {int(least): number for least, number in counts["lengths"].items()}
+    surely_cut = sum(number for least, number in lengths.items() if least > row_length)
+    surely_whole = sum(lengths[least] for least, next_least in pairwise(LENGTH_BINS) if next_least <= row_length + 1)
+    return [
+        ("cut", counts["cut"], surely_cut, rows - surely_whole),
+        ("tokens", counts["tokens"], rows + counts["cut"] * (row_length - 1), rows * row_length),
+    ]
+
+
+def _whole_bounds(counts: Mapping[str, Any]) -> list[tuple[str, int, int, float]]:
+    """The same where rows are whole texts."""
+    lengths = {int(least): number for least, number in counts["lengths"].items()}
+    least = sum(shortest * number for shortest, number in lengths.items())
+    most = sum((following - 1) * lengths[shortest] for shortest, following in pairwise(LENGTH_BINS))
+    return [
+        ("cut", counts["cut"], 0, 0),
+        ("tokens", counts["tokens"], least, inf if lengths[LENGTH_BINS[-1]] else most),
+    ]
 
 
 def _contradiction(what: str) -> DataError:

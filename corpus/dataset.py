@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import h5py
+import numpy as np
+import numpy.typing as npt
 
 from corpus import file_checks
 from corpus.errors import DataError
-from corpus.layout import ARRAYS, LAYOUT_VERSION, SPLITS, ArraysDigest, RowBlock, columns
+from corpus.layout import FIXED, MOST_WORDS, RAGGED, SPLITS, Array, ArraysDigest, RowBlock, columns, layout_version
 from corpus.packing import StoredArray
 from corpus.settings import Settings
 from corpus.writing import DatasetWriter, write_dataset
 
 __all__ = [
-    "ARRAYS",
-    "LAYOUT_VERSION",
     "SPLITS",
     "Dataset",
     "DatasetWriter",
@@ -35,27 +35,73 @@ _MAKE_AGAIN = "make it again by `shoal preprocess`"
 
 @dataclass(frozen=True)
 class Split:
-    """One split of an open dataset; the arrays are read from disk as they are sliced."""
+    """One split of an open dataset; its arrays, by name, are read from disk as they are sliced."""
 
     name: str
-    tokens: StoredArray
-    lengths: StoredArray
-    labels: StoredArray
-    ratings: StoredArray
+    arrays: dict[str, StoredArray]
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.arrays["labels"])
 
     def blocks(self) -> Iterator[RowBlock]:
-        """The rows in order, in blocks of about 8 MiB, of whole chunks where chunks are no larger."""
-        chunk_bytes = self.tokens.dtype.itemsize * self.tokens.shape[1] * self.tokens.chunk_rows
-        step = self.tokens.chunk_rows * max(1, _BLOCK_BYTES // chunk_bytes)
+        """The rows in order, in blocks of about 8 MiB; fixed rows in whole chunks where chunks are no larger.
+
+        Raises DataError for damaged rows.
+        """
+        array = self.arrays["ends" if self._ragged else "tokens"]
+        step = array.chunk_rows * max(1, _BLOCK_BYTES // array.chunk_bytes)
         for start in range(0, len(self), step):
-            yield self.rows(start, start + step)
+            if self._ragged:
+                yield from self._ragged_blocks(start, start + step)
+            else:
+                yield self.rows(start, start + step)
+
+    def stored_blocks(self) -> Iterator[tuple[RowBlock, dict[str, Array]]]:
+        """The same blocks, each with its arrays as the file has them."""
+        before = 0
+        for rows in self.blocks():
+            yield rows, rows.stored(before)
+            before += len(rows.tokens)
 
     def rows(self, start: int, end: int) -> RowBlock:
-        """The rows from `start` to before `end`."""
-        return RowBlock(*(array[start:end] for array in (self.tokens, self.lengths, self.labels, self.ratings)))
+        """The rows from `start` to before `end`, neither below 0. Raises DataError for damaged rows."""
+        if self._ragged:
+            return self._ragged_rows(start, self._ends(start, end))
+        return RowBlock(*(self.arrays[name][start:end] for name in RowBlock._fields))
+
+    @property
+    def _ragged(self) -> bool:
+        return "ends" in self.arrays
+
+    def _ragged_blocks(self, start: int, end: int) -> Iterator[RowBlock]:
+        ends = self._ends(start, end)
+        most = _BLOCK_BYTES // self.arrays["tokens"].dtype.itemsize
+        done = 0
+        while done + 1 < len(ends):
+            last = max(done + 1, int(np.searchsorted(ends, ends[done] + most, "right")) - 1)
+            yield self._ragged_rows(start + done, ends[done : last + 1])
+            done = last
+
+    def _ragged_rows(self, start: int, ends: npt.NDArray[np.int64]) -> RowBlock:
+        """The rows from `start`, whose tokens begin at the first of `ends` (rows + 1,) and end at the others."""
+        labels, ratings = (self.arrays[name][start : start + len(ends) - 1] for name in ("labels", "ratings"))
+        return RowBlock(self.arrays["tokens"][ends[0] : ends[-1]], np.diff(ends), labels, ratings)
+
+    def _ends(self, start: int, end: int) -> npt.NDArray[np.int64]:
+        """(rows + 1,): where the tokens of the rows from `start` to before `end` begin, and where those of each end.
+
+        Slice tokens by no other numbers: these are checked, so that a row cannot fill the memory.
+        """
+        array, tokens = self.arrays["ends"], len(self.arrays["tokens"])
+        start = min(start, len(self))
+        end = max(start, min(end, len(self)))
+        ends = array[start - 1 : end] if start else np.insert(array[:end], 0, 0)
+        if not 0 <= int(ends.min()) <= int(ends.max()) <= tokens or (end == len(self) and ends[-1] != tokens):
+            raise array.damage(f"does not end with the {tokens:,} tokens")
+        lengths = np.diff(ends)
+        if not ((lengths >= 1) & (lengths <= MOST_WORDS)).all():
+            raise array.damage(f"has a row of no tokens, or of more than {MOST_WORDS:,}")
+        return ends
 
 
 @dataclass
@@ -83,11 +129,11 @@ class Dataset:
 
         Raises DataError when they cannot be read any more.
         """
-        digest = ArraysDigest()
+        digest = ArraysDigest(self.settings)
         for split in (self.train, self.test):
-            for rows in split.blocks():
-                for name in ARRAYS:
-                    digest.update(split.name, name, getattr(rows, name))
+            for _, arrays in split.stored_blocks():
+                for name, values in arrays.items():
+                    digest.update(split.name, name, values)
         return digest.hexdigest(self.vocabulary)
 
     def require_digest(self, found: str) -> None:
@@ -128,8 +174,8 @@ def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
     # A damaged file makes HDF5 raise any of these errors; their messages name the place.
     try:
         version = file_checks.read_layout_version(file)
-        if version == LAYOUT_VERSION:
-            return _opened(path, file, content)
+        if version in (FIXED, RAGGED):
+            return _opened(path, file, content, version)
     except (
         AttributeError,
         IndexError,
@@ -144,19 +190,15 @@ def _read(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
         raise DataError(f"{path} is damaged: {' '.join(str(error).split())}; {_MAKE_AGAIN}") from error
     if version is None:
         raise DataError(f"{path} is an HDF5 file, but not a Shoal dataset; `shoal preprocess` makes one")
-    raise DataError(f"{path} has layout version {version}, and this Shoal reads {LAYOUT_VERSION}; {_MAKE_AGAIN}")
+    raise DataError(f"{path} has layout version {version}, and this Shoal reads {FIXED} and {RAGGED}; {_MAKE_AGAIN}")
 
 
-def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
+def _opened(path: Path | str, file: h5py.File, content: BinaryIO, version: int) -> Dataset:
     settings = file_checks.read_settings(file)
-    train, test = (
-        Split(name, *(StoredArray(file_checks.read_array(file, name, column), path) for column in columns(settings)))
-        for name in SPLITS
-    )
-    for split in (train, test):
-        if len({len(getattr(split, name)) for name in ARRAYS}) > 1:
-            raise DataError(f"the arrays of /{split.name} differ in length")
-    vocabulary = file_checks.read_words(file, "vocabulary", content)
+    if layout_version(settings) != version:
+        raise DataError(f"its settings are those of layout version {layout_version(settings)}, not {version}")
+    train, test = (_split(file, name, settings, path) for name in SPLITS)
+    vocabulary = file_checks.read_words(file, "vocabulary", content, settings)
     if len(vocabulary) > settings.vocabulary_size:
         raise DataError(f"it has {len(vocabulary):,} words, but its vocabulary size is {settings.vocabulary_size:,}")
     return Dataset(
@@ -164,9 +206,19 @@ def _opened(path: Path | str, file: h5py.File, content: BinaryIO) -> Dataset:
         train=train,
         test=test,
         vocabulary=vocabulary,
-        stopwords=frozenset(file_checks.read_words(file, "stopwords", content)),
+        stopwords=frozenset(file_checks.read_words(file, "stopwords", content, settings)),
         settings=settings,
-        counts=file_checks.read_counts(file),
+        counts=file_checks.read_counts(file, settings),
         digest=file_checks.read_digest(file),
         _file=file,
     )
+
+
+def _split(file: h5py.File, name: str, settings: Settings, path: Path | str) -> Split:
+    found = {column.name: StoredArray(file_checks.read_array(file, name, column), path) for column in columns(settings)}
+    rows, tokens = len(found["labels"]), len(found["tokens"])
+    if len({len(found[column]) for column in found if column != "tokens" or not settings.ragged}) > 1:
+        raise DataError(f"the arrays of /{name} differ in length")
+    if tokens < rows or (tokens and not rows):
+        raise DataError(f"/{name} has {rows:,} rows of {tokens:,} tokens")
+    return Split(name, found)

@@ -15,7 +15,7 @@ from h5py import h5d, h5t, h5z
 
 from corpus.errors import DataError
 from corpus.json_values import parse_json_object
-from corpus.layout import LAYOUT_VERSION, Column, is_digest
+from corpus.layout import FIXED, Column, is_digest
 from corpus.settings import Settings
 
 _MOST_CHUNK_BYTES = 16 << 20
@@ -26,6 +26,7 @@ _PIPELINES = ((), (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE))
 _WORD = np.dtype([("bytes", "<u4"), ("heap", "<u8"), ("number", "<u4")])
 """A string of variable length as an array stores it (HDF5 File Format Specification, VIII)."""
 _BIN = re.compile(r"[0-9]{1,9}")
+_TOKEN = re.compile(r"[^\0\s]+", re.ASCII)
 
 
 def read_layout_version(file: h5py.File) -> int | None:
@@ -34,7 +35,7 @@ def read_layout_version(file: h5py.File) -> int | None:
         return None
     attribute = file.attrs.get_id("layout_version")
     if attribute.shape != () or attribute.dtype.kind not in "iu":
-        raise DataError(f"its layout version is not a number such as {LAYOUT_VERSION}")
+        raise DataError(f"its layout version is not a number such as {FIXED}")
     return int(file.attrs["layout_version"])
 
 
@@ -51,11 +52,13 @@ def read_settings(file: h5py.File) -> Settings:
     return Settings.from_json(_json_attribute(file, "settings"))
 
 
-def read_counts(file: h5py.File) -> dict[str, Any]:
+def read_counts(file: h5py.File, settings: Settings) -> dict[str, Any]:
     """The counts: numbers and histograms. A part file has none."""
     found = _json_attribute(file, "counts")
     if found:
         require_counts(found)
+        if len(found["labels"]["after"]) != settings.class_count:
+            raise DataError(f"its counts are not those of {settings.class_count:,} classes")
     return found
 
 
@@ -67,7 +70,7 @@ def require_counts(found: dict[str, Any]) -> None:
         histograms += [both.get(when) for when in ("before", "after")] if isinstance(both, dict) else [None]
     words = found.get("frequent_words")
     right = all(map(_is_histogram, histograms)) and isinstance(words, list) and all(map(_is_counted_word, words))
-    if not right or any(set(found["labels"][when]) != {"0", "1"} for when in ("before", "after")):
+    if not right or not _is_by_label(found["labels"]["before"], found["labels"]["after"]):
         raise DataError("its counts are not in the form of a dataset's counts")
 
 
@@ -102,8 +105,8 @@ def _require_stored(found: h5py.Dataset, *, plain: int, chunks: int, packed: Seq
         raise DataError(f"{found.name} declares {len(found):,} rows, but not all of them are stored")
 
 
-def read_words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
-    """A list of different words, each on one line. `content` is the opened file itself."""
+def read_words(file: h5py.File, name: str, content: BinaryIO, settings: Settings) -> list[str]:
+    """A list of different words by the rule of the settings. `content` is the opened file itself."""
     found = _own_array(file, name)
     kind = h5py.check_string_dtype(found.dtype)
     layout = found.id.get_create_plist()
@@ -116,9 +119,15 @@ def read_words(file: h5py.File, name: str, content: BinaryIO) -> list[str]:
     if found.id.get_storage_size() != _WORD.itemsize * len(found) or _word_bytes(found, content) > size:
         raise DataError(f"{found.name} declares {len(found):,} words, but not all of them are stored")
     read = [str(word) for word in found.asstr()[:]]
-    if len(set(read)) != len(read) or not all(word and word.isprintable() and " " not in word for word in read):
+    if len(set(read)) != len(read) or not all(_is_word(word, settings.words) for word in read):
         raise DataError(f"{found.name} has an entry that is not a word, or a word twice")
     return read
+
+
+def _is_word(found: str, rule: str) -> bool:
+    if rule == "tokens":  # it keeps letters that do not print
+        return _TOKEN.fullmatch(found) is not None
+    return bool(found) and found.isprintable() and " " not in found
 
 
 def _word_bytes(found: h5py.Dataset, content: BinaryIO) -> int:
@@ -163,6 +172,11 @@ def _text_attribute(file: h5py.File, name: str) -> str:
 
 def _is_histogram(found: Any) -> bool:
     return isinstance(found, dict) and all(_BIN.fullmatch(least) and _is_count(each) for least, each in found.items())
+
+
+def _is_by_label(before: dict[str, int], after: dict[str, int]) -> bool:
+    """Whether two histograms have the same labels, from 0, of which there are at least two."""
+    return len(after) >= 2 and before.keys() == after.keys() == {str(label) for label in range(len(after))}
 
 
 def _is_counted_word(found: Any) -> bool:

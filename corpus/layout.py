@@ -1,26 +1,34 @@
-"""The layout of a dataset file: its arrays, their types and chunks, and their digest (docs/dataset.md, "The file").
+"""The layouts of a dataset file: their arrays, types and chunks, and their digest (docs/dataset.md, "The file").
 
-Chunks hold about 1 MiB of whole rows. Do not make them small: with one row a chunk, reading and writing take ten times
-as long.
+Rows are fixed (layout version 2: cut and padded to one length) or ragged (3: whole texts, one after the other). In
+memory both are blocks of rows with their lengths; in a file, ragged rows have their ends instead.
+
+Chunks hold about 1 MiB, of whole rows where rows are fixed. Do not make them small: with one row a chunk, reading and
+writing take ten times as long.
 """
 
 import re
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from corpus.settings import Settings
 
-LAYOUT_VERSION = 2
+Array = npt.NDArray[Any]
+
+FIXED, RAGGED = 2, 3
+"""The layout versions that can be read and written."""
 DATASET_NAME, COUNTS_NAME = "dataset.h5", "counts.json"
 """The names of a dataset's file and of the file with its counts beside it."""
 SPLITS = ("train", "test")
 LEAST_ROWS, LEAST_TRAINING_ROWS = 2, 3
 """The fewest rows of a split for training; one of the training rows is held out for validation."""
-ARRAYS = ("tokens", "lengths", "labels", "ratings")
+MOST_WORDS = 4 << 20
+"""The most words of a ragged row: no text has more bytes (MAX_LINE_BYTES)."""
 
 _CHUNK_BYTES = 1 << 20
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
@@ -28,16 +36,34 @@ DIGEST_PATTERN = re.compile(r"[0-9a-f]{32}")
 
 
 class RowBlock(NamedTuple):
-    """N rows of one split. `tokens` (N, L) ids padded with 0; `lengths`, `labels`, `ratings` (N,)."""
+    """N rows of one split. `lengths`, `labels`, `ratings` (N,); `tokens` are ids, of fixed rows (N, L), padded with 0,
+    and of ragged rows (sum of lengths,), one row after the other."""
 
-    tokens: npt.NDArray[Any]
-    lengths: npt.NDArray[np.uint16]
-    labels: npt.NDArray[np.uint8]
+    tokens: Array
+    lengths: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
     ratings: npt.NDArray[np.uint8]
+
+    def part(self, start: int, end: int) -> Self:
+        """The rows from `start` to before `end`."""
+        first, last = start, end
+        if self.tokens.ndim == 1:
+            first = int(self.lengths[:start].sum(dtype=np.int64))
+            last = first + int(self.lengths[start:end].sum(dtype=np.int64))
+        others = (array[start:end] for array in (self.lengths, self.labels, self.ratings))
+        return type(self)(self.tokens[first:last], *others)
+
+    def stored(self, before: int) -> dict[str, Array]:
+        """The arrays as a file has them, by name. `before`: the tokens of the split before these rows."""
+        if self.tokens.ndim == 2:
+            return self._asdict()
+        ends = before + np.cumsum(self.lengths, dtype=np.int64)
+        return {"tokens": self.tokens, "ends": ends, "labels": self.labels, "ratings": self.ratings}
 
 
 class Column(NamedTuple):
-    """How one array of a split is stored: (N, *row) of `dtype`, cut into chunks of `chunk_rows` rows."""
+    """How one array of a split is stored: (N, *row) of `dtype`, cut into chunks of `chunk_rows` rows. The tokens of
+    ragged rows are (T,), cut into chunks of `chunk_rows` tokens."""
 
     name: str
     dtype: np.dtype[Any]
@@ -45,22 +71,25 @@ class Column(NamedTuple):
     chunk_rows: int
 
 
-def columns(settings: Settings) -> tuple[Column, ...]:
-    """The arrays of a split, in the order of ARRAYS.
+def layout_version(settings: Settings) -> int:
+    """The layout version of a dataset with these settings."""
+    return RAGGED if settings.ragged else FIXED
 
-    The rows of every chunk are a multiple of the rows of a chunk of tokens. So the chunks are filled in the same order,
-    whatever the size of the blocks in which rows are added.
+
+def columns(settings: Settings) -> tuple[Column, ...]:
+    """The arrays of a split, in the layout's order.
+
+    The rows of every chunk, except one of ragged tokens, are a multiple of those of the smallest chunk. So the chunks
+    are filled in the same order, whatever the size of the blocks in which rows are added.
     """
-    row_bytes = settings.token_dtype.itemsize * settings.row_length
-    step = max(1, _CHUNK_BYTES // row_bytes)
-    found = [Column("tokens", settings.token_dtype, (settings.row_length,), step)]
-    for name, dtype in (
-        ("lengths", np.dtype(np.uint16)),
-        ("labels", np.dtype(np.uint8)),
-        ("ratings", np.dtype(np.uint8)),
-    ):
+    tokens, labels, ratings = settings.token_dtype, settings.label_dtype, np.dtype(np.uint8)
+    row = () if settings.ragged else (settings.row_length,)
+    places = ("ends", np.dtype(np.int64)) if settings.ragged else ("lengths", np.dtype(np.uint16))
+    step = max(1, _CHUNK_BYTES // (tokens.itemsize * prod(row)))
+    found = [Column("tokens", tokens, row, step)]
+    for name, dtype in (places, ("labels", labels), ("ratings", ratings)):
         rows = _CHUNK_BYTES // dtype.itemsize
-        found.append(Column(name, dtype, (), rows - rows % step))
+        found.append(Column(name, dtype, (), rows if settings.ragged else rows - rows % step))
     return tuple(found)
 
 
@@ -71,8 +100,9 @@ class ArraysDigest:
     the words. Compression and chunks do not change it.
     """
 
-    def __init__(self) -> None:
-        self._hashes = {(split, name): blake2b(digest_size=16) for split in SPLITS for name in ARRAYS}
+    def __init__(self, settings: Settings) -> None:
+        names = [column.name for column in columns(settings)]
+        self._hashes = {(split, name): blake2b(digest_size=16) for split in SPLITS for name in names}
 
     def update(self, split: str, name: str, values: npt.NDArray[Any]) -> None:
         """Add the next rows of an array; `values` is contiguous and of the array's type."""

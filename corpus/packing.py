@@ -108,8 +108,9 @@ class StoredArray:
         self.packing = " and ".join(name for name in (array.shuffle and "shuffle", array.compression) if name) or "none"
         """The filters of its chunks."""
         self.stored_bytes: int = array.id.get_storage_size()
+        self.chunk_bytes: int = prod(array.chunks) * array.dtype.itemsize
+        """The bytes of a chunk, decompressed."""
         self._packed = self.packing == "shuffle and gzip"
-        self._chunk_bytes = prod(array.chunks) * array.dtype.itemsize
         self._kept: tuple[int, Array] | None = None
 
     def __len__(self) -> int:
@@ -122,10 +123,11 @@ class StoredArray:
         try:
             return self._unpacked(start, max(start, end)) if self._packed else np.asarray(self._array[start:end])
         except (OSError, RuntimeError) as error:
-            raise DataError(
-                f"{self._file} is damaged: {self._array.name} cannot be read: {error}; "
-                "make it again by `shoal preprocess`"
-            ) from error
+            raise self.damage(f"cannot be read: {error}") from error
+
+    def damage(self, what: str) -> DataError:
+        """The error for a damaged file, of which `what` is true of this array."""
+        return DataError(f"{self._file} is damaged: {self._array.name} {what}; make it again by `shoal preprocess`")
 
     def _unpacked(self, start: int, end: int) -> Array:
         out = np.empty((end - start, *self.shape[1:]), self.dtype)
@@ -135,7 +137,7 @@ class StoredArray:
                 after = min(first + self.chunk_rows, len(self))
                 if start <= first and after <= end:
                     place = out[first - start : after - start]
-                    unpacking.append(threads.submit(unpack_chunk, self._stored(first), place, self._chunk_bytes))
+                    unpacking.append(threads.submit(unpack_chunk, self._stored(first), place, self.chunk_bytes))
                 else:
                     chunk, begin, stop = self._chunk(first, after), max(first, start), min(after, end)
                     out[begin - start : stop - start] = chunk[begin - first : stop - first]
@@ -149,7 +151,7 @@ class StoredArray:
         """The chunk of the rows from `first` to before `after`; cached, as the next slice often begins in it."""
         if self._kept is None or self._kept[0] != first:
             chunk = np.empty((after - first, *self.shape[1:]), self.dtype)
-            unpack_chunk(self._stored(first), chunk, self._chunk_bytes)
+            unpack_chunk(self._stored(first), chunk, self.chunk_bytes)
             self._kept = first, chunk
         return self._kept[1]
 

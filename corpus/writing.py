@@ -6,7 +6,6 @@ writer has its own partial file, which is renamed when it is complete.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus.errors import DataError, explain_full_disk
-from corpus.layout import LAYOUT_VERSION, SPLITS, ArraysDigest, Column, RowBlock, columns
+from corpus.layout import SPLITS, ArraysDigest, Column, RowBlock, columns, layout_version
 from corpus.packing import FILTERS, ChunkWriter
 from corpus.settings import Settings
 
@@ -36,10 +35,12 @@ class DatasetWriter:
         self.path = path
         self.settings = settings
         self.rows = dict.fromkeys(SPLITS, 0)
+        self._tokens = dict.fromkeys(SPLITS, 0)
         self._packed = packed
         self._partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
-        self._digest = ArraysDigest()
+        self._digest = ArraysDigest(settings)
         self._columns = columns(settings)
+        self._step = min(column.chunk_rows for column in self._columns)
 
     def __enter__(self) -> Self:
         try:
@@ -58,19 +59,19 @@ class DatasetWriter:
 
     def append(self, split: str, rows: RowBlock) -> None:
         """Add rows to the end of a split. Raises DataError when the disk is full."""
-        blocks = [
-            np.ascontiguousarray(values, dtype=column.dtype) for column, values in zip(self._columns, rows, strict=True)
-        ]
-        count, step = len(rows.labels), self._columns[0].chunk_rows
-        done = 0
+        count, done = len(rows.labels), 0
         with explain_full_disk(self.path):
             while done < count:
-                # Up to the end of a chunk of tokens, so that chunks are written in the order of their last rows.
-                end = min(count, done + step - self.rows[split] % step)
-                for column, block in zip(self._columns, blocks, strict=True):
-                    self._digest.update(split, column.name, block[done:end])
-                    self._arrays[split, column.name].append(block[done:end])
+                # Up to the end of the smallest chunk, so that chunks are written in the order of their last rows.
+                end = min(count, done + self._step - self.rows[split] % self._step)
+                part = rows.part(done, end)
+                arrays = part.stored(self._tokens[split])
+                for column in self._columns:
+                    values = np.ascontiguousarray(arrays[column.name], dtype=column.dtype)
+                    self._digest.update(split, column.name, values)
+                    self._arrays[split, column.name].append(values)
                 self.rows[split] += end - done
+                self._tokens[split] += len(part.tokens)
                 done = end
 
     def finish(self, *, vocabulary: Sequence[str], stopwords: frozenset[str], counts: Mapping[str, Any]) -> str:
@@ -82,8 +83,8 @@ class DatasetWriter:
             self._chunks.finish()
             self._file.create_dataset("vocabulary", data=list(vocabulary), dtype=_STRING)
             self._file.create_dataset("stopwords", data=sorted(stopwords), dtype=_STRING)
-            self._file.attrs["layout_version"] = LAYOUT_VERSION
-            self._file.attrs["settings"] = json.dumps(asdict(self.settings))
+            self._file.attrs["layout_version"] = layout_version(self.settings)
+            self._file.attrs["settings"] = json.dumps(self.settings.to_json())
             self._file.attrs["counts"] = json.dumps(counts)
             self._file.attrs["digest"] = digest
             self._file.close()
@@ -121,11 +122,13 @@ class _Array:
         self._filled = 0
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        """Add rows that fit the current chunk."""
-        self._chunk[self._filled : self._filled + len(values)] = values
-        self._filled += len(values)
-        if self._filled == len(self._chunk):
-            self._put()
+        """Add rows."""
+        while len(values):
+            fitting, values = np.split(values, [len(self._chunk) - self._filled])
+            self._chunk[self._filled : self._filled + len(fitting)] = fitting
+            self._filled += len(fitting)
+            if self._filled == len(self._chunk):
+                self._put()
 
     def finish(self) -> None:
         """Write the rows of the last, incomplete chunk."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.oracle_lines import PAIRS, File, Malformed, Rules, outcomes, rating_of, review
 
-__all__ = ["File", "Malformed", "Rules", "cleaned_words", "dataset", "outcomes", "rating_of", "review"]
+__all__ = ["File", "Malformed", "Rules", "cleaned_words", "dataset", "outcomes", "rating_of", "review", "tokens"]
 
 EXTRA_STOPWORDS = {"product", "would", "get"}
 
@@ -27,6 +27,20 @@ def cleaned_words(text: str) -> list[str]:
     return [word.strip("'") for word in spaced.split() if word.strip("'")]
 
 
+def tokens(text: str) -> list[str]:
+    text = "".join(letter.lower() if letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" else letter for letter in text)
+    text = text.replace('"', "").replace("<br />", " ")
+    for mark in "'.,()!?":
+        text = text.replace(mark, f" {mark} ")
+    for space in ";:\t\n\v\f\r\0":
+        text = text.replace(space, " ")
+    return [word for word in text.split(" ") if word]
+
+
+def shown(word: str) -> str:
+    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in word)
+
+
 def positive_values(seen: set, rules: Rules, positive_from: int) -> set:
     """Which of the ratings or labels that occur are positive."""
     if not rules.labelled:
@@ -39,7 +53,7 @@ def positive_values(seen: set, rules: Rules, positive_from: int) -> set:
 
 def dataset(
     files,
-    nltk_words: set[str],
+    nltk_words: set[str] | None,
     vocabulary_size=10_000,
     row_length=100,
     test_share=0.10,
@@ -48,14 +62,18 @@ def dataset(
     rules=Rules(),  # noqa: B008
     test_input=False,
 ):
-    """(arrays by path, vocabulary, counts) of some files: `File`s, or the contents of SNAP's."""
-    stopwords = nltk_words | EXTRA_STOPWORDS
+    """(arrays by path, vocabulary, counts) of some files: `File`s, or the contents of SNAP's. Without NLTK's words no
+    word is left out."""
+    stopwords = nltk_words | EXTRA_STOPWORDS if nltk_words is not None else set()
+    clean = {"letters": cleaned_words, "tokens": tokens}[rules.words]
+    ragged, duplicates = rules.ragged, rules.duplicates
     counts = Counter()
     reasons = Counter()
     before = Counter()
     values: dict[bytes, Counter] = {}
-    words: dict[bytes, list[str]] = {}
+    cleaned: dict[bytes, list[str]] = {}
     in_test_files = set()
+    texts = []  # (digest, value, whether it is in a file of test texts)
     for file in files:
         file = file if isinstance(file, File) else File(file)
         counts["damaged_files"] += file.broken
@@ -66,46 +84,58 @@ def dataset(
                 reasons[found] += 1
                 continue
             text, value = found
-            cleaned = cleaned_words(text)
-            if not cleaned:
+            in_words = clean(text)
+            if not in_words:
                 counts["empty"] += 1
                 continue
             counts["texts"] += 1
             before[value] += 1
-            digest = blake2b(" ".join(cleaned).encode(), digest_size=16).digest()
+            digest = blake2b(" ".join(in_words).encode(), digest_size=16).digest()
             values.setdefault(digest, Counter())[value] += 1
-            words[digest] = cleaned
+            cleaned[digest] = in_words
+            texts.append((digest, value, file.test))
             if file.test:
                 in_test_files.add(digest)
-    positive = positive_values(set(before), rules, positive_from)
-    mode = {d: min(v for v in tally if tally[v] == max(tally.values())) for d, tally in values.items()}
-    if test_input:
-        in_test = {digest: digest in in_test_files for digest in words}
+    if not duplicates:
+        mode = {d: min(v for v in tally if tally[v] == max(tally.values())) for d, tally in values.items()}
+        texts = [(digest, value, digest in in_test_files) for digest, value in mode.items()]
+    if not test_input:
+        texts = [(d, value, int.from_bytes(d[:8], "big") < 2**64 * test_share) for d, value, _ in texts]
+    if rules.classes:
+        classes = sorted(before)
+        label = {name: number for number, name in enumerate(classes)}
     else:
-        in_test = {digest: int.from_bytes(digest[:8], "big") < 2**64 * test_share for digest in words}
-    kept = {digest: [word for word in text if word not in stopwords] for digest, text in words.items()}
-    frequency = Counter(word for digest, text in kept.items() if not in_test[digest] for word in text)
+        positive = positive_values(set(before), rules, positive_from)
+        classes, label = ["negative", "positive"], {value: int(value in positive) for value in before}
+    kept = {digest: [word for word in text if word not in stopwords] for digest, text in cleaned.items()}
+    frequency = Counter(word for digest, _, in_test in texts if not in_test for word in kept[digest])
     vocabulary = sorted(frequency, key=lambda word: (-frequency[word], word))[:vocabulary_size]
     ids = {word: index + 2 for index, word in enumerate(vocabulary)}
+    token_type = np.uint16 if vocabulary_size + 2 <= 65_536 else np.uint32
+    label_type = np.uint16 if len(classes) > 256 else np.uint8
     arrays = {}
     for split, test in (("train", False), ("test", True)):
-        chosen = [digest for digest in sorted(words) if in_test[digest] == test and kept[digest]]
-        tokens = np.zeros((len(chosen), row_length), np.uint16 if vocabulary_size + 2 <= 65_536 else np.uint32)
-        for row, digest in zip(tokens, chosen, strict=True):
-            for place, word in enumerate(kept[digest][:row_length]):
-                row[place] = ids.get(word, 1)
-        arrays[f"{split}/tokens"] = tokens
-        arrays[f"{split}/lengths"] = np.array([min(len(kept[d]), row_length) for d in chosen], np.uint16)
-        arrays[f"{split}/labels"] = np.array([mode[d] in positive for d in chosen], np.uint8)
-        arrays[f"{split}/ratings"] = np.array([0 if rules.labelled else mode[d] for d in chosen], np.uint8)
+        chosen = sorted((d, label[value], value) for d, value, in_test in texts if in_test == test and kept[d])
+        rows = [[ids.get(word, 1) for word in kept[d][: None if ragged else row_length]] for d, _, _ in chosen]
+        lengths = [len(row) for row in rows]
+        if ragged:
+            arrays[f"{split}/tokens"] = np.array([number for row in rows for number in row], token_type)
+            arrays[f"{split}/ends"] = np.cumsum(lengths, dtype=np.int64)
+        else:
+            padded = [row + [0] * (row_length - len(row)) for row in rows]
+            arrays[f"{split}/tokens"] = np.array(padded, token_type).reshape(-1, row_length)
+            arrays[f"{split}/lengths"] = np.array(lengths, np.uint16)
+        arrays[f"{split}/labels"] = np.array([number for _, number, _ in chosen], label_type)
+        arrays[f"{split}/ratings"] = np.array([0 if rules.labelled else value for _, _, value in chosen], np.uint8)
         counts[split] = len(chosen)
-        counts[f"positive_{split}"] = int(arrays[f"{split}/labels"].sum())
-        counts["tokens"] += int(arrays[f"{split}/lengths"].sum())
-        counts["unknown_tokens"] += int((tokens == 1).sum())
-    after = Counter(mode.values())
+        if not rules.classes:
+            counts[f"positive_{split}"] = int(arrays[f"{split}/labels"].sum())
+        counts["tokens"] += sum(lengths)
+        counts["unknown_tokens"] += sum(row.count(1) for row in rows)
+    after = Counter(value for _, value, _ in texts)
     low, high = rules.rating_range
     stars = [] if rules.labelled else range(low, high + 1)
-    long = [len(text) for text in kept.values() if text]
+    long = [len(kept[digest]) for digest, _, _ in texts if kept[digest]]
     names = (
         "lines",
         "malformed",
@@ -114,8 +144,7 @@ def dataset(
         "texts",
         "train",
         "test",
-        "positive_train",
-        "positive_test",
+        *(() if rules.classes else ("positive_train", "positive_test")),
     )
     return (
         arrays,
@@ -123,25 +152,25 @@ def dataset(
         {
             **{name: counts[name] for name in (*names, "tokens", "unknown_tokens")},
             "malformed_by_reason": {reason: reasons[reason] for reason in reasons},
-            "distinct": len(words),
-            "conflicting": sum(len(tally) > 1 for tally in values.values()),
-            "wordless": sum(not text for text in kept.values()),
+            "distinct": len(texts),
+            "conflicting": 0 if duplicates else sum(len(tally) > 1 for tally in values.values()),
+            "wordless": sum(not kept[digest] for digest, _, _ in texts),
             "ratings": {
                 "before": {str(rating): before[rating] for rating in stars},
                 "after": {str(rating): after[rating] for rating in stars},
             },
             "labels": {
                 when: {
-                    "0": sum(number for value, number in found.items() if value not in positive),
-                    "1": sum(number for value, number in found.items() if value in positive),
+                    str(number): sum(found[value] for value in found if label[value] == number)
+                    for number in range(len(classes))
                 }
                 for when, found in (("before", before), ("after", after))
             },
             "lengths": {
-                str(least): sum(least <= words < 2 * least or words >= least == 8192 for words in long)
+                str(least): sum(least <= length < 2 * least or length >= least == 8192 for length in long)
                 for least in (2**power for power in range(14))
             },
-            "cut": sum(words > row_length for words in long),
-            "frequent_words": [[word, frequency[word]] for word in vocabulary[:20]],
+            "cut": 0 if ragged else sum(length > row_length for length in long),
+            "frequent_words": [[shown(word), frequency[word]] for word in vocabulary[:20]],
         },
     )

@@ -27,7 +27,7 @@ class File:
 
 @dataclass
 class Rules:
-    """The settings of corpus.settings.Settings that bear on reading."""
+    """The settings of corpus.settings.Settings that bear on reading, and on what becomes of a text."""
 
     rating_range: tuple = (1, 5)
     """In steps, as what comes of a rating."""
@@ -35,6 +35,11 @@ class Rules:
     fraction: bool = False
     labelled: bool = False
     positive_label: str | None = None
+    classes: bool = False
+    """Whether labels are the names of more than two classes."""
+    ragged: bool = False
+    words: str = "letters"
+    duplicates: bool = False
 
 
 class Malformed(Exception):  # noqa: N818
@@ -115,6 +120,8 @@ def label_of(value, rules: Rules) -> str:
         raise Malformed("bad_label")
     if rules.positive_label is not None:
         return str(int(label == rules.positive_label))
+    if rules.classes:
+        return label
     if type(value) is bool or not any(label in pair for pair in PAIRS):
         raise Malformed("bad_label")
     return label

@@ -21,10 +21,10 @@ from benchmarks.gpu.training import single_rank
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
 from trainer.classification import models
-from trainer.classification.data import TextRows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.computing import dropout

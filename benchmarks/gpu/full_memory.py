@@ -36,7 +36,7 @@ _OF_TORCH = torch.OutOfMemoryError("CUDA out of memory")
 _OF_NCCL = dist.DistBackendError("NCCL error\nCuda failure 2 'out of memory'")
 CASES = {
     "one row": Case(
-        "computing.gradients", "GradientComputer", "__call__", "trainer.classification.data.TextRows.batch", _OF_TORCH
+        "computing.gradients", "GradientComputer", "__call__", "trainer.classification.rows.Rows.batch", _OF_TORCH
     ),
     "first collective": Case(
         "distributed.exchange", "GradientExchange", "__init__", "torch.distributed.broadcast", _OF_NCCL

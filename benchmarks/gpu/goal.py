@@ -22,9 +22,10 @@ from benchmarks.gpu.part import Outcome, finish, print_progress
 from benchmarks.gpu.rows import make_data, make_rows
 from benchmarks.gpu.training import single_rank, train
 from benchmarks.record import table
-from trainer.classification.data import TextData, TextRows, place_rows
+from trainer.classification.data import TextData, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import Rows
 from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer
@@ -79,7 +80,7 @@ def _model(device: torch.device) -> Classifier:
     return model
 
 
-def _evaluation_seconds(model: Classifier, rows: TextRows) -> float:
+def _evaluation_seconds(model: Classifier, rows: Rows) -> float:
     start = perf_counter()
     evaluate(model, rows, split=np.array([len(rows)]), loss=LOSS, threads=Threads(1), stop=lambda: False)
     return perf_counter() - start

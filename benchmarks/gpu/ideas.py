@@ -22,8 +22,8 @@ from benchmarks.gpu.part import Budget, Outcome, deviation, milliseconds, print_
 from benchmarks.gpu.rows import make_rows
 from benchmarks.record import table
 from trainer.balancing.split import stratified_rows
-from trainer.classification.data import TextBatch, TextRows
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import TextBatch, TextRows
 from trainer.computing import dropout
 from trainer.computing.optimiser import Optimiser
 from trainer.computing.precision import loss_scale

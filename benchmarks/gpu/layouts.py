@@ -20,8 +20,8 @@ from benchmarks.gpu.rows import ROW_LENGTH, VOCABULARY, make_rows
 from benchmarks.peers.plain_torch import Plain
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer.classification.data import TextBatch
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import TextBatch
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing import dropout
 from trainer.computing.precision import NAMES, capability, choose

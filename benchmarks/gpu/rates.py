@@ -17,7 +17,8 @@ from benchmarks.gpu.training import single_rank, train
 from benchmarks.peers import plain_torch
 from benchmarks.record import table
 from corpus.text import FIRST_WORD
-from trainer.classification.data import TextData, TextRows
+from trainer.classification.data import TextData
+from trainer.classification.rows import TextRows
 from trainer.computing.precision import capability, choose
 from trainer.config import TrainConfig
 from trainer.distributed.ranks import Ranks

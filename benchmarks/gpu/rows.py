@@ -9,8 +9,9 @@ import numpy.typing as npt
 import torch
 
 from corpus.text import FIRST_WORD
-from trainer.classification.data import TextData, TextRows
+from trainer.classification.data import TextData
 from trainer.classification.losses import Scale
+from trainer.classification.rows import TextRows
 
 ROW_LENGTH, VOCABULARY = 100, 10_000
 

@@ -85,10 +85,9 @@ def _hdf5(path: Path) -> Iterator[Block]:
     with open_dataset(path) as dataset:
         for test, split in ((False, dataset.train), (True, dataset.test)):
             for begin in range(0, len(split), _BLOCK):
-                lengths = split.lengths[begin : begin + _BLOCK]
-                tokens = split.tokens[begin : begin + _BLOCK]
-                kept = np.arange(tokens.shape[1]) < lengths[:, None]
-                yield Block(test, tokens[kept], lengths, split.ratings[begin : begin + _BLOCK])
+                rows = split.rows(begin, begin + _BLOCK)
+                kept = np.arange(rows.tokens.shape[1]) < rows.lengths[:, None]
+                yield Block(test, rows.tokens[kept], rows.lengths, rows.ratings)
 
 
 def _parquet(folder: Path) -> Iterator[Block]:

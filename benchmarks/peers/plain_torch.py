@@ -65,7 +65,7 @@ def main() -> None:
 
     with open_dataset(asked["data"]) as dataset:
         first = len(dataset.train) // 20  # those before are for validation
-        columns = [getattr(dataset.train, name)[first:] for name in ("tokens", "lengths", "labels")]
+        columns = [dataset.train.arrays[name][first:] for name in ("tokens", "lengths", "labels")]
         words = len(dataset.vocabulary) + FIRST_WORD
     rate = train(asked, *columns, words=words, device=device)
     if dist.get_rank() == 0:

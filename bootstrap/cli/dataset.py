@@ -6,7 +6,6 @@ Do not read arrays whole, because a dataset on S3 may have gigabytes; only --che
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict
 from math import prod
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _READ_AHEAD = 1 << 20
 _WIDTH = 118
 """Letters of a line where the output is no terminal."""
-_LABELS = {0: "negative", 1: "positive"}
+_CLASSES_SHOWN = 20
 _NAMELESS = ("<padding>", "<unknown>")
 
 
@@ -84,15 +83,15 @@ def _opened(address: str, *, whole: bool) -> Iterator[tuple["Dataset", int]]:
 
 
 def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -> dict[str, Any]:
-    from corpus.layout import ARRAYS, LAYOUT_VERSION
+    from corpus.layout import layout_version
 
     splits = (dataset.train, dataset.test)
-    arrays = {f"/{split.name}/{name}": getattr(split, name) for split in splits for name in ARRAYS}
+    arrays = {f"/{split.name}/{name}": array for split in splits for name, array in split.arrays.items()}
     words = [*_NAMELESS, *dataset.vocabulary]
     return {
         "dataset": address,
         "bytes": stored_bytes,
-        "layout_version": LAYOUT_VERSION,
+        "layout_version": layout_version(dataset.settings),
         "digest": dataset.digest,
         "arrays": {
             path: {
@@ -105,9 +104,10 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
             }
             for path, array in arrays.items()
         },
+        "rows": {split.name: len(split) for split in splits},
         "vocabulary": len(dataset.vocabulary),
         "stopwords": len(dataset.stopwords),
-        "settings": asdict(dataset.settings),
+        "settings": dataset.settings.to_json(),
         "counts": dataset.counts,
         "sample": [row for split in splits for row in _sample(split, words, sample)],
     }
@@ -116,15 +116,17 @@ def _content(address: str, dataset: "Dataset", stored_bytes: int, sample: int) -
 def _sample(split: "Split", words: Sequence[str], count: int) -> Iterator[dict[str, Any]]:
     """The first rows of a split. Rows are sorted by digest, so the first ones are as random as any others."""
     rows = split.rows(0, count)
-    for number, (tokens, length, label, rating) in enumerate(zip(*rows, strict=True)):
-        known = [words[word] if word < len(words) else f"<no word {word}>" for word in tokens[:length].tolist()]
+    for number, (length, label, rating) in enumerate(zip(*rows[1:], strict=True)):
+        tokens = rows.part(number, number + 1).tokens.reshape(-1)[:length].tolist()
+        known = [printable(words[word]) if word < len(words) else f"<no word {word}>" for word in tokens]
         found = {"split": split.name, "row": number, "label": int(label), "rating": int(rating)}
         yield {**found, "words": known}
 
 
 def _page(content: Mapping[str, Any]) -> str:
-    from bootstrap.cli.dataset_summary import count_figures
+    from bootstrap.cli.dataset_summary import TWO_CLASSES, count_figures
 
+    classes = content["settings"].get("classes", TWO_CLASSES)
     plain, packed = (sum(array[name] for array in content["arrays"].values()) for name in ("plain_bytes", "bytes"))
     share = f", rows packed to {percent(packed / plain)}" if plain else ""
     verdict = (
@@ -135,6 +137,8 @@ def _page(content: Mapping[str, Any]) -> str:
         ("size", f"{size(content['bytes'])}{share}"),
         ("layout", f"version {content['layout_version']}"),
         ("digest", f"{content['digest']} ({verdict})"),
+        ("rows", _rows_text(content)),
+        ("classes", _classes_text(classes)),
         ("words", f"{content['vocabulary']:,} with an id of their own, {content['stopwords']:,} left out"),
     ]
     arrays = [
@@ -148,17 +152,34 @@ def _page(content: Mapping[str, Any]) -> str:
         )
         for path, array in content["arrays"].items()
     ]
-    settings = [(name, _setting_text(value)) for name, value in content["settings"].items()]
+    settings = [(name, _setting_text(value)) for name, value in content["settings"].items() if name != "classes"]
     parts = [
         table(head),
-        table(arrays, ("array", "shape", "type", "rows a chunk", "packing", "stored")),
+        table(arrays, ("array", "shape", "type", "a chunk", "packing", "stored")),
         table(settings, ("setting", "")),
-        count_figures(content["counts"])
+        count_figures(content["counts"], classes)
         if content["counts"]
         else "no counts: those of a part file are in its dataset's",
-        *(_row(row) for row in content["sample"]),
+        *(_row(row, classes) for row in content["sample"]),
     ]
     return "\n\n".join(parts)
+
+
+def _rows_text(content: Mapping[str, Any]) -> str:
+    said = ", ".join(f"{count:,} to {split}" for split, count in content["rows"].items())
+    rows, shapes = (
+        sum(content["rows"].values()),
+        [content["arrays"][f"/{name}/tokens"]["shape"] for name in content["rows"]],
+    )
+    if not rows or len(shapes[0]) > 1:
+        return said
+    tokens = sum(shape[0] for shape in shapes)
+    return f"{said}; whole texts of {tokens / rows:,.1f} words on average, {plural(tokens, 'word')} in all"
+
+
+def _classes_text(classes: Sequence[str]) -> str:
+    more = f", and {len(classes) - _CLASSES_SHOWN:,} more" if len(classes) > _CLASSES_SHOWN else ""
+    return f"{len(classes):,}: {', '.join(classes[:_CLASSES_SHOWN])}{more}"
 
 
 def _setting_text(value: object) -> str:
@@ -169,9 +190,10 @@ def _setting_text(value: object) -> str:
     return "none" if value is None else printable(str(value))
 
 
-def _row(row: Mapping[str, Any]) -> str:
+def _row(row: Mapping[str, Any], classes: Sequence[str]) -> str:
     rating = f", rated {row['rating']}" if row["rating"] else ""
-    label, length = _LABELS.get(row["label"], "no label"), plural(len(row["words"]), "word")
+    label = classes[row["label"]] if row["label"] < len(classes) else "no label"
+    length = plural(len(row["words"]), "word")
     head = f"/{row['split']} row {row['row']}: {label}{rating}, {length}"
     width = columns(sys.stdout) or _WIDTH
     return f"{head}\n{fill(' '.join(row['words']), width, initial_indent='  ', subsequent_indent='  ')}"

@@ -1,6 +1,6 @@
 """A dataset for a person: totals, histograms, frequent words; for `shoal preprocess` and `shoal dataset info`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bootstrap.cli.figures import histogram
@@ -9,7 +9,10 @@ from bootstrap.cli.output import percent, table
 if TYPE_CHECKING:
     from jobs.merge import MergeResult
 
+TWO_CLASSES = ("negative", "positive")
+
 _WORDS_SHOWN = 20
+_CLASSES_SHOWN = 20
 
 
 def preprocess_summary(made: "MergeResult") -> str:
@@ -17,10 +20,12 @@ def preprocess_summary(made: "MergeResult") -> str:
     return f"{_totals(made)}\n\n{count_figures(made.counts)}"
 
 
-def count_figures(counts: Mapping[str, Any]) -> str:
-    """Ratings, classes, lengths and words of a dataset by its published counts."""
+def count_figures(counts: Mapping[str, Any], classes: Sequence[str] = TWO_CLASSES) -> str:
+    """Ratings, classes (the most frequent of many), lengths and words of a dataset by its published counts."""
     before, after = counts["labels"]["before"], counts["labels"]["after"]
-    codes = {"negative": "0", "positive": "1"}
+    codes = {name: str(label) for label, name in enumerate(classes)}
+    if len(codes) > _CLASSES_SHOWN:
+        codes = dict(sorted(codes.items(), key=lambda item: -after[item[1]])[:_CLASSES_SHOWN])
     parts = []
     if counts["ratings"]["before"]:
         parts.append(

@@ -49,7 +49,7 @@ def test_the_same_rows_in_other_blocks_are_the_same_dataset(
     with open_dataset(folder / "cut.h5") as dataset:
         assert dataset.computed_digest() == dataset.digest == whole
         for array, expected in zip(
-            (dataset.train.tokens, dataset.train.lengths, dataset.train.labels, dataset.train.ratings),
+            dataset.train.arrays.values(),
             rows(train),
             strict=True,
         ):
@@ -199,11 +199,11 @@ def damage(file: h5py.File, kind: str) -> None:
         ("absent", "no such file"),
         ("text", "is not an HDF5 file"),
         ("other", "not a Shoal dataset"),
-        ("version", "has layout version 99, and this Shoal reads 2"),
+        ("version", "has layout version 99, and this Shoal reads 2 and 3"),
         ("missing array", "is damaged"),
         ("short array", "the arrays of /train differ in length"),
         ("settings", "is damaged"),
-        ("older", "has layout version 1, and this Shoal reads 2; make it again"),
+        ("older", "has layout version 1, and this Shoal reads 2 and 3; make it again"),
         ("senseless settings", "is damaged: the row length is 0"),
         ("wordless", "is damaged"),
         ("cut", "is not an HDF5 file, or is damaged"),

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.counts import final_counts
-from corpus.dataset import ARRAYS, Dataset, DatasetWriter, RowBlock, open_dataset
+from corpus.dataset import Dataset, DatasetWriter, RowBlock, open_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
 
+ARRAYS = RowBlock._fields
 SETTINGS = Settings(row_length=4, vocabulary_size=9)
 WORDS = ["good", "bad", "it's"]
 COUNTS = final_counts({}, settings=SETTINGS, positive_from=4, frequent_words=[("good", 7)])
@@ -46,7 +47,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, bytes]:
 
 
 def content(dataset: Dataset) -> list[Any]:
-    return [getattr(split, name)[:].tolist() for split in (dataset.train, dataset.test) for name in ARRAYS]
+    return [array[:].tolist() for split in (dataset.train, dataset.test) for array in split.arrays.values()]
 
 
 def again(file: h5py.File, name: str, **how: Any) -> h5py.Dataset:

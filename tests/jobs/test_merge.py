@@ -120,7 +120,7 @@ def test_parts_become_the_file_that_all_their_rows_would_make(
     with open_dataset(merged.dataset) as dataset, open_dataset(work.folder / "whole.h5") as whole:
         assert dataset.digest == dataset.computed_digest()
         assert (dataset.settings, dataset.vocabulary, dataset.stopwords) == (SETTINGS, WORDS, {"of"})
-        assert dataset.train.tokens.chunk_rows == whole.train.tokens.chunk_rows
+        assert dataset.train.arrays["tokens"].chunk_rows == whole.train.arrays["tokens"].chunk_rows
     shutil.rmtree(work.folder)
 
 

@@ -104,8 +104,8 @@ def test_other_settings_make_another_dataset(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "out" / "dataset.h5") as dataset:
         assert dataset.stopwords == {"lamp"}
         assert dataset.vocabulary == ["bright", "is"]
-        assert dataset.train.tokens.shape == (merged.counts["train"], 3)
-        assert dataset.train.labels[:].tolist() == (dataset.train.ratings[:] >= 3).tolist()
+        assert dataset.train.arrays["tokens"].shape == (merged.counts["train"], 3)
+        assert dataset.train.arrays["labels"][:].tolist() == (dataset.train.arrays["ratings"][:] >= 3).tolist()
 
 
 LABELLED = [(f"word{chr(97 + n)} lamp bulb{chr(97 + n % 7)}", n % 2) for n in range(20)]

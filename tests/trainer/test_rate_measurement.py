@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.clock import StepTimer
 from trainer.computing.optimiser import Optimiser

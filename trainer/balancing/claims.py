@@ -21,7 +21,7 @@ from trainer.balancing.split import proportional_split, stratified_rows
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-Lengths = npt.NDArray[np.uint16]
+Lengths = npt.NDArray[np.unsignedinteger]
 
 _WINDOW = 10
 """Steps between two decisions about claims."""

@@ -54,7 +54,7 @@ def finish_time(split: IntArray, fixed: FloatArray, per_row: FloatArray) -> floa
     return float(np.max(np.where(split > 0, fixed + per_row * split, 0.0)))
 
 
-def stratified_rows(lengths: npt.NDArray[np.uint16], split: IntArray, rank: int) -> IntArray:
+def stratified_rows(lengths: npt.NDArray[np.unsignedinteger], split: IntArray, rank: int) -> IntArray:
     """(split[rank],): the positions of a rank's rows in a global batch of texts of `lengths` (rows,).
 
     Rows are dealt to the ranks in turn, the shortest first, so that every rank gets the same mixture of short and long

@@ -12,10 +12,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from corpus.display import plural
-from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import Confusion
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import Rows
 from trainer.computing.threads import Threads
 from trainer.distributed import collectives
 from trainer.errors import SAME_SPLIT_ADVICE, RankError, TrainingError
@@ -27,7 +27,7 @@ _ROUND = 8192
 
 
 def evaluate(
-    model: Classifier, rows: TextRows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
+    model: Classifier, rows: Rows, *, split: IntArray, loss: Loss, threads: Threads, stop: Callable[[], bool]
 ) -> tuple[float, Confusion] | None:
     """The mean loss and the confusion matrix over all rows, the same on every rank.
 
@@ -64,7 +64,7 @@ def evaluate(
 
 
 class _Evaluator:
-    def __init__(self, model: Classifier, rows: TextRows, loss: Loss) -> None:
+    def __init__(self, model: Classifier, rows: Rows, loss: Loss) -> None:
         self._model, self._rows, self._loss = model, rows, loss
         self._device = next(model.parameters()).device
         self._size = _GPU_BATCH if self._device.type == "cuda" else _BATCH

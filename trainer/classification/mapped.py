@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from corpus.errors import DataError, explain_full_disk
-from corpus.layout import ARRAYS, SPLITS, ArraysDigest, RowBlock, is_digest
+from corpus.layout import ArraysDigest, RowBlock, is_digest
 
 if TYPE_CHECKING:
-    from corpus.dataset import Dataset, Split
+    from corpus.dataset import Dataset
+    from corpus.packing import StoredArray
 
 Arrays = dict[str, np.ndarray]
 Check = Callable[[str, RowBlock], None]
@@ -50,28 +51,27 @@ def map_rows(dataset: Dataset, folder: Path, check: Check) -> dict[str, Arrays]:
         if not _is_whole(dataset, home):
             partial = folder / f".{dataset.digest}.partial"
             for old in (partial, home):  # left by a killed run, or by a cleaner of old files
-                _remove(old)
+                _remove(dataset, old)
             try:
                 with explain_full_disk(folder, "--cache"):
                     _write(dataset, partial, check)
                 partial.rename(home)
             finally:
                 with suppress(OSError):
-                    _remove(partial)
+                    _remove(dataset, partial)
         return {
-            split.name: {name: np.load(_file(home, split.name, name), mmap_mode="r") for name in ARRAYS}
+            split.name: {name: np.load(_file(home, split.name, name), mmap_mode="r") for name in split.arrays}
             for split in (dataset.train, dataset.test)
         }
 
 
 def _is_whole(dataset: Dataset, home: Path) -> bool:
     for split in (dataset.train, dataset.test):
-        for name in ARRAYS:
+        for name, array in split.arrays.items():
             file = _file(home, split.name, name)
             header = file.open("rb").read(_HEADER_BYTES) if file.exists() else b""
-            array = getattr(split, name)
             size = _HEADER_BYTES + math.prod(array.shape) * array.dtype.itemsize
-            if header != _header(split, name) or file.stat().st_size != size:
+            if header != _header(array) or file.stat().st_size != size:
                 return False
     return True
 
@@ -79,24 +79,24 @@ def _is_whole(dataset: Dataset, home: Path) -> bool:
 def _write(dataset: Dataset, folder: Path, check: Check) -> None:
     """Write the rows by plain writes: on a full disk a mapped file would end the process without an error."""
     folder.mkdir()
-    digest = ArraysDigest()
+    digest = ArraysDigest(dataset.settings)
     for split in (dataset.train, dataset.test):
         with ExitStack() as stack:
-            files = {name: stack.enter_context(_file(folder, split.name, name).open("wb")) for name in ARRAYS}
+            files = {name: stack.enter_context(_file(folder, split.name, name).open("wb")) for name in split.arrays}
             for name, file in files.items():
-                file.write(_header(split, name))
-            for block in split.blocks():
+                file.write(_header(split.arrays[name]))
+            for block, arrays in split.stored_blocks():
                 check(split.name, block)
                 for name, file in files.items():
-                    values = np.ascontiguousarray(getattr(block, name))
+                    values = np.ascontiguousarray(arrays[name])
                     digest.update(split.name, name, values)
                     file.write(values.data)
     dataset.require_digest(digest.hexdigest(dataset.vocabulary))
 
 
-def _header(split: Split, name: str) -> bytes:
+def _header(array: StoredArray) -> bytes:
     """The header of NumPy's file format; always _HEADER_BYTES long for arrays like these."""
-    array, header = getattr(split, name), io.BytesIO()
+    header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": array.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}
     )
@@ -107,14 +107,14 @@ def _file(folder: Path, split: str, name: str) -> Path:
     return folder / f"{split}.{name}.npy"
 
 
-def _remove(folder: Path) -> None:
+def _remove(dataset: Dataset, folder: Path) -> None:
     """Remove a folder of rows, if it exists. Raises OSError, and keeps the folder, if it holds anything else."""
     if folder.is_symlink():
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
     with suppress(FileNotFoundError):
-        for split in SPLITS:
-            for name in ARRAYS:
-                _file(folder, split, name).unlink(missing_ok=True)
+        for split in (dataset.train, dataset.test):
+            for name in split.arrays:
+                _file(folder, split.name, name).unlink(missing_ok=True)
         folder.rmdir()
 
 

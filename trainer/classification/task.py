@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from corpus.text import FIRST_WORD
 from trainer.balancing.claims import Lengths
 from trainer.classification import models
-from trainer.classification.data import TextData, TextRows, load_data, place_rows
+from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import TWO_CLASSES, measures, measures_for
 from trainer.classification.model_file import save_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import Rows
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
 from trainer.computing import dropout, precision
@@ -69,7 +70,7 @@ class Classification(Task[TextData]):
         return tuple(self._data.training.ids(rows, len(table)) for table in self.tables)
 
     def evaluate(self, part: str, *, split: IntArray, stop: Callable[[], bool]) -> dict[str, Any] | None:
-        rows: TextRows = getattr(self._data, part)
+        rows: Rows = getattr(self._data, part)
         found = evaluate(self.model, rows, split=split, loss=self._loss, threads=self._ranks.threads, stop=stop)
         if found is None:
             return None
@@ -130,7 +131,7 @@ def _loss(config: TrainConfig, data: TextData) -> Loss:
 
 def text_gradients(
     model: Classifier,
-    rows: TextRows,
+    rows: Rows,
     *,
     loss: Loss,
     device: torch.device,

@@ -137,7 +137,7 @@ def changed(path: Path) -> None:
         (folder, "dataset.h5 is a folder; name the dataset in it"),
         (text, "dataset.h5 is not an HDF5 file, or is damaged"),
         (cut, "dataset.h5 is not an HDF5 file, or is damaged"),
-        (older, "dataset.h5 has layout version 1, and this Shoal reads 2; make it again"),
+        (older, "dataset.h5 has layout version 1, and this Shoal reads 2 and 3; make it again"),
         (broken, "dataset.h5 is damaged: /train/tokens cannot be read"),
         (changed, "dataset.h5 was changed since it was made: the digest of its arrays is"),
     ],
@@ -191,3 +191,36 @@ def test_a_dataset_on_s3_is_shown_and_checked(dataset: Path, tmp_path: Path, aws
     assert missing.returncode == 1
     assert "there is nothing at s3://pile/d/other.h5" in missing.stderr
     assert "Traceback" not in missing.stderr
+
+
+def test_whole_texts_and_named_classes_are_shown(tmp_path: Path) -> None:
+    path, classes = tmp_path / "dataset.h5", ("art", "sport", "war")
+    texts = RowBlock(
+        np.array([2, 3, 4, 1, 3, 3, 2], np.uint16),
+        np.array([2, 4, 1]),
+        np.arange(3, dtype=np.uint8),
+        np.zeros(3, np.uint8),
+    )
+    settings = Settings(ragged=True, words="tokens", labelled=True, classes=classes)
+    flat = Counter(lines=4, texts=4, distinct=4, train=3, test=1, tokens=9, unknown_tokens=1)
+    flat.update({"lengths.1": 1, "lengths.2": 2, "lengths.4": 1})
+    flat.update({f"codes.{when}.{label}": 1 + (label == 1) for when in ("before", "after") for label in range(3)})
+    counts = final_counts(flat, settings=settings, positive_from=0, frequent_words=[("good", 2)])
+    test = RowBlock(np.array([3, 4], np.uint16), np.array([2]), np.ones(1, np.uint8), np.zeros(1, np.uint8))
+    words = ["good", "\x1b[2j", "("]
+    write_dataset(path, train=texts, test=test, vocabulary=words, settings=settings, counts=counts)
+    done = shoal(path, "--check")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "layout version 3" in said
+    assert "rows 3 to train, 1 to test; whole texts of 2.2 words on average, 9 words in all" in said
+    assert "classes 3: art, sport, war" in said
+    assert "/train/ends 3 int64 3 shuffle and gzip" in "\n".join(said)
+    assert "words tokens" in said
+    assert any(line.startswith("sport 2") for line in said)
+    row = said.index("/train row 1: sport, 4 words")
+    assert said[row + 1] == "( <unknown> ?[2j ?[2j"
+    found = json.loads(shoal(path, "--json").stdout)
+    assert (found["layout_version"], found["rows"]) == (3, {"train": 3, "test": 1})
+    assert found["settings"]["classes"] == list(classes)

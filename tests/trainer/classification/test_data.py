@@ -15,9 +15,10 @@ from corpus.dataset import RowBlock as Written
 from corpus.dataset import open_dataset, write_dataset
 from corpus.errors import DataError
 from corpus.settings import Settings
-from trainer.classification.data import TextRows, load_data
+from trainer.classification.data import load_data
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
+from trainer.classification.rows import TextRows
 from trainer.classification.word_dropout import WordDropout
 from trainer.computing.dropout import keys
 from trainer.errors import TrainingError

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainer.classification.data import TextRows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import TextRows
 from trainer.computing.threads import Threads
 from trainer.distributed.ranks import join_process_group
 from trainer.errors import RankError, TrainingError

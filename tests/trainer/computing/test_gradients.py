@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from trainer.classification import models
-from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss, Scale
+from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import COMPUTE, StepTimer

@@ -16,9 +16,9 @@ import torch.distributed as dist
 
 from trainer.balancing.claims import StepPlan, piece_sizes
 from trainer.classification import models
-from trainer.classification.data import TextRows
 from trainer.classification.losses import Loss, Scale
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.rows import TextRows
 from trainer.classification.task import text_gradients
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import StepTimer

@@ -1,0 +1,149 @@
+"""Ragged rows beside fixed ones: the same padded batches, whole batches, from memory and from a disk."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.dataset import RowBlock, write_dataset
+from corpus.settings import Settings
+from trainer.classification.data import load_data, place_rows
+from trainer.classification.rows import RaggedRows, Rows, TextBatch, TextRows
+from trainer.classification.word_dropout import WordDropout
+from trainer.computing.dropout import keys
+from trainer.errors import TrainingError
+
+CPU = torch.device("cpu")
+CUT = 6
+IDS = np.array([2, 9, 32_767, 32_768, 65_535])
+
+
+def both(lengths: list[int], dtype: Any = np.uint16) -> tuple[TextRows, RaggedRows]:
+    """The same rows, fixed and ragged."""
+    whole = np.array(lengths, np.uint32)
+    tokens = IDS[np.random.default_rng(0).integers(0, len(IDS), whole.sum())].astype(dtype)
+    ends, cut = np.cumsum(whole, dtype=np.int64), np.minimum(whole, CUT).astype(np.uint16)
+    padded = np.zeros((len(lengths), CUT), dtype)
+    for row, end, length, kept in zip(padded, ends, lengths, cut, strict=True):
+        row[:kept] = tokens[end - length : end][:kept]
+    labels = np.arange(len(lengths), dtype=np.uint8) % 3
+    same = {"labels": labels, "ratings": labels}
+    ragged = RaggedRows(tokens=tokens, lengths=whole, ends=ends, row_length=CUT, **same)
+    return TextRows(tokens=padded, lengths=cut, **same), ragged
+
+
+def assert_same(one: TextBatch, other: TextBatch) -> None:
+    for name in ("tokens", "lengths", "labels", "ratings", "keys"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert (mine is None and theirs is None) or (mine.dtype == theirs.dtype and torch.equal(mine, theirs)), name
+
+
+LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=30)
+
+
+@given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.booleans(), st.data())
+def test_padded_batches_of_ragged_rows_are_those_of_fixed_ones(
+    lengths: list[int], dtype: Any, on_device: bool, drop: bool, data: st.DataObject
+) -> None:
+    numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
+    how: dict[str, Any] = {}
+    if drop:
+        how = {"keys": keys(0, 7, numbers), "words": WordDropout(0.4, CUT, seed=0)}
+    found = [rows.copy_to(CPU) if on_device else rows for rows in both(lengths, dtype)]
+    fixed, ragged = (rows.batch(numbers, CPU, **how) for rows in found)
+    assert_same(fixed, ragged)
+    fixed_ids, ids = (rows.ids(numbers, 65_536) for rows in found)
+    assert ids.tolist() == fixed_ids[fixed_ids > 0].tolist()
+
+
+@given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.data())
+def test_a_ragged_batch_is_its_whole_rows_one_after_the_other(
+    lengths: list[int], dtype: Any, on_device: bool, data: st.DataObject
+) -> None:
+    numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
+    _, rows = both(lengths, dtype)
+    texts = np.split(rows.tokens, rows.ends[:-1])
+    batch = (rows.copy_to(CPU) if on_device else rows).ragged_batch(numbers, CPU, keys=numbers + 1)
+    assert batch.tokens.dtype == torch.int32
+    assert batch.tokens.tolist() == np.concatenate([texts[number] for number in numbers]).tolist()
+    assert batch.lengths.tolist() == [lengths[number] for number in numbers]
+    assert batch.labels.tolist() == batch.ratings.tolist() == (numbers % 3).tolist()
+    assert (batch.keys is not None and batch.keys.tolist(), len(batch)) == ((numbers + 1).tolist(), len(numbers))
+
+
+@given(LENGTHS, st.integers(0, 9), st.integers(1, 30))
+def test_a_part_of_ragged_rows_has_their_batches(lengths: list[int], start: int, end: int) -> None:
+    _, rows = both(lengths)
+    part, numbers = rows[start:end], np.arange(len(lengths))[start:end]
+    assert part.lengths.tolist() == lengths[start:end]
+    if len(part):
+        assert_same(part.batch(np.arange(len(part)), CPU), rows.batch(numbers, CPU))
+
+
+def block(count: int, classes: int = 2, seed: int = 0) -> RowBlock:
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, 300, count)
+    tokens = generator.integers(2, 62, lengths.sum()).astype(np.uint16)
+    labels = (np.arange(count) % classes).astype(np.uint8 if classes <= 256 else np.uint16)
+    return RowBlock(tokens, lengths, labels, np.full(count, 5, np.uint8))
+
+
+SETTINGS = Settings(ragged=True, vocabulary_size=60)
+VOCABULARY = [f"w{number}" for number in range(60)]
+
+
+def write(path: Path, train: RowBlock, test: RowBlock, settings: Settings = SETTINGS) -> Path:
+    write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=settings)
+    return path
+
+
+def assert_same_rows(one: Rows, other: Rows) -> None:
+    numbers = np.random.default_rng(1).permutation(len(one))
+    assert isinstance(one, RaggedRows)
+    assert isinstance(other, RaggedRows)
+    assert_same(one.batch(numbers, CPU), other.batch(numbers, CPU))
+    assert torch.equal(one.ragged_batch(numbers, CPU).tokens, other.ragged_batch(numbers, CPU).tokens)
+
+
+def test_ragged_rows_on_a_disk_are_those_in_memory(tmp_path: Path) -> None:
+    path = write(tmp_path / "d.h5", block(400), block(50, seed=1))
+    in_memory = load_data(path)
+    assert (len(in_memory.validation), len(in_memory.training), in_memory.row_length) == (20, 380, 100)
+    for _ in range(2):  # written, and found again
+        on_disk = load_data(path, rows_in="disk", cache=tmp_path / "cache")
+        assert isinstance(on_disk.training.tokens, np.memmap)
+        for part in ("training", "validation", "test"):
+            assert_same_rows(getattr(in_memory, part), getattr(on_disk, part))
+    assert_same_rows(in_memory.training, place_rows(in_memory.training, CPU, rows_in="device"))
+
+
+def test_rows_of_many_classes_have_their_labels_and_names(tmp_path: Path) -> None:
+    names = tuple(f"class {number:03}" for number in range(300))
+    settings = replace(SETTINGS, labelled=True, classes=names)
+    path = write(tmp_path / "d.h5", block(3_000, classes=300), block(50, classes=300), settings)
+    for rows_in in ("memory", "disk"):
+        data = load_data(path, rows_in=rows_in, cache=tmp_path / "cache")
+        assert (data.classes, data.words) == (names, "letters")
+        batch = data.training.batch(np.arange(300), CPU)
+        assert sorted(batch.labels.tolist()) == sorted(batch.ratings.tolist()) == list(range(300))
+
+
+@pytest.mark.parametrize("rows_in", ["memory", "disk"])
+def test_ragged_data_that_nothing_can_be_learnt_from_are_refused(tmp_path: Path, rows_in: str) -> None:
+    three = replace(SETTINGS, labelled=True, classes=("art", "sport", "war"))
+    one_class = block(99)._replace(labels=np.ones(99, np.uint8))
+    cases = {
+        "there is no training row of the class war; preprocess": (block(99), three),
+        "/train/labels has a label of 3, but labels are from 0 to 2": (block(99, classes=4), three),
+        "there is no negative training row": (one_class, SETTINGS),
+        "an id of 62, but the vocabulary ends at 61": (block(99)._replace(tokens=block(99).tokens + 1), SETTINGS),
+    }
+    for sentence, (train, settings) in cases.items():
+        path = write(tmp_path / "d.h5", train, block(9), settings)
+        with pytest.raises(TrainingError, match=sentence):
+            load_data(path, rows_in=rows_in, cache=tmp_path / "cache")

@@ -1,0 +1,238 @@
+"""The rows of a dataset, and the batches that a model takes of them: padded, or one row after the other.
+
+Every kind of rows gives a padded batch: ragged rows are cut to its length then, as `shoal preprocess` cuts fixed ones.
+Do not gather rows one by one in Python: a batch is one index into the tokens.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from trainer.balancing.claims import Lengths
+from trainer.classification.word_dropout import WordDropout
+from trainer.order import IntArray
+
+_COPIED = 1 << 25
+"""Bytes at once on their way to a device."""
+
+Labels = npt.NDArray[np.uint8 | np.uint16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextBatch:
+    """Rows for a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64, `labels` and `ratings`
+    (n,) uint8 or uint16; and `keys` (n,) int64, which select masks of dropout, or None."""
+
+    tokens: Tensor
+    lengths: Tensor
+    labels: Tensor
+    ratings: Tensor
+    keys: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaggedBatch:
+    """Whole rows for a model: `tokens` (sum of lengths,) int32, one row after the other; `lengths` (n,) int64,
+    `labels` and `ratings` (n,) uint8 or uint16; and `keys` (n,) int64, which select masks of dropout, or None."""
+
+    tokens: Tensor
+    lengths: Tensor
+    labels: Tensor
+    ratings: Tensor
+    keys: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(ABC):
+    """N rows: ids in `tokens`; `lengths`, `labels` and `ratings` (N,)."""
+
+    tokens: npt.NDArray[np.uint16 | np.uint32]
+    lengths: Lengths
+    labels: Labels
+    ratings: Labels
+    device_tokens: Tensor | None = None
+    """A copy of `tokens` on the computing device, as signed integers of the same size."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @abstractmethod
+    def __getitem__(self, part: slice) -> Self:
+        """Some of the rows, without a copy on a device."""
+
+    @abstractmethod
+    def ids(self, numbers: IntArray, words: int) -> IntArray:
+        """(m,): the ids below `words` that occur in padded batches of these rows (n,), ascending; 0 may be missing,
+        as padding has no gradient."""
+
+    def batch(
+        self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None, words: WordDropout | None = None
+    ) -> TextBatch:
+        """The rows of these numbers (n,), n > 0, cut to the longest of them, with only the words that `words` keep.
+
+        `keys` (n,) select their masks of dropout (dropout.py).
+        """
+        lengths, places = self._padded_lengths(numbers), None
+        if words is not None and keys is not None:
+            lengths, places = words(lengths, keys)
+        longest_first = np.argsort(-lengths, kind="stable")
+        numbers, lengths = numbers[longest_first], lengths[longest_first]
+        places = None if places is None else places[longest_first]
+        return TextBatch(
+            tokens=self._padded(numbers, lengths, places, device),
+            lengths=_there(lengths, device),
+            labels=_there(self.labels[numbers], device),
+            ratings=_there(self.ratings[numbers], device),
+            keys=None if keys is None else _there(keys[longest_first], device),
+        )
+
+    def copy_to(self, device: torch.device) -> Self:
+        """These rows with a copy of their tokens on a device, so that batches need not be sent there.
+
+        Raises torch.OutOfMemoryError if they do not fit.
+        """
+        signed = self.tokens.view(f"i{self.tokens.itemsize}")
+        device_tokens = torch.empty(signed.shape, dtype=torch.from_numpy(signed[:0].copy()).dtype, device=device)
+        step = max(1, _COPIED // signed[:1].nbytes)
+        for start in range(0, len(signed), step):
+            device_tokens[start : start + step] = torch.from_numpy(np.array(signed[start : start + step]))
+        return replace(self, device_tokens=device_tokens)
+
+    @abstractmethod
+    def _padded_lengths(self, numbers: IntArray) -> IntArray:
+        """(n,): the lengths of these rows in a padded batch."""
+
+    @abstractmethod
+    def _padded(
+        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
+    ) -> Tensor:
+        """(n, longest) int32: the first `lengths` (n,) words of these rows, the longest first, or those at `places`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRows(Rows):
+    """Rows that are cut to L words: `tokens` (N, L), padded with 0."""
+
+    def __getitem__(self, part: slice) -> Self:
+        return type(self)(
+            tokens=self.tokens[part], lengths=self.lengths[part], labels=self.labels[part], ratings=self.ratings[part]
+        )
+
+    def ids(self, numbers: IntArray, words: int) -> IntArray:
+        return _distinct(self.tokens[numbers], words)
+
+    def _padded_lengths(self, numbers: IntArray) -> IntArray:
+        return self.lengths[numbers].astype(np.int64)
+
+    def _padded(
+        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
+    ) -> Tensor:
+        longest = int(lengths[0])
+        if self.device_tokens is None:
+            if places is None:
+                tokens = self.tokens[numbers, :longest].astype(np.int32)
+            else:
+                tokens = self.tokens[numbers[:, None], places[:, :longest]].astype(np.int32)
+                tokens *= np.arange(longest) < lengths[:, None]
+            return _there(tokens, device)
+        chosen = _there(numbers, device)
+        if places is None:
+            return _unsigned(self.device_tokens[:, :longest][chosen])
+        at = _there(places[:, :longest], device)
+        real = torch.arange(longest, device=device) < _there(lengths, device)[:, None]
+        return _unsigned(self.device_tokens[chosen[:, None], at] * real)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaggedRows(Rows):
+    """Rows of any length: `tokens` (T,) are those of these rows, and may be of others; `lengths` (N,) of whole rows."""
+
+    ends: IntArray
+    """(N,): where the tokens of each row end in `tokens`."""
+    row_length: int
+    """The most words of a row in a padded batch."""
+
+    def __getitem__(self, part: slice) -> Self:
+        return type(self)(
+            tokens=self.tokens,
+            lengths=self.lengths[part],
+            labels=self.labels[part],
+            ratings=self.ratings[part],
+            ends=self.ends[part],
+            row_length=self.row_length,
+        )
+
+    def ids(self, numbers: IntArray, words: int) -> IntArray:
+        at = _segments(self._starts(numbers), self._padded_lengths(numbers), torch.device("cpu"))
+        return _distinct(self.tokens[at.numpy()], words)
+
+    def ragged_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> RaggedBatch:
+        """The whole rows of these numbers (n,), in their order. `keys` (n,) select their masks of dropout."""
+        starts, lengths = self._starts(numbers), self.lengths[numbers].astype(np.int64)
+        if self.device_tokens is None:
+            at = _segments(starts, lengths, torch.device("cpu"))
+            tokens = _there(self.tokens[at.numpy()].astype(np.int32), device)
+        else:
+            tokens = _unsigned(self.device_tokens[_segments(starts, lengths, device)])
+        return RaggedBatch(
+            tokens=tokens,
+            lengths=_there(lengths, device),
+            labels=_there(self.labels[numbers], device),
+            ratings=_there(self.ratings[numbers], device),
+            keys=None if keys is None else _there(keys, device),
+        )
+
+    def _starts(self, numbers: IntArray) -> IntArray:
+        """(n,): where the tokens of these rows begin."""
+        return self.ends[numbers] - self.lengths[numbers]
+
+    def _padded_lengths(self, numbers: IntArray) -> IntArray:
+        return np.minimum(self.lengths[numbers], self.row_length).astype(np.int64)
+
+    def _padded(
+        self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
+    ) -> Tensor:
+        starts, longest = self._starts(numbers), int(lengths[0])
+        if self.device_tokens is None:
+            real = np.arange(longest) < lengths[:, None]  # (n, longest)
+            at = starts[:, None] + (np.arange(longest) if places is None else places[:, :longest])
+            return _there(self.tokens[at * real].astype(np.int32) * real, device)
+        numbered = torch.arange(longest, device=device)
+        there = numbered < _there(lengths, device)[:, None]
+        on_device = _there(starts, device)[:, None] + (
+            numbered if places is None else _there(places[:, :longest], device)
+        )
+        return _unsigned(self.device_tokens[on_device * there] * there)
+
+
+def _segments(starts: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
+    """(sum of lengths,) int64: the numbers from each of `starts` (n,) on, as many as `lengths` (n,) says."""
+    total, before = int(lengths.sum()), np.cumsum(lengths) - lengths
+    first = torch.repeat_interleave(_there(starts - before, device), _there(lengths, device), output_size=total)
+    return first + torch.arange(total, device=device)
+
+
+def _distinct(tokens: npt.NDArray[Any], words: int) -> IntArray:
+    seen = np.zeros(words, dtype=np.bool_)
+    seen[tokens] = True
+    return np.flatnonzero(seen)
+
+
+def _there(array: npt.NDArray[Any], device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device, non_blocking=True)
+
+
+def _unsigned(found: Tensor) -> Tensor:
+    """Ids as int32, of integers that were taken for signed ones."""
+    return found.int() & 0xFFFF if found.dtype == torch.int16 else found
