@@ -90,7 +90,8 @@ class _Evaluator:
         return torch.zeros(1 + self._loss.classes**2, dtype=torch.float64)
 
     def _batch(self, numbers: IntArray) -> Tensor:
-        batch = self._rows.batch(numbers, self._device)
+        batch_of = self._rows.whole_batch if self._model.reads_whole_texts else self._rows.batch
+        batch = batch_of(numbers, self._device)
         outputs = self._model(batch.tokens, batch.lengths)  # (n, outputs)
         losses = self._loss.sum(outputs, batch.labels, batch.ratings)
         classes = self._loss.classes

@@ -25,23 +25,9 @@ Labels = npt.NDArray[np.uint8 | np.uint16]
 
 @dataclass(frozen=True, kw_only=True)
 class TextBatch:
-    """Rows for a model, the longest first: `tokens` (n, longest) int32, `lengths` (n,) int64, `labels` and `ratings`
-    (n,) uint8 or uint16; and `keys` (n,) int64, which select masks of dropout, or None."""
-
-    tokens: Tensor
-    lengths: Tensor
-    labels: Tensor
-    ratings: Tensor
-    keys: Tensor | None
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RaggedBatch:
-    """Whole rows for a model: `tokens` (sum of lengths,) int32, one row after the other; `lengths` (n,) int64,
-    `labels` and `ratings` (n,) uint8 or uint16; and `keys` (n,) int64, which select masks of dropout, or None."""
+    """Rows for a model: `tokens` int32, padded (n, longest) with the longest row first, or whole rows one after the
+    other, (sum of lengths,); `lengths` (n,) int64, `labels` and `ratings` (n,) uint8 or uint16; and `keys` (n,) int64,
+    which select masks of dropout, or None."""
 
     tokens: Tensor
     lengths: Tensor
@@ -97,6 +83,17 @@ class Rows(ABC):
             keys=None if keys is None else _there(keys[longest_first], device),
         )
 
+    def whole_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> TextBatch:
+        """The whole rows of these numbers (n,), n > 0, in their order. `keys` (n,) select their masks of dropout."""
+        lengths = self.lengths[numbers].astype(np.int64)
+        return TextBatch(
+            tokens=self._whole(numbers, lengths, device),
+            lengths=_there(lengths, device),
+            labels=_there(self.labels[numbers], device),
+            ratings=_there(self.ratings[numbers], device),
+            keys=None if keys is None else _there(keys, device),
+        )
+
     def copy_to(self, device: torch.device) -> Self:
         """These rows with a copy of their tokens on a device, so that batches need not be sent there.
 
@@ -108,6 +105,10 @@ class Rows(ABC):
         for start in range(0, len(signed), step):
             device_tokens[start : start + step] = torch.from_numpy(np.array(signed[start : start + step]))
         return replace(self, device_tokens=device_tokens)
+
+    @abstractmethod
+    def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
+        """(sum of lengths,) int32: the words of these rows (n,) of `lengths` (n,), one row after the other."""
 
     @abstractmethod
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
@@ -132,13 +133,17 @@ class TextRows(Rows):
     def ids(self, numbers: IntArray, words: int) -> IntArray:
         return _distinct(self.tokens[numbers], words)
 
+    def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
+        tokens, real = self._padded(numbers, lengths, None, device), torch.arange(int(lengths.max()), device=device)
+        return tokens[real < _there(lengths, device)[:, None]]
+
     def _padded_lengths(self, numbers: IntArray) -> IntArray:
         return self.lengths[numbers].astype(np.int64)
 
     def _padded(
         self, numbers: IntArray, lengths: IntArray, places: npt.NDArray[np.int32] | None, device: torch.device
     ) -> Tensor:
-        longest = int(lengths[0])
+        longest = int(lengths.max())
         if self.device_tokens is None:
             if places is None:
                 tokens = self.tokens[numbers, :longest].astype(np.int32)
@@ -177,21 +182,12 @@ class RaggedRows(Rows):
         at = _segments(self._starts(numbers), self._padded_lengths(numbers), torch.device("cpu"))
         return _distinct(self.tokens[at.numpy()], words)
 
-    def ragged_batch(self, numbers: IntArray, device: torch.device, *, keys: IntArray | None = None) -> RaggedBatch:
-        """The whole rows of these numbers (n,), in their order. `keys` (n,) select their masks of dropout."""
-        starts, lengths = self._starts(numbers), self.lengths[numbers].astype(np.int64)
-        if self.device_tokens is None:
-            at = _segments(starts, lengths, torch.device("cpu"))
-            tokens = _there(self.tokens[at.numpy()].astype(np.int32), device)
-        else:
-            tokens = _unsigned(self.device_tokens[_segments(starts, lengths, device)])
-        return RaggedBatch(
-            tokens=tokens,
-            lengths=_there(lengths, device),
-            labels=_there(self.labels[numbers], device),
-            ratings=_there(self.ratings[numbers], device),
-            keys=None if keys is None else _there(keys, device),
-        )
+    def _whole(self, numbers: IntArray, lengths: IntArray, device: torch.device) -> Tensor:
+        starts = self._starts(numbers)
+        if self.device_tokens is not None:
+            return _unsigned(self.device_tokens[_segments(starts, lengths, device)])
+        at = _segments(starts, lengths, torch.device("cpu"))
+        return _there(self.tokens[at.numpy()].astype(np.int32), device)
 
     def _starts(self, numbers: IntArray) -> IntArray:
         """(n,): where the tokens of these rows begin."""

@@ -141,10 +141,15 @@ def text_gradients(
     threads: Threads | None = None,
 ) -> GradientComputer:
     """A computer of the gradients of `loss` for rows of word ids. `seed`: that of dropout, and of the `words` that rows
-    lose."""
+    lose; a model that reads whole texts loses none."""
+    whole = model.reads_whole_texts
 
     def loss_of(model: nn.Module, numbers: IntArray, step: int, timer: StepTimer) -> Tensor:
-        batch = rows.batch(numbers, device, keys=dropout.keys(seed, step, numbers), words=words)
+        keys = dropout.keys(seed, step, numbers)
+        if whole:
+            batch = rows.whole_batch(numbers, device, keys=keys)
+        else:
+            batch = rows.batch(numbers, device, keys=keys, words=words)
         timer.end_phase(ROWS)
         outputs: Tensor = model(batch.tokens, batch.lengths, batch.keys)  # (n, outputs)
         return loss.sum(outputs, batch.labels, batch.ratings)

@@ -62,13 +62,13 @@ def test_padded_batches_of_ragged_rows_are_those_of_fixed_ones(
 
 
 @given(LENGTHS, st.sampled_from([np.uint16, np.uint32]), st.booleans(), st.data())
-def test_a_ragged_batch_is_its_whole_rows_one_after_the_other(
+def test_a_whole_batch_is_its_whole_rows_one_after_the_other(
     lengths: list[int], dtype: Any, on_device: bool, data: st.DataObject
 ) -> None:
     numbers = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=9)))
     _, rows = both(lengths, dtype)
     texts = np.split(rows.tokens, rows.ends[:-1])
-    batch = (rows.copy_to(CPU) if on_device else rows).ragged_batch(numbers, CPU, keys=numbers + 1)
+    batch = (rows.copy_to(CPU) if on_device else rows).whole_batch(numbers, CPU, keys=numbers + 1)
     assert batch.tokens.dtype == torch.int32
     assert batch.tokens.tolist() == np.concatenate([texts[number] for number in numbers]).tolist()
     assert batch.lengths.tolist() == [lengths[number] for number in numbers]
@@ -107,7 +107,7 @@ def assert_same_rows(one: Rows, other: Rows) -> None:
     assert isinstance(one, RaggedRows)
     assert isinstance(other, RaggedRows)
     assert_same(one.batch(numbers, CPU), other.batch(numbers, CPU))
-    assert torch.equal(one.ragged_batch(numbers, CPU).tokens, other.ragged_batch(numbers, CPU).tokens)
+    assert torch.equal(one.whole_batch(numbers, CPU).tokens, other.whole_batch(numbers, CPU).tokens)
 
 
 def test_ragged_rows_on_a_disk_are_those_in_memory(tmp_path: Path) -> None:

@@ -1,0 +1,235 @@
+"""Raw texts to a dataset of whole rows, in one pass over the files: for training without preprocessing.
+
+The files are read once, in order and in bounded memory, also from S3. Texts become ids of a dictionary that grows, and
+wait on the disk, each part of the dataset by itself. The vocabulary is known only at the end: then the rows are written
+to the dataset's file with the ids that it gives. Duplicates are kept, as published training and test sets have them.
+`shoal preprocess` can make the same rows in another order.
+
+The trainer takes the first rows for its validation part. They must not be of one class only, as the first of a file may
+be: so they are those that a hash of the text chooses.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from corpus.counts import LENGTH_BINS, final_counts
+from corpus.dataset import DatasetWriter
+from corpus.display import plural
+from corpus.errors import FinalError, explain_full_disk
+from corpus.layout import RowBlock
+from corpus.reading.acceptance import check_input, first_positive_code
+from corpus.reading.formats import LABELS, Codes
+from corpus.reading.ranges import read_batches
+from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.tally import Tally
+from corpus.reading.texts import join_batches
+from corpus.rules import in_test_sets, most_frequent, most_frequent_ids
+from corpus.settings import Settings
+from corpus.text import FIRST_WORD, UNKNOWN, digests
+from corpus.token_dictionary import TokenDictionary
+from trainer.classification.data import VALIDATION_SHARE
+
+SETTINGS = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=2_000_000)
+"""The settings of such a dataset, where the input does not decide them. Of more words than the vocabulary has, it has
+those that appear first."""
+
+_PARTS = _TRAINING, _VALIDATION, _TEST = 0, 1, 2
+_MARGIN = 1.2
+"""How many times as many rows as the validation part has go first, so that chance does not leave it short."""
+_FORGET_AFTER = 1 << 20
+"""Words beyond the vocabulary that the dictionary keeps before it forgets them."""
+_BLOCK_ROWS = 1 << 14
+
+
+def encode_texts(
+    sources: Sequence[Source],
+    settings: Settings,
+    output: Path,
+    *,
+    max_malformed: float,
+    report: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Write the dataset of these files to `output`, whole or not at all; returns its counts.
+
+    `settings` are SETTINGS with the values that depend on the input. `report` is told the numbers of bytes that were
+    read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
+    a share of malformed lines, and where no text is left to learn from or to test with.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        explain_full_disk(output, "--cache"),
+        TemporaryDirectory(prefix=".texts-", dir=output.parent) as folder,
+        _Texts(Path(folder), settings) as texts,
+    ):
+        tally = Tally()
+        for source in sources:
+            texts.read(source, tally, report)
+        check_input(tally, max_malformed, allow_damaged=False)
+        texts.require_rows()
+        return _write(texts, tally.counts, settings, output)
+
+
+class _Block(NamedTuple):
+    """Texts of a part: `ids` of all their words in the dictionary, one text after the other; `lengths` in words, and
+    `codes`, (n,) each."""
+
+    ids: npt.NDArray[np.uint32]
+    lengths: npt.NDArray[np.uint32]
+    codes: npt.NDArray[np.uint8]
+
+
+class _Part:
+    """The texts of a part of the dataset, on the disk."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._files = [(folder / f"{number}.{name}").open("w+b") for name in _Block._fields]
+        self.rows = 0
+
+    def add(self, block: _Block) -> None:
+        """Add texts to the end."""
+        for file, values in zip(self._files, block, strict=True):
+            file.write(np.ascontiguousarray(values).data)
+        self.rows += len(block.lengths)
+
+    def blocks(self) -> Iterator[_Block]:
+        """All texts in order."""
+        ids, lengths, codes = self._files
+        for file in self._files:
+            file.seek(0)
+        for _ in range(0, self.rows, _BLOCK_ROWS):
+            some = np.frombuffer(lengths.read(_BLOCK_ROWS * 4), np.uint32)
+            words = np.frombuffer(ids.read(int(some.sum(dtype=np.int64)) * 4), np.uint32)
+            yield _Block(words, some, np.frombuffer(codes.read(len(some)), np.uint8))
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+class _Texts:
+    """Texts as ids of one dictionary, in the parts of the dataset; a context manager that closes their files."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.parts = [_Part(folder, part) for part in _PARTS]
+        self.counts: Counter[str] = Counter()
+        self.dictionary = TokenDictionary()
+        self.occurrences = np.zeros(settings.vocabulary_size, np.int64)
+        """Of each word, by its id in the dictionary, in texts that are not for the test."""
+        self._settings, self._codes = settings, Codes(settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for part in self.parts:
+            part.close()
+
+    def read(self, source: Source, tally: Tally, report: Callable[[int], None]) -> None:
+        """Read all texts of a file."""
+        part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
+        for texts, codes, size in join_batches(read_batches(part, self._codes, tally)):
+            self._add(texts, np.array(codes, np.uint8), test=source.test)
+            report(size)
+
+    def require_rows(self) -> None:
+        """Raise FinalError where no text is left for training or test."""
+        texts = plural(self.counts["texts"], "text")
+        if not self.parts[_TRAINING].rows + self.parts[_VALIDATION].rows:
+            raise FinalError(f"of {texts} with words none is left to learn from; give more input")
+        if not self.parts[_TEST].rows:
+            raise FinalError(f"of {texts} with words none is left to test with; give more input, or --test-input FILE")
+
+    def _add(self, texts: Sequence[str], codes: npt.NDArray[np.uint8], *, test: bool) -> None:
+        words = self.dictionary(texts)
+        lengths = np.diff(words.ends, prepend=0).astype(np.uint32)
+        sound = np.flatnonzero(lengths)
+        self.counts["texts"] += len(sound)
+        self.counts["empty"] += len(texts) - len(sound)
+        for code, count in Counter(codes[sound].tolist()).items():
+            self.counts[f"codes.before.{code}"] += count
+        starts = np.concatenate(([0], words.cleaned_ends[:-1]))[sound]
+        ends = words.cleaned_ends[sound] - 1  # without the space behind the last word
+        found = digests(words.cleaned.data, zip(starts.tolist(), ends.tolist(), strict=True))
+        part_of = self._parts_of(np.frombuffer(found, ">u8").reshape(-1, 2).astype(np.uint64), test=test)
+        lengths, codes = lengths[sound], codes[sound]
+        ids = np.minimum(words.ids, np.uint32(self._settings.vocabulary_size))  # the same one for all words beyond
+        part_of_word = np.repeat(part_of, lengths)
+        for part in _PARTS:
+            chosen = part_of == part
+            self.parts[part].add(_Block(ids[part_of_word == part], lengths[chosen], codes[chosen]))
+        learnt = np.bincount(ids[part_of_word != _TEST], minlength=1)[: len(self.occurrences)]
+        self.occurrences[: len(learnt)] += learnt
+        if len(self.dictionary) > self._settings.vocabulary_size + _FORGET_AFTER:
+            known = self.dictionary.join_words(np.arange(self._settings.vocabulary_size))
+            self.dictionary.clear()
+            self.dictionary.add(known)
+
+    def _parts_of(self, identities: npt.NDArray[np.uint64], *, test: bool) -> npt.NDArray[np.uint8]:
+        """(n,): the part of each text, by both halves (n, 2) of its digest."""
+        if test:
+            return np.full(len(identities), _TEST, np.uint8)
+        first = in_test_sets(identities[:, 1], _MARGIN * VALIDATION_SHARE)
+        parts = np.where(first, np.uint8(_VALIDATION), np.uint8(_TRAINING))
+        if not self._settings.test_input:
+            parts[in_test_sets(identities[:, 0], self._settings.test_share) > 0] = _TEST
+        return parts
+
+
+def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path) -> dict[str, Any]:
+    """Write the dataset; `read` are the counts of lines."""
+    occurrences = texts.occurrences[: len(texts.dictionary)]
+    found = most_frequent_ids(occurrences, texts.dictionary.join_words, settings.vocabulary_size, least=1)
+    words = most_frequent(found, settings.vocabulary_size)
+    new_ids = np.full(settings.vocabulary_size + 1, UNKNOWN, np.uint32)
+    new_ids[texts.dictionary.add(b" ".join(word for word, _ in words))] = FIRST_WORD + np.arange(len(words))
+    vocabulary = [(word.decode(), count) for word, count in words]
+    labels = _labels(texts.counts, settings)
+    counts = Counter(read) + texts.counts
+    counts["distinct"] = counts["texts"]
+    counts.update({name.replace("before", "after"): number for name, number in texts.counts.items() if "." in name})
+    with DatasetWriter(output, settings, packed=False) as writer:
+        for split, parts in (("train", (_VALIDATION, _TRAINING)), ("test", (_TEST,))):
+            for block in chain.from_iterable(texts.parts[part].blocks() for part in parts):
+                rows = RowBlock(
+                    tokens=new_ids[block.ids],
+                    lengths=block.lengths,
+                    labels=labels[block.codes],
+                    ratings=np.zeros_like(block.codes) if settings.labelled else block.codes,
+                )
+                _count(counts, split, rows)
+                writer.append(split, rows)
+        whole = final_counts(
+            counts, settings=settings, positive_from=int(np.argmax(labels > 0)), frequent_words=vocabulary
+        )
+        writer.finish(vocabulary=[word for word, _ in vocabulary], stopwords=frozenset(), counts=whole)
+    return whole
+
+
+def _labels(counts: Mapping[str, int], settings: Settings) -> npt.NDArray[np.uint8]:
+    """(256,): the label of each code."""
+    codes = np.arange(256)
+    if settings.classes:
+        return codes.astype(np.uint8)
+    by_code = {code: counts[f"codes.before.{code}"] for code in range(len(LABELS))} if settings.labelled else {}
+    return (codes >= first_positive_code(by_code, settings)).astype(np.uint8)
+
+
+def _count(counts: Counter[str], split: str, rows: RowBlock) -> None:
+    """Count the rows of a block, and their words."""
+    counts[split] += len(rows.labels)
+    counts[f"positive_{split}"] += int(np.count_nonzero(rows.labels))
+    counts["tokens"] += len(rows.tokens)
+    counts["unknown_tokens"] += int(np.count_nonzero(rows.tokens == UNKNOWN))
+    bins = np.searchsorted(LENGTH_BINS, rows.lengths, side="right") - 1
+    for number, count in enumerate(np.bincount(bins, minlength=len(LENGTH_BINS)).tolist()):
+        counts[f"lengths.{LENGTH_BINS[number]}"] += count
