@@ -22,9 +22,10 @@ def sum_over_ranks(own: TouchedRows, counts: Sequence[int], rank: int, *, bits: 
     Raises RuntimeError if other ranks are gone.
     """
     message = _packed(own, max(counts), len(counts), bits)
-    gathered = message.new_empty((len(counts), len(message)))
+    gathered = message.new_empty(len(counts) * len(message))
     dist.all_gather_into_tensor(gathered, message)
-    parts = [_unpacked(each, count, own, bits) for each, count in zip(gathered, counts, strict=True)]
+    each_rank = gathered.view(len(counts), len(message))
+    parts = [_unpacked(each, count, own, bits) for each, count in zip(each_rank, counts, strict=True)]
     if bits == 32:
         parts[rank] = own
     return add_up(parts)
