@@ -13,6 +13,9 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Word = TypeVar("Word", str, bytes)
 
+VALIDATION_SHARE = 0.05
+"""The first training rows, by which choices are made: rule 10."""
+
 _CODES = 256
 
 

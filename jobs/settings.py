@@ -18,7 +18,6 @@ _DEFAULT = Settings()
 
 def add_settings(add_argument: Callable[..., Any]) -> None:
     """Declare the options by `add_argument`: argparse's method, or mrjob's `add_passthru_arg`."""
-    low, high = _DEFAULT.rating_range
     add_argument(
         "--row-length", type=int, default=_DEFAULT.row_length, metavar="N", help="words of a row at most (%(default)s)"
     )
@@ -29,6 +28,21 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
         metavar="N",
         help="words with an id of their own (%(default)s)",
     )
+    add_judging(add_argument)
+    add_argument(
+        "--stopwords",
+        default=_DEFAULT.stopwords,
+        metavar="|".join((*STOPWORD_LISTS, "FILE")),
+        help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
+        "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
+        "still where most texts are shorter than a row; FILE: "
+        "those of a file, one a line (%(default)s)",
+    )
+
+
+def add_judging(add_argument: Callable[..., Any]) -> None:
+    """Declare the options for what ratings mean, and for the share of the test; `read_judging` reads them."""
+    low, high = _DEFAULT.rating_range
     add_rating_scale(
         add_argument,
         default_range=[low, high],
@@ -42,15 +56,6 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
         default=_DEFAULT.test_share,
         metavar="SHARE",
         help="share of the texts kept for the test (%(default)s)",
-    )
-    add_argument(
-        "--stopwords",
-        default=_DEFAULT.stopwords,
-        metavar="|".join((*STOPWORD_LISTS, "FILE")),
-        help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
-        "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
-        "still where most texts are shorter than a row; FILE: "
-        "those of a file, one a line (%(default)s)",
     )
 
 
@@ -94,16 +99,22 @@ def add_input_settings(add_argument: Callable[..., Any]) -> None:
 
 def read_settings(options: Namespace) -> Settings:
     """The settings from parsed options. Raises corpus.errors.DataError for values that contradict each other."""
+    return read_judging(
+        options,
+        Settings(row_length=options.row_length, vocabulary_size=options.vocabulary_size, stopwords=options.stopwords),
+    )
+
+
+def read_judging(options: Namespace, settings: Settings) -> Settings:
+    """`settings` with the values of `add_judging`. Raises DataError as `read_settings` does."""
     steps = 2 if options.half_stars else 1
-    return Settings(
-        row_length=options.row_length,
-        vocabulary_size=options.vocabulary_size,
+    return replace(
+        settings,
         rating_steps=steps,
         rating_range=(in_steps(options.rating_range[0], steps), in_steps(options.rating_range[1], steps)),
         rating_fraction=options.rating_fraction,
         positive_from=in_steps(options.positive_from, steps),
         test_share=options.test_share,
-        stopwords=options.stopwords,
     )
 
 

@@ -3,13 +3,15 @@
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bootstrap.cli.command import argparse_options, command, option, typed_options
 from bootstrap.cli.figures import dollars
+from bootstrap.cli.input_options import NOTES, READING, input_options, read_inputs, reading_options, require_s3
 from bootstrap.cli.output import json_option, percent, summary
 from bootstrap.cli.target import Target, where_options
 from bootstrap.errors import UsageError
@@ -17,13 +19,34 @@ from bootstrap.interrupt import status_of
 from bootstrap.progress import Bars
 from bootstrap.training.profile import phase_shares
 from corpus.display import printable
+from corpus.errors import DataError
+from corpus.settings import Settings
+from jobs.choose import add_limit_options
+from jobs.settings import add_judging, read_judging
 from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
+from trainer.options import flag
 from trainer.output.files import MODEL
+
+if TYPE_CHECKING:
+    from corpus.reading.sources import Inputs
 
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
+
+
+_FILES = ("input", "test_input", "positive_input", "negative_input")
+_READING = (
+    *("exclude", "format", "separator", "text_field", "rating_field", "label_field", "positive_label"),
+    *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
+)
+"""The options of how texts are read."""
+
+
+class _Texts(NamedTuple):
+    inputs: "Inputs"
+    settings: "Settings"
 
 
 @command(
@@ -37,7 +60,12 @@ Examples:
   shoal train --deployment starter --output results/model
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
+  shoal train --local --model fasttext --input train.csv --test-input test.csv \\
+      --output results/model
+      on whole texts, without preprocessing; a second run finds what the first
+      one read
 """,
+    notes=NOTES,
 )
 @where_options
 @option("--nodes", type=int, metavar="N", help="with --local: ranks on this machine (default: 1)")
@@ -47,26 +75,39 @@ Examples:
     help="a dataset made by `shoal preprocess`: a file or, with --deployment, also s3://... "
     "(default there: the deployment's newest)",
 )
+@input_options
+@reading_options
+@argparse_options(lambda parser: add_judging(parser.add_argument_group(READING).add_argument))
+@argparse_options(lambda parser: add_limit_options(parser.add_argument_group(READING)))
 @argparse_options(lambda parser: add_arguments(parser, leave_out=("data",)))
 @json_option
 @click.pass_context
 def run(
-    ctx: click.Context, /, *, target: Target | None, nodes: int | None, data: str | None, as_json: bool, **_options: Any
+    ctx: click.Context, /, *, target: Target | None, nodes: int | None, data: str | None, as_json: bool, **options: Any
 ) -> int:
     """Run `shoal train`."""
+    texts = _texts(typed_options(ctx), options, data)
     if target is None:
-        if data is None:
-            raise UsageError("--local needs --data FILE, a dataset made by `shoal preprocess`")
+        if data is None and texts is None:
+            raise UsageError(
+                "--local needs --data FILE, a dataset made by `shoal preprocess`, or --input FILE...: texts"
+            )
         if nodes is not None and nodes < 1:
             raise UsageError(f"--nodes is {nodes}, but must be at least 1")
         from bootstrap.training.local import train_locally
 
-        config = _config(ctx, Path(data))
+        config = _config(ctx, Path(data or "dataset"))
         with Bars(unit="row") as bars:
+            if texts is not None:
+                config = replace(config, data=_dataset_of(texts, options, config, bars))
             result = train_locally(config, ranks=nodes or 1, bars=bars)
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
+        if texts is not None:
+            raise UsageError(
+                "--input goes with --local; for a deployment make a dataset by shoal preprocess --rows ragged"
+            )
         from bootstrap.aws.deployment import find_deployment
         from bootstrap.training.remote import train_on_deployment
 
@@ -79,6 +120,41 @@ def run(
     if result["stopped"]:
         return status_of(result.get("stopped_by", "SIGINT"))
     return 1 if result.get("refused") else 0
+
+
+def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "_Texts | None":
+    """The texts to read, and what their ratings mean; None where there are none. Raises UsageError for options without
+    texts to which they belong."""
+    if not any(options[name] for name in _FILES):
+        if needless := [name for name in typed if name in _READING]:
+            raise UsageError(f"{flag(needless[0])} goes with --input; a dataset was read already")
+        return None
+    if data is not None:
+        raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
+    try:
+        settings = read_judging(Namespace(**options), Settings())
+        return _Texts(
+            read_inputs(
+                options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+            ),
+            settings,
+        )
+    except DataError as error:
+        raise UsageError(str(error)) from error
+
+
+def _dataset_of(texts: "_Texts", options: dict[str, Any], config: TrainConfig, bars: Bars) -> Path:
+    from bootstrap.training.raw_input import dataset_of_texts
+
+    require_s3(*texts.inputs.addresses)
+    return dataset_of_texts(
+        texts.inputs,
+        texts.settings,
+        max_malformed=options["max_malformed"],
+        allow_damaged=options["allow_damaged"],
+        cache=config.cache,
+        bars=bars,
+    )
 
 
 def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:

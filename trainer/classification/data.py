@@ -23,6 +23,7 @@ import torch
 from corpus.display import plural
 from corpus.layout import LEAST_ROWS, MOST_WORDS, SPLITS, RowBlock
 from corpus.private_folders import make_private_folder
+from corpus.rules import VALIDATION_SHARE
 from corpus.text import FIRST_WORD
 from trainer.classification.losses import Scale
 from trainer.classification.mapped import map_rows
@@ -31,8 +32,6 @@ from trainer.errors import TrainingError
 
 if TYPE_CHECKING:
     from corpus.dataset import Dataset, Split
-
-VALIDATION_SHARE = 0.05
 
 _COUNTED = 1 << 20  # labels that are counted at once
 

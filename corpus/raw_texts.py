@@ -31,11 +31,10 @@ from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
-from corpus.rules import in_test_sets, most_frequent, most_frequent_ids
+from corpus.rules import VALIDATION_SHARE, in_test_sets, most_frequent, most_frequent_ids
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD, UNKNOWN, digests
 from corpus.token_dictionary import TokenDictionary
-from trainer.classification.data import VALIDATION_SHARE
 
 SETTINGS = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=2_000_000)
 """The settings of such a dataset, where the input does not decide them. Of more words than the vocabulary has, it has
@@ -55,6 +54,7 @@ def encode_texts(
     output: Path,
     *,
     max_malformed: float,
+    allow_damaged: bool = False,
     report: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Write the dataset of these files to `output`, whole or not at all; returns its counts.
@@ -72,7 +72,7 @@ def encode_texts(
         tally = Tally()
         for source in sources:
             texts.read(source, tally, report)
-        check_input(tally, max_malformed, allow_damaged=False)
+        check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
         return _write(texts, tally.counts, settings, output)
 
