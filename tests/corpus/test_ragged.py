@@ -77,6 +77,22 @@ def test_any_rows_come_back_however_they_were_cut(
         assert_same(dataset.train.rows(start, end), whole.part(start, end))
 
 
+def test_parts_one_after_the_other_are_the_whole(tmp_path: Path) -> None:
+    whole = rows([2, 1, 5, 3, 3, 1, 4])
+    digest = write(tmp_path / "whole.h5", [whole])
+    with DatasetWriter(tmp_path / "merged.h5", RAGGED) as writer:
+        for number, part in enumerate(parts(whole, [2, 2, 5])):  # one of them is empty
+            with DatasetWriter(tmp_path / f"{number}.h5", RAGGED, packed=False) as part_writer:
+                part_writer.append("train", part)
+                part_writer.finish(vocabulary=WORDS, stopwords=frozenset(), counts={})
+            with open_dataset(tmp_path / f"{number}.h5") as written:
+                for block in written.train.blocks():
+                    writer.append("train", block)
+        writer.append("test", rows([3, 1]))
+        assert writer.finish(vocabulary=WORDS, stopwords=frozenset(), counts={}) == digest
+    assert (tmp_path / "whole.h5").read_bytes() == (tmp_path / "merged.h5").read_bytes()
+
+
 @pytest.mark.parametrize("packed", [True, False])
 def test_the_same_rows_make_the_same_bytes_however_many_chunks_they_fill(tmp_path: Path, packed: bool) -> None:
     lengths = np.random.default_rng(0).integers(1, 12, 300_000).tolist()
@@ -216,6 +232,28 @@ def test_damaged_ends_are_one_sentence_when_rows_are_read(tmp_path: Path, kind: 
                 read()
             assert str(caught.value).startswith(f"{path} is damaged: ")
             assert str(caught.value).endswith("; make it again by `shoal preprocess`")
+
+
+END = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 25)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 9), END), min_size=1, max_size=3), st.booleans())
+def test_whatever_ends_claim_rows_are_refused_or_whole(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]], packed: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "ends.h5"
+    write(path, [rows([2] * 10)], packed=packed)
+    with h5py.File(path, "r+") as file:
+        for row, end in changes:
+            file["train/ends"][row] = end
+    with open_dataset(path) as dataset:
+        try:
+            found = joined(list(dataset.train.blocks()))
+        except DataError:
+            return
+    assert (len(found.tokens), len(found.lengths), int(found.lengths.sum())) == (20, 10, 20)
+    assert int(found.lengths.min()) >= 1
 
 
 def changed(**changes: Any) -> Callable[[h5py.File], None]:
