@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from corpus.dataset import open_dataset, write_dataset
+from corpus.settings import Settings
 from trainer.classification.labelling import Labeller
 from trainer.classification.model_file import load_model
 from trainer.output import record
@@ -88,6 +89,22 @@ def test_it_learns_ratings_in_few_bits(launch, dataset: Path, alone: Path, tmp_p
     assert found["precision"] == options[3]
     (likely, unlikely) = Labeller(load_model(tmp_path))(["gooda goodb plaina", "bada badb plaina"])
     assert (likely.label, unlikely.label) == (1, 0)
+
+
+@pytest.mark.slow
+def test_ragged_rows_are_learnt_as_the_same_fixed_rows_are(launch, dataset: Path, tmp_path: Path) -> None:
+    ragged = tmp_path / "ragged.h5"
+    with open_dataset(dataset) as fixed:
+        blocks = {split.name: split.rows(0, len(split)) for split in (fixed.train, fixed.test)}
+        for name, rows in blocks.items():
+            blocks[name] = rows._replace(tokens=rows.tokens[rows.tokens > 0])
+        settings = Settings(ragged=True, vocabulary_size=60)
+        write_dataset(ragged, **blocks, vocabulary=fixed.vocabulary, settings=settings)
+    for name, data in (("fixed", dataset), ("ragged", ragged)):
+        output = ("--output", tmp_path / name, "--word-dropout", "0")
+        finish(launch(2, "-m", "trainer", "--data", data, *output, *LEARNING))
+    losses, others = (step_losses(tmp_path / name) for name in ("fixed", "ragged"))
+    assert losses == pytest.approx(others, rel=1e-3)
 
 
 def test_what_record_and_summary_say_is_documented(uneven: Path) -> None:
