@@ -9,7 +9,7 @@ from corpus.cores import cores
 from corpus.dataset import open_dataset
 from trainer.classification.labelling import Labeller
 from trainer.classification.labelling import Prediction as Prediction
-from trainer.classification.model_file import load_model as read_model
+from trainer.classification.loading import load_model as read_model
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError as TrainingError
 from trainer.output.files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output

@@ -19,7 +19,7 @@ from bootstrap.training.profile import phase_shares
 from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.output.files import MODEL
+from trainer.output.files import MODEL, finished_model
 
 
 @command(
@@ -81,7 +81,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
     if result.get("finished_before"):
         return [
-            ("model", str(output / MODEL)),
+            ("model", str(finished_model(output))),
             ("finished", "before this command; to train anew, type --force instead of --resume"),
         ]
     speed = [

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -67,6 +68,16 @@ class Loss:
         else:
             each = F.binary_cross_entropy_with_logits(outputs[:, 0], labels.to(outputs.dtype), reduction="none")
         return (each * (1.0 + (self.positive_weight - 1.0) * labels.to(each.dtype))).sum()
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return 2
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """(rows, classes): the probability of each class; of two classes, by the log-odds of label 1."""
+        odds = self.log_odds(outputs)
+        return torch.stack((-odds, odds), 1).sigmoid()
 
     def log_odds(self, outputs: Tensor) -> Tensor:
         """(rows,): the log-odds of label 1 that `outputs` (rows, self.outputs) mean. Those of `mse` are as if ratings

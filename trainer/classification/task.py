@@ -8,15 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from corpus.text import FIRST_WORD
+from corpus.text import FIRST_WORD, word_ids
 from trainer.balancing.claims import Lengths
 from trainer.classification import models
 from trainer.classification.data import TextData, TextRows, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import Loss
 from trainer.classification.metrics import MEASURES, measures
-from trainer.classification.model_file import save_model
+from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
+from trainer.classification.trained_model import TrainedModel
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
 from trainer.computing import dropout, precision
@@ -84,13 +85,12 @@ class Classification(Task[TextData]):
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, float]) -> None:
         data = self._data
-        save_model(
-            output / MODEL,
+        model = TrainedModel(
             name=self._config.model,
             settings=self._settings(),
-            loss=self._loss.plain(),
-            state={name: tensor.cpu() for name, tensor in self.model.state_dict().items()},
-            vocabulary=data.vocabulary,
+            classifier=self.model,
+            loss=self._loss,
+            ids=word_ids(data.vocabulary),
             stopwords=data.stopwords,
             row_length=data.row_length,
             about={
@@ -101,6 +101,7 @@ class Classification(Task[TextData]):
                 "rating_fraction": data.rating_fraction,
             },
         )
+        write_model(output / MODEL, model)
 
     def _settings(self) -> dict[str, Any]:
         words = len(self._data.vocabulary) + FIRST_WORD

@@ -12,7 +12,7 @@ from corpus.text import word_ids
 from trainer.classification import labelling, models
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.model_file import TrainedModel
+from trainer.classification.trained_model import TrainedModel
 
 WORDS = ["good", "bad", "song"]
 MANY = 1 << 40
@@ -39,6 +39,8 @@ def made() -> TrainedModel:
         classifier.embedding.weight.mul_(30)
     classifier.eval()
     return TrainedModel(
+        name="lstm",
+        settings={},
         classifier=classifier,
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         ids=word_ids(WORDS),
@@ -60,7 +62,8 @@ def label(model: TrainedModel, request: pytest.FixtureRequest) -> Labeller:
 
 def test_texts_are_cleaned_as_the_training_texts_were(label: Labeller) -> None:
     plain, dressed = label(["good song", "  The GOOD, the &lt;song&gt;!"])
-    assert plain == pytest.approx(dressed, abs=1e-6)
+    assert plain.label == dressed.label
+    assert plain.probabilities == pytest.approx(dressed.probabilities, abs=1e-6)
 
 
 def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -> None:
@@ -107,14 +110,15 @@ def test_only_the_first_words_of_a_row_count(label: Labeller) -> None:
 
 
 def test_the_label_is_1_above_one_half(label: Labeller) -> None:
-    for called, probability in label(["good", "bad", "song", "good song", "bad bad"]):
-        assert called == int(probability > 0.5)
+    for called, probabilities in label(["good", "bad", "song", "good song", "bad bad"]):
+        assert called == int(probabilities[1] > 0.5)
+        assert sum(probabilities) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("text", ["", "12345 !?", "the The THE"])
 def test_a_text_without_words_has_no_label(label: Labeller, text: str) -> None:
-    assert label([text, "good"])[0] == Prediction(None, 0.5)
-    assert label([text]) == [Prediction(None, 0.5)]
+    assert label([text, "good"])[0] == Prediction(None, (0.5, 0.5))
+    assert label([text]) == [Prediction(None, (0.5, 0.5))]
 
 
 def test_no_texts_no_answers(label: Labeller) -> None:

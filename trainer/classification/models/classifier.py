@@ -1,6 +1,7 @@
 """The interface of a model that classifies texts."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -13,14 +14,20 @@ class Classifier(nn.Module, ABC):
     """The table of word vectors. Only the rows of words in a global batch may have a gradient: the ranks exchange no
     others (exchange.py). So nothing else may use this table."""
 
+    reads_whole_texts = False
+    """Whether `forward` takes the words of all rows one after the other, (t,), and not padded rows (rows, width)."""
     precision = torch.float32
     """The precision of the layers, where torch finds it sufficient (torch.autocast); weights keep their own type."""
+
+    def read_vocabulary(self, vocabulary: Sequence[str]) -> None:
+        """Learn the words of ids, from FIRST_WORD on, if the model needs them; before its first texts."""
 
     def forward(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None = None) -> Tensor:
         """(rows, outputs) for `tokens` (rows, width) int32, padded with 0 at the end, and `lengths` (rows,) int64.
 
-        Widths may exceed the longest length; padding must not change the result. `keys` (rows,) select the rows' masks
-        of dropout (dropout.py); without them nothing is dropped.
+        Widths may exceed the longest length; padding must not change the result. If the model reads whole texts,
+        `tokens` are (t,), without padding. `keys` (rows,) select the rows' masks of dropout (dropout.py); without them
+        nothing is dropped.
         """
         with torch.autocast(tokens.device.type, self.precision, enabled=self.precision != torch.float32):
             outputs = self.classify(tokens, lengths, keys)
