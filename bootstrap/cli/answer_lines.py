@@ -15,7 +15,6 @@ from corpus.reading.storage import check_writable, writable
 if TYPE_CHECKING:
     from trainer.classification.labelling import Prediction
 
-_TWO = ("negative", "positive")
 _UNKNOWN = "unknown"
 # Characters that would end the line of an answer, divide it, or be a command to the terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -25,12 +24,12 @@ class AnswerForm:
     """How answers are written: columns divided by tabs, or JSON objects."""
 
     def __init__(self, classes: Sequence[str], *, probabilities: bool, keep: Sequence[str], as_json: bool) -> None:
-        """`classes`: the names of a model's classes, empty for two; `keep`: the names of the fields that are kept.
+        """`classes`: the names of a model's classes, by label; `keep`: the names of the fields that are kept.
 
         With `probabilities` an answer has those of all classes.
         """
         self.as_json = as_json
-        self._names = classes or _TWO
+        self._names = classes
         self._probabilities, self._keep = probabilities, keep
         self._line: Callable[[str, Prediction, Sequence[object]], str] = self._json if as_json else self._columns
 

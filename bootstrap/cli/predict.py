@@ -143,7 +143,7 @@ def run(
     if loaded.classes and threshold is not None:
         raise UsageError(f"--threshold goes with two classes, and this model has {len(loaded.classes)}")
     labelled_by = threshold if threshold is not None else 0.5
-    form = AnswerForm(loaded.classes, probabilities=probabilities, keep=options["keep"], as_json=as_json)
+    form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
     with answer_file(output) as out:
         if files:
             with scale_suggested(typed):

@@ -9,7 +9,6 @@ from typing import Any
 from trainer.classification.trained_model import TrainedModel
 from trainer.output.files import ONNX, VOCABULARY
 
-_TWO = ("negative", "positive")
 _ACCURACY, _MAJORITY = "accuracy", "majority"
 
 _RULES = {
@@ -51,7 +50,7 @@ Its output `probabilities`, float32 (rows, {classes}), has the probability of ea
 
 def model_card(model: TrainedModel, config: Mapping[str, Any], *, onnx: bool) -> str:
     """The card of a model with this `config.json`; `onnx`: whether its folder has an ONNX file."""
-    classes = model.classes or _TWO
+    classes = model.class_names
     weights = sum(tensor.numel() for tensor in model.classifier.state_dict().values())
     facts = [
         ("model", f"`{model.name}`: {_listed(model.settings)}"),

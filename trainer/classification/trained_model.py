@@ -26,6 +26,7 @@ LETTERS = "letters"
 WORD_RULES = (LETTERS,)
 """The rules by which a text becomes words; labelling.py has the encoder of each."""
 
+_TWO = ("negative", "positive")
 _FIELDS = {
     "name": str,
     "settings": dict,
@@ -60,7 +61,12 @@ class TrainedModel:
     words: str = LETTERS
     """The rule of words: one of WORD_RULES."""
     classes: tuple[str, ...] = ()
-    """The names of more than two classes, by label; empty for two: negative and positive."""
+    """The names of more than two classes, by label; empty for two."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, by label; of two: negative and positive."""
+        return self.classes or _TWO
 
 
 def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:

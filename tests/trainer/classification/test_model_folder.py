@@ -123,9 +123,7 @@ def test_files_of_two_trainings_are_not_taken_for_one(folder: Path, tmp_path: Pa
 
 def test_where_there_is_no_model_the_places_are_named(tmp_path: Path) -> None:
     for address in (tmp_path, tmp_path / "absent", tmp_path / "absent.pt"):
-        with pytest.raises(
-            TrainingError, match=r"there is no model at .*: neither config\.json, nor model/config.json"
-        ):
+        with pytest.raises(TrainingError, match=r"there is no model at .*: neither config\.json, nor model"):
             load_model(address)
 
 
