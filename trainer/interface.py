@@ -40,8 +40,8 @@ class Model:
 
 
 def load_model(address: Path | str) -> Model:
-    """Read a model: from the output folder of a training, from a model's own folder, or from a `model.pt` of Shoal 0.2,
-    each a path or s3://... Raises TrainingError, and DataError where S3 cannot be read."""
+    """Read a model: from the output folder of a training, from a model's own folder, or from a `model.pt` of an
+    earlier version, each a path or s3://... Raises TrainingError, and DataError where S3 cannot be read."""
     return Model(address)
 
 

@@ -23,7 +23,7 @@ _ENDING = Path(OLD_MODEL).suffix
 
 def load_model(address: Path | str) -> TrainedModel:
     """Read the model at an address: a path or s3://..., of a model's folder, of a training's `--output`, or of a
-    `model.pt` that Shoal 0.2 or older has written.
+    `model.pt` that an earlier version has written.
 
     Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Reads `model.pt`, the file that Shoal 0.2 and older wrote for a model. Training writes a folder (model_folder.py)."""
+"""Reads `model.pt`, the file that earlier versions wrote for a model. Training writes a folder (model_folder.py)."""
 
 from pathlib import Path
 from typing import Any

@@ -87,11 +87,11 @@ def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
     require_fields(Settings, {"row_length": content["row_length"]})
     _check_about(content["about"])
     loss = Loss.of(content["loss"])
-    if (len(classes) or 2) != loss.classes:
-        raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
     settings = _settings(content["name"], content["settings"])
     if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
         raise DamagedError("the number of its words or its outputs is not that of its settings")
+    if (len(classes) or 2) != loss.classes:
+        raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
     if numbers != models.weights(content["name"], settings):
         raise DamagedError("the number of its weights is not that of its settings")
     return TrainedModel(

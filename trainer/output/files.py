@@ -19,7 +19,7 @@ from trainer.errors import TrainingError
 
 RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
 OLD_MODEL = "model.pt"
-"""The model of a run of Shoal 0.2 or older."""
+"""The model of a run of an earlier version."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """The file names of checkpoints."""
 CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (

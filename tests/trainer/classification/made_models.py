@@ -38,7 +38,7 @@ def random_model(
 
 
 def write_old_file(path: Path, model: TrainedModel) -> None:
-    """Write `model.pt` as Shoal 0.2 did."""
+    """Write `model.pt` as earlier versions did."""
     content = {
         "format": FORMAT,
         "name": model.name,
