@@ -20,13 +20,15 @@ _MOST_BYTES = 2_000_000_000
 
 
 class _Probabilities(nn.Module):
-    """Word ids to the probability of each class."""
+    """Padded rows of word ids to the probability of each class, for every model alike."""
 
     def __init__(self, model: TrainedModel) -> None:
         super().__init__()
         self.classifier, self._loss = model.classifier, model.loss
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        if self.classifier.reads_whole_texts:
+            tokens = tokens[torch.arange(tokens.shape[1]) < lengths[:, None]]  # (t,)
         return self._loss.probabilities(self.classifier(tokens, lengths))
 
 

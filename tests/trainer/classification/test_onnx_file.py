@@ -1,5 +1,6 @@
 """The ONNX file of a model answers as the model does, for any number of rows of any width."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,11 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from torch import Tensor, nn
 
 from tests.trainer.classification.made_models import random_model
 from trainer.classification.model_folder import write_model
+from trainer.classification.models.classifier import Classifier
 from trainer.classification.onnx_file import write_onnx
 
 WORDS = tuple(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
@@ -35,6 +38,33 @@ def test_a_file_gives_the_probabilities_of_the_model(tmp_path: Path, kind: str, 
             expected = model.loss.probabilities(outputs).numpy()
         assert found.shape == (rows, 2)
         assert np.abs(found - expected).max() < 1e-5
+
+
+class Mean(Classifier):
+    """The mean of a whole text's word vectors."""
+
+    reads_whole_texts = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(2 + len(WORDS), 1)
+
+    def classify(self, tokens: Tensor, lengths: Tensor, *_: None) -> Tensor:
+        sums = nn.functional.pad(self.embedding(tokens)[:, 0].cumsum(0), (1, 0))  # (t + 1,)
+        ends = lengths.cumsum(0)
+        return ((sums[ends] - sums[ends - lengths]) / lengths)[:, None]
+
+
+def test_a_model_that_reads_whole_texts_takes_padded_rows_too(tmp_path: Path) -> None:
+    model = replace(random_model(kind="bce"), classifier=Mean().eval())
+    write_onnx(tmp_path / "model.onnx", model)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    tokens, lengths = np.array([[2, 3, 4, 0], [5, 0, 0, 0], [6, 7, 8, 9]], np.int32), np.array([3, 1, 4])
+    (found,) = session.run(["probabilities"], {"tokens": tokens, "lengths": lengths})
+    with torch.inference_mode():
+        flat = torch.from_numpy(tokens[tokens > 0])
+        expected = model.loss.probabilities(model.classifier(flat, torch.from_numpy(lengths))).numpy()
+    assert np.abs(found - expected).max() < 1e-5
 
 
 def test_the_folder_of_an_export_has_the_file_and_its_card_says_what_goes_in(tmp_path: Path) -> None:
