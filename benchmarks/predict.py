@@ -29,10 +29,11 @@ from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.rules import most_frequent
 from corpus.settings import Settings
-from corpus.text import FIRST_WORD, load_stopwords, words
+from corpus.text import FIRST_WORD, load_stopwords, word_ids, words
 from trainer.classification import models
 from trainer.classification.losses import CROSS_ENTROPY, Loss, Scale
-from trainer.classification.model_file import save_model
+from trainer.classification.model_folder import write_model
+from trainer.classification.trained_model import TrainedModel
 from trainer.config import TrainConfig
 
 WAYS: Mapping[str, Sequence[str]] = {
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
             case, _, files = pile.partition("=")
             piles[case] = files.split(",")
         texts = {case: _texts(files) for case, files in piles.items()}
-        write_model(folder / "model.pt", texts.values())
+        write_untrained_model(folder / "model", texts.values())
         (folder / "one.txt").write_text("good lamp\n")
         piles["one text"] = [f"{folder}/one.txt"]
         for case, files in piles.items():  # compiles what is compiled once
@@ -89,7 +90,7 @@ def write_texts(short: Path, long: Path, count: int) -> None:
         path.write_text("".join(f"{line}\n" for line in lines))
 
 
-def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
+def write_untrained_model(folder: Path, texts: Iterable[Sequence[str]]) -> None:
     """Write an untrained model of the default sizes for these texts."""
     settings, stopwords = Settings(), load_stopwords()
     counts = Counter(word for some in texts for text in some for word in words(text) if word not in stopwords)
@@ -97,17 +98,17 @@ def write_model(path: Path, texts: Iterable[Sequence[str]]) -> None:
     loss = Loss(kind=CROSS_ENTROPY, scale=Scale(1, 5, 4), positive_weight=1.0)
     config = TrainConfig(data=Path(), output=Path())
     chosen = config.model_settings(config.model, words=len(vocabulary) + FIRST_WORD, outputs=loss.outputs)
-    save_model(
-        path,
+    model = TrainedModel(
         name=config.model,
         settings=chosen,
-        loss=loss.plain(),
-        state=models.build(config.model, chosen).state_dict(),
-        vocabulary=vocabulary,
+        classifier=models.build(config.model, chosen),
+        loss=loss,
+        ids=word_ids(vocabulary),
         stopwords=stopwords,
         row_length=settings.row_length,
         about={},
     )
+    write_model(folder, model)
 
 
 def _texts(files: Sequence[str]) -> list[str]:
@@ -132,7 +133,7 @@ def _one_core() -> Iterator[None]:
 def _seconds(command: Sequence[str], folder: Path, files: Sequence[str]) -> tuple[float, list[list[str]]]:
     """Label some files; returns the CPU-seconds and the answers."""
     out = folder / "answers"
-    arguments = [sys.executable, "-m", *command, str(folder / "model.pt"), *files]
+    arguments = [sys.executable, "-m", *command, str(folder / "model"), *files]
     usage = metered(arguments, out, memory_limit=_MEMORY, time_limit=_SECONDS)
     if usage.failed:
         raise ShoalError(f"{' '.join(arguments)} failed: {usage.failed}")

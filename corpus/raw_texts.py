@@ -137,9 +137,9 @@ class _Texts:
     def read(self, source: Source, tally: Tally, report: Callable[[int], None]) -> None:
         """Read all texts of a file."""
         part = Range(source.address, 0, WHOLE, source.format, source.code, source.test, source.size)
-        for texts, codes, size in join_batches(read_batches(part, self._codes, tally)):
-            self._add(texts, np.array(codes, np.uint8), test=source.test)
-            report(size)
+        for batch in join_batches(read_batches(part, self._codes, tally)):
+            self._add(batch.texts, np.array(batch.codes, np.uint8), test=source.test)
+            report(batch.raw_bytes)
 
     def require_rows(self) -> None:
         """Raise FinalError where no text is left for training or test."""

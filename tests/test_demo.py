@@ -33,15 +33,15 @@ def mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def test_a_model_that_is_no_demos_is_left_and_another_output_is_asked_for(tmp_path: Path) -> None:
-    model = tmp_path / "model" / "model.pt"
-    model.parent.mkdir()
+    model = tmp_path / "model" / "model" / "config.json"
+    model.parent.mkdir(parents=True)
     model.write_text("mine")
     (tmp_path / "cdk.log").write_text("an earlier demo's, that never came to a model")
     with pytest.raises(
         ShoalError, match=r"the demo would replace .*model, which no demo has made; choose another --output"
     ):
         life.run([], tmp_path, say=lambda _: pytest.fail("the demo began"))
-    assert {path.name for path in tmp_path.rglob("*")} == {"cdk.log", "model", "model.pt"}
+    assert {path.name for path in tmp_path.rglob("*")} == {"cdk.log", "model", "config.json"}
     assert model.read_text() == "mine"
 
 
@@ -70,7 +70,7 @@ def test_the_demo_passes_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
     assert re.search(rf"node 1, g5\.xlarge \(fast\) +{fast:,} texts", said)
     assert re.search(rf"node 2, g4dn\.xlarge \(slow\) +{slow:,} texts; this machine slows it down 2 times", said)
     assert {path.name for path in (tmp_path / "out" / "model").iterdir()} >= {
-        "model.pt",
+        "model",
         "record.jsonl",
         "summary.json",
         "node-0.log",

@@ -89,7 +89,7 @@ def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> Non
         "trainer.__main__",
         "trainer.loop",
         "trainer.classification.task",
-        "trainer.classification.model_file",
+        "trainer.classification.model_folder",
         "trainer.classification.models.lstm",
         "trainer.launch",
         READS,

@@ -255,7 +255,9 @@ class OutputOptions(Section):
     title: ClassVar[str] = "output"
 
     output: Path = field(
-        metadata=option_metadata("folder for model.pt, record.jsonl, summary.json and checkpoints", metavar="DIR")
+        metadata=option_metadata(
+            "folder for the model (model/), record.jsonl, summary.json and checkpoints", metavar="DIR"
+        )
     )
     record_every: int = option(
         "steps between two lines of record.jsonl, which are also half a second apart, and at most five where steps are "

@@ -9,7 +9,7 @@ from corpus.cores import cores
 from corpus.dataset import open_dataset
 from trainer.classification.labelling import Labeller
 from trainer.classification.labelling import Prediction as Prediction
-from trainer.classification.model_file import load_model as read_model
+from trainer.classification.loading import load_model as read_model
 from trainer.config import TrainConfig, configured
 from trainer.errors import TrainingError as TrainingError
 from trainer.output.files import SUMMARY, finished_summary, prepare_output, read_json, require_free_output
@@ -19,22 +19,30 @@ from trainer.rank_processes import LOG, failure_in, start_ranks
 class Model:
     """A trained model."""
 
-    def __init__(self, folder: Path | str) -> None:
-        """Read the model that a training left in its output folder. Raises TrainingError."""
-        self._model = read_model(folder)
+    def __init__(self, address: Path | str) -> None:
+        """Read a model; see `load_model`."""
+        self._model = read_model(address)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of a prediction's `probabilities`."""
+        return self._model.class_names
 
     def predict(self, texts: Sequence[str], *, threshold: float = 0.5) -> list[Prediction]:
         """Label N texts; returns N predictions in their order.
 
-        A prediction's `probability` is that of the positive class. Its `label` is 1 (positive) where that is above
-        `threshold`, else 0 (negative); None for a text that keeps no word.
+        A prediction's `probabilities` are those of all classes. Of two classes its `probability` is that of the
+        positive one, and its `label` is 1 (positive) where that is above `threshold`, else 0 (negative). Of more
+        classes its `label` is the name of the most probable one, and its `probability` is that of the label. A text
+        that keeps no word has the label None.
         """
         return Labeller(self._model, threshold, threads=cores())(texts)
 
 
-def load_model(folder: Path | str) -> Model:
-    """Read the model that a training left in its output folder. Raises TrainingError."""
-    return Model(folder)
+def load_model(address: Path | str) -> Model:
+    """Read a model: from the output folder of a training, from a model's own folder, or from a `model.pt` of an
+    earlier version, each a path or s3://... Raises TrainingError, and DataError where S3 cannot be read."""
+    return Model(address)
 
 
 def train(data: Path | str, output: Path | str, *, ranks: int = 1, **options: Any) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from corpus.text import PADDING, encode_words, words
-from trainer.classification.model_file import TrainedModel, load_model
+from trainer.classification.loading import load_model
+from trainer.classification.trained_model import TrainedModel
 
 _SPACES = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 

@@ -12,13 +12,14 @@ from bootstrap.errors import ShoalError
 from corpus.display import printable
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
 from infra import parts, topology
-from trainer.output.files import CHECKPOINTS, MODEL, RECORD, SUMMARY
+from trainer.output.files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, SUMMARY
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
-    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, MODEL)))}|node-[0-9]{{1,6}}\.log"
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL)))}|node-[0-9]{{1,6}}\.log"
+    rf"|{MODEL}/({'|'.join(map(re.escape, MODEL_FILES))})"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
 )
 _DATASET = re.compile(rf"{topology.DATASETS_PREFIX}{DIGEST_PATTERN.pattern}/{re.escape(DATASET_NAME)}")
@@ -69,7 +70,7 @@ def result(name: str) -> str:
         _RESULT,
         name,
         "a file of a training run",
-        f"{RECORD}, {SUMMARY}, {MODEL}, node-N.log, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
+        f"{RECORD}, {SUMMARY}, a file of {MODEL}/, node-N.log, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
 
 

@@ -31,6 +31,7 @@ COMMANDS = (
     "preprocess",
     "train",
     "predict",
+    "export",
     "dataset",
     "status",
     "logs",

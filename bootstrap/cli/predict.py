@@ -4,15 +4,15 @@ Do not print anything else on standard output, because programs read it: it has 
 Scores and warnings go to standard error.
 """
 
-import json
-import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from bootstrap.cli.answer_lines import AnswerForm, answer_file
 from bootstrap.cli.command import Converted, argparse_options, command, option
 from bootstrap.cli.input_options import NOTES, read_reading_options, reading_options, require_s3, scale_suggested
 from bootstrap.cli.output import print_warning
@@ -25,13 +25,9 @@ from jobs.settings import add_rating_scale
 
 if TYPE_CHECKING:
     from bootstrap.prediction.texts import TextFiles
-    from trainer.classification.labelling import Prediction
-    from trainer.classification.model_file import TrainedModel
+    from trainer.classification.trained_model import TrainedModel
 
-_LABELS = {0: "negative", 1: "positive", None: "unknown"}
 _RATING_OPTIONS = ("half_stars", "rating_fraction", "rating_range", "positive_from")
-# Characters that would end the line of an answer, divide it, or be a command to the terminal.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EXAMPLES = """\
 \b
 Examples:
@@ -42,6 +38,8 @@ Examples:
       ratings or labels
   shoal predict --model results/model new.csv --text-field comment --json
       fields of other names
+  shoal predict --model s3://bucket/model new.csv --keep id --output labels.tsv
+      a model on S3; a field of the input beside each answer, in a file
 """
 
 
@@ -62,7 +60,8 @@ _AS_TRAINED = "default: as the model was trained"
     short_help="label texts with a trained model",
     help="""\
 Read texts, and print a line for each: its label, the probability that it is
-positive, and the text. A text without a word that counts (it has only
+positive, and the text. With a model of more than two classes the probability
+is that of the label. A text without a word that counts (it has only
 stopwords, or no word) is 'unknown'.
 
 Files may have all formats that `shoal preprocess` reads, compressed or not:
@@ -79,7 +78,7 @@ line; they are counted on standard error.
     required=True,
     type=click.Path(),
     metavar="DIR_OR_S3",
-    help="the output of `shoal train`: its folder, or s3://...",
+    help="the output of `shoal train` or `shoal export`: a folder, or s3://...",
 )
 @click.argument(
     "files",
@@ -91,9 +90,21 @@ line; they are counted on standard error.
 @option(
     "--threshold",
     type=Converted(_probability),
-    default=0.5,
     metavar="P",
-    help="call a text positive above this probability (default: 0.5)",
+    help="with two classes: call a text positive above this probability (default: 0.5)",
+)
+@option("--probabilities", is_flag=True, help="print the probability of every class, in the order of the labels")
+@option(
+    "--keep",
+    several=True,
+    metavar="FIELD...",
+    help="fields of the input to print beside each answer; names or, of columns without names, numbers from 1",
+)
+@option(
+    "--output",
+    type=click.Path(),
+    metavar="FILE_OR_S3",
+    help="write the answers there, whole or not at all, instead of printing them",
 )
 @reading_options
 @argparse_options(
@@ -113,18 +124,32 @@ line; they are counted on standard error.
 )
 @click.pass_obj
 def run(
-    typed: list[str], /, *, model: str, files: tuple[str, ...], threshold: float, as_json: bool, **options: Any
+    typed: list[str],
+    /,
+    *,
+    model: str,
+    files: tuple[str, ...],
+    threshold: float | None,
+    probabilities: bool,
+    output: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Run `shoal predict`."""
     if not files:
         _require_files_for(options)
-    require_s3(model, *files)
+    require_s3(model, *files, output)
     loaded = open_model(model)
-    if files:
-        with scale_suggested(typed):
-            _label_files(loaded, files, options, threshold=threshold, as_json=as_json)
-    else:
-        _label_standard_input(loaded, threshold=threshold, as_json=as_json)
+    if loaded.classes and threshold is not None:
+        raise UsageError(f"--threshold goes with two classes, and this model has {len(loaded.classes)}")
+    labelled_by = threshold if threshold is not None else 0.5
+    form = AnswerForm(loaded.class_names, probabilities=probabilities, keep=options["keep"], as_json=as_json)
+    with answer_file(output) as out:
+        if files:
+            with scale_suggested(typed):
+                _label_files(loaded, files, options, threshold=labelled_by, form=form, out=out)
+        else:
+            _label_standard_input(loaded, threshold=labelled_by, form=form, out=out)
     return 0
 
 
@@ -135,20 +160,26 @@ def _require_files_for(options: dict[str, Any]) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with files; in standard input each line is a text")
 
 
-def _label_standard_input(model: "TrainedModel", *, threshold: float, as_json: bool) -> None:
+def _label_standard_input(model: "TrainedModel", *, threshold: float, form: AnswerForm, out: TextIO) -> None:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.standard_input import label_lines
     from corpus.reading.tally import Tally
 
     tally = Tally()
     for texts, predictions in label_lines(model, sys.stdin.buffer, tally, threshold=threshold):
-        _print(texts, predictions, as_json=as_json)
+        form.write(out, texts, predictions)
     if tally.counts["malformed"]:
-        report(tally, AnswerCounts(), threshold=threshold, as_json=as_json)
+        report(tally, AnswerCounts(), threshold=threshold, as_json=form.as_json)
 
 
 def _label_files(
-    model: "TrainedModel", files: Sequence[str], options: dict[str, Any], *, threshold: float, as_json: bool
+    model: "TrainedModel",
+    files: Sequence[str],
+    options: dict[str, Any],
+    *,
+    threshold: float,
+    form: AnswerForm,
+    out: TextIO,
 ) -> None:
     from bootstrap.prediction.answers import AnswerCounts
     from bootstrap.prediction.texts import label_text_files
@@ -158,15 +189,15 @@ def _label_files(
     total_bytes = found.understanding.plain_bytes
     tally, answers, done = Tally(), AnswerCounts(), 0
     with Bars() as bars:
-        if not sys.stdout.isatty():  # on a terminal the answers are the progress
+        if not out.isatty():  # on a terminal the answers are the progress
             bars.stage("predict", total_bytes)
-        for texts, predictions, size in label_text_files(model, found, tally, answers, threshold=threshold):
-            _print(texts, predictions, as_json=as_json)
-            done += size
+        for batch, predictions in label_text_files(model, found, tally, answers, threshold=threshold):
+            form.write(out, batch.texts, predictions, batch.kept)
+            done += batch.raw_bytes
             bars.at(done)
     if tally.counts["lines"] == tally.counts["malformed"]:
         raise DataError(f"no record of the input can be read: {malformed(tally)}")
-    report(tally, answers, found, threshold=threshold, as_json=as_json)
+    report(tally, answers, found, threshold=threshold, as_json=form.as_json)
 
 
 def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, Any]) -> "TextFiles":
@@ -176,8 +207,11 @@ def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, 
 
     try:
         settings = rating_settings(model, **{name: options[name] for name in _RATING_OPTIONS})
-        reading = read_reading_options(
-            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+        reading = replace(
+            read_reading_options(
+                options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
+            ),
+            keep=options["keep"],
         )
     except DataError as error:
         raise UsageError(str(error)) from error
@@ -186,19 +220,6 @@ def _find_files(model: "TrainedModel", files: Sequence[str], options: dict[str, 
         found.understanding.check_ratings(found.settings, DEFAULT_MAX_MALFORMED)
     for warning in found.understanding.warnings:
         print_warning(warning)
+    if model.classes:
+        return replace(found, not_compared=f"only answers of two classes are compared; these are {len(model.classes)}")
     return found
-
-
-def _print(texts: Sequence[str], predictions: "Sequence[Prediction]", *, as_json: bool) -> None:
-    line = _json_line if as_json else _line
-    sys.stdout.write("".join(map(line, texts, predictions)))
-    sys.stdout.flush()
-
-
-def _json_line(text: str, prediction: "Prediction") -> str:
-    answer = {"label": _LABELS[prediction.label], "probability": round(prediction.probability, 4), "text": text}
-    return f"{json.dumps(answer)}\n"
-
-
-def _line(text: str, prediction: "Prediction") -> str:
-    return f"{_LABELS[prediction.label]}\t{prediction.probability:.4f}\t{_UNPRINTABLE.sub(' ', text)}\n"

@@ -27,7 +27,7 @@ from trainer.command_line import add_arguments, from_args
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
 from trainer.options import flag
-from trainer.output.files import MODEL
+from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:
     from corpus.reading.sources import Inputs
@@ -161,7 +161,7 @@ def rows(result: dict[str, Any], output: Path) -> list[tuple[str, str]]:
     """The summary for a person."""
     if result.get("finished_before"):
         return [
-            ("model", str(output / MODEL)),
+            ("model", str(finished_model(output))),
             ("finished", "before this command; to train anew, type --force instead of --resume"),
         ]
     speed = [

@@ -172,7 +172,7 @@ def _preprocess_train_predict(
     with announce("shoal predict"):
         from bootstrap.prediction.texts import held_out
         from trainer.classification.labelling import Labeller
-        from trainer.classification.model_file import load_model
+        from trainer.classification.loading import load_model
 
         texts = _SENTENCES if written else tuple(islice(held_out(tuple(map(str, files)), Settings()), len(_SENTENCES)))
         predictions = Labeller(load_model(output / _MODEL))(texts)

@@ -21,7 +21,10 @@ from bootstrap.progress import Bars
 from bootstrap.removal.sweep import KEPT, UNVERIFIED, find_resources
 from corpus.display import printable
 from infra import topology
-from trainer.output.files import CHECKPOINTS, MODEL
+from trainer.output.files import CHECKPOINTS, CONFIG, MODEL, OLD_MODEL
+
+_MODEL_MARKS = (f"{MODEL}/{CONFIG}", OLD_MODEL)
+"""The files that are there once a run's model is whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ def _listed(s3: Any, bucket: str) -> Iterator[Mapping[str, Any]]:
 
 def models(s3: Any, bucket: str) -> list[str]:
     """The runs that have a model."""
-    return [run for run, files in runs(s3, bucket).items() if any(file.name == MODEL for file in files)]
+    return [run for run, files in runs(s3, bucket).items() if any(file.name in _MODEL_MARKS for file in files)]
 
 
 def fetch_runs(s3: Any, bucket: str, output: Path, *, bars: Bars, run: str | None = None) -> FetchResult:

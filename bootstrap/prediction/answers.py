@@ -26,7 +26,7 @@ class AnswerCounts:
         """Count the predictions for texts of these codes."""
         pairs = zip(codes, predictions, strict=True)
         self.unknown += sum(each.label is None for each in predictions)
-        self.counts.update((code, each.label) for code, each in pairs if each.label is not None)
+        self.counts.update((code, each.label) for code, each in pairs if isinstance(each.label, int))
 
     def confusion(self, settings: Settings) -> Confusion:
         """Predictions beside the right labels. Raises FinalError where it is not clear which label is positive."""

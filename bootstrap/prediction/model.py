@@ -3,38 +3,20 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from bootstrap.errors import ShoalError
-from corpus.reading.s3 import is_s3
 from corpus.settings import Settings, in_steps
 
 if TYPE_CHECKING:
-    from trainer.classification.model_file import TrainedModel
+    from trainer.classification.trained_model import TrainedModel
 
 
 def open_model(address: str) -> "TrainedModel":
-    """The model of a training: `address` is its output folder, or that folder or its model file on S3.
-
-    Raises ShoalError when S3 has no model there, TrainingError for a file that is no model.
-    """
+    """The model at an address; see `trainer.classification.loading.load_model`."""
     with _without_garbage_collection():
-        from trainer.classification.model_file import load_model
-        from trainer.output.files import MODEL
+        from trainer.classification.loading import load_model
 
-        if not is_s3(address):
-            return load_model(address)
-        from bootstrap.aws import objects
-        from bootstrap.aws.account import Account
-
-        place = objects.parse(address if address.endswith(MODEL) else f"{address.rstrip('/')}/{MODEL}")
-        with TemporaryDirectory(prefix="shoal-model-") as folder:
-            if not objects.exists(s3 := Account().client("s3"), place):
-                raise ShoalError(f"there is no model at {place}; check the address")
-            objects.save(s3, place, Path(folder) / MODEL)
-            return load_model(folder)
+        return load_model(address)
 
 
 def rating_settings(

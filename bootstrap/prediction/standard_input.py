@@ -11,7 +11,7 @@ from corpus.cores import cores
 from corpus.reading.tally import Tally
 from corpus.reading.texts import plain_texts
 from trainer.classification.labelling import Labeller, Prediction
-from trainer.classification.model_file import TrainedModel
+from trainer.classification.trained_model import TrainedModel
 
 _BLOCK_BYTES = 1 << 20
 
@@ -21,8 +21,8 @@ def label_lines(
 ) -> Iterator[tuple[Sequence[str], Sequence[Prediction]]]:
     """Each batch of lines, as they come, with the model's predictions; `tally` counts the lines."""
     label = Labeller(model, threshold, expected=bytes_to_come(file), threads=cores())
-    for texts, _, _ in plain_texts(blocks(file), "standard input", tally):
-        yield texts, label(texts)
+    for batch in plain_texts(blocks(file), "standard input", tally):
+        yield batch.texts, label(batch.texts)
 
 
 def bytes_to_come(file: BinaryIO) -> int:

@@ -24,7 +24,7 @@ from jobs.settings import read_stopwords
 if TYPE_CHECKING:
     from bootstrap.prediction.answers import AnswerCounts
     from trainer.classification.labelling import Prediction
-    from trainer.classification.model_file import TrainedModel
+    from trainer.classification.trained_model import TrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,18 +68,18 @@ def read_text_files(files: TextFiles, tally: Tally) -> Iterator[TextBatch]:
 
 def label_text_files(
     model: "TrainedModel", files: TextFiles, tally: Tally, answers: "AnswerCounts", *, threshold: float
-) -> Iterator[tuple[Sequence[str], "Sequence[Prediction]", int]]:
-    """Each batch of texts with the model's predictions and the bytes that were read for it.
+) -> Iterator[tuple[TextBatch, "Sequence[Prediction]"]]:
+    """Each batch of texts with the model's predictions.
 
     `tally` counts the records that are read, and `answers` the predictions.
     """
     from trainer.classification.labelling import Labeller
 
     label = Labeller(model, threshold, expected=files.understanding.plain_bytes, threads=cores())
-    for texts, codes, size in join_batches(read_text_files(files, tally)):
-        predictions = label(texts)
-        yield texts, predictions, size
-        answers.add(codes, predictions)
+    for batch in join_batches(read_text_files(files, tally)):
+        predictions = label(batch.texts)
+        yield batch, predictions
+        answers.add(batch.codes, predictions)
 
 
 def held_out(files: Sequence[str], settings: Settings) -> Iterator[str]:

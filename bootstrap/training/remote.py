@@ -34,7 +34,7 @@ from corpus.reading.s3 import is_s3
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
-from trainer.output.files import MODEL, RECORD, SUMMARY, require_free_output, was_stopped
+from trainer.output.files import RECORD, SUMMARY, finished_model, require_free_output, was_stopped
 from trainer.rank_processes import failure_in
 
 # A run whose record grew within this time counts as running.
@@ -98,9 +98,9 @@ def _require_free(config: TrainConfig, output: Path) -> None:
     """Raise TrainingError where the run's files would replace a finished model, unless `config.force` allows it."""
     if not config.resume:
         require_free_output(output, force=config.force)
-    elif (output / MODEL).exists() and not was_stopped(output):
+    elif (model := finished_model(output)) and not was_stopped(output):
         raise TrainingError(
-            f"{output / MODEL} is a finished model, which the resumed run would replace; choose another --output"
+            f"{model} is a finished model, which the resumed run would replace; choose another --output"
         )
 
 

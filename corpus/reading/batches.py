@@ -4,7 +4,7 @@ Most reviews are JSON lines, so these have a fast loop for usual lines. It passe
 `corpus.reading.parsing`. True equals 1 in Python, but a bool is not a rating: keep the check for it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from corpus.reading.compression import DamagedArchiveError, compression
@@ -18,17 +18,21 @@ BATCH_TEXTS = 256
 
 
 class TextBatch(NamedTuple):
-    """Some reviews: `texts` and their `codes`, and `raw_bytes`, the bytes of their decompressed input."""
+    """Some reviews: `texts` and their `codes`, `raw_bytes`, the bytes of their decompressed input, and `kept`, for each
+    text the values of the format's `keep`; empty where it has none."""
 
     texts: list[str]
     codes: list[int]
     raw_bytes: int
+    kept: Sequence[tuple[object, ...]] = ()
 
 
 MalformedCallback = Callable[[str, int, bytes], None]
 """Called with the reason, the record's line in its range, from 1, and how the record begins."""
 
-_Read = Callable[[list[bytes], int, MalformedCallback], tuple[list[str], list[int]]]
+_Reviews = tuple[list[str], list[int], list[tuple[object, ...]]]
+"""Texts, codes, and the values that are kept."""
+_Read = Callable[[list[bytes], int, MalformedCallback], _Reviews]
 
 
 def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iterator[tuple[TextBatch, int]]:
@@ -53,9 +57,9 @@ def line_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Ite
             size = _even(len(lines))
             for first in range(0, len(lines), size):
                 some = lines[first : first + size]
-                texts, text_codes = read(some, done, malformed)
+                texts, text_codes, kept = read(some, done, malformed)
                 done += len(some)
-                yield TextBatch(texts, text_codes, sum(map(len, some)) + len(some)), done
+                yield TextBatch(texts, text_codes, sum(map(len, some)) + len(some), kept), done
     except DamagedArchiveError:
         yield TextBatch([], [], 0), done
         raise
@@ -82,22 +86,25 @@ def _even(lines: int) -> int:
 def _reader(form: Format, codes: Codes, code: int | None) -> _Read:
     parse = line_parser(form, codes, code)
 
-    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
+    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> _Reviews:
         texts: list[str] = []
         text_codes: list[int] = []
+        kept: list[tuple[object, ...]] = []
         for number, line in enumerate(lines, done + 1):
             if is_blank(line):
                 continue
             try:
-                text, found = parse(line)
+                review = parse(line)
             except MalformedLineError as error:
                 malformed(error.reason, number, line)
                 continue
-            texts.append(text)
-            text_codes.append(found)
-        return texts, text_codes
+            texts.append(review.text)
+            text_codes.append(review.code)
+            if form.keep:
+                kept.append(review.kept)
+        return texts, text_codes, kept
 
-    if form.kind == "json" and form.value is not None:
+    if form.kind == "json" and form.value is not None and not form.keep:
         return _json_reader(form.text, form.value, codes, read)
     return read
 
@@ -110,7 +117,7 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
     text_field = text_fields[0]
     several = len(text_fields) > 1
 
-    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> tuple[list[str], list[int]]:
+    def read(lines: list[bytes], done: int, malformed: MalformedCallback) -> _Reviews:
         texts: list[str] = []
         text_codes: list[int] = []
         for number, line in enumerate(lines, done):
@@ -124,12 +131,12 @@ def _json_reader(text_fields: tuple[str, ...], value_field: str, codes: Codes, e
                 if code is None or value.__class__ is bool:
                     code = of(value)
             except (ValueError, KeyError, TypeError):
-                some, some_codes = exact([line], number, malformed)
+                some, some_codes, _ = exact([line], number, malformed)
                 texts += some
                 text_codes += some_codes
                 continue
             texts.append(text)
             text_codes.append(code)
-        return texts, text_codes
+        return texts, text_codes, []
 
     return read

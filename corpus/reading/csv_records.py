@@ -83,6 +83,7 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
     header = part.format.header
     texts: list[str] = []
     text_codes: list[int] = []
+    kept: list[tuple[object, ...]] = []
     given = 0
     while True:
         lines.begin()
@@ -93,20 +94,22 @@ def record_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> I
             if not header and not lines.is_blank:
                 if not lines.is_utf8:
                     raise MalformedLineError("not_utf8")
-                text, code = parse(fields)
-                texts.append(text)
-                text_codes.append(code)
+                review = parse(fields)
+                texts.append(review.text)
+                text_codes.append(review.code)
+                if part.format.keep:
+                    kept.append(review.kept)
         except (MalformedLineError, csv.Error, _RecordTooLongError) as error:
             if not header and not lines.is_blank:
                 malformed(_reason(error), lines.first, lines.begins)
         except DamagedArchiveError:
-            yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.first - 1
+            yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.first - 1
             raise
         header = False
         if len(texts) == BATCH_TEXTS or lines.bytes_read - given > BLOCK_BYTES:
-            yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.read
-            texts, text_codes, given = [], [], lines.bytes_read
-    yield TextBatch(texts, text_codes, lines.bytes_read - given), lines.read
+            yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
+            texts, text_codes, kept, given = [], [], [], lines.bytes_read
+    yield TextBatch(texts, text_codes, lines.bytes_read - given, kept), lines.read
 
 
 def _reason(error: Exception) -> str:

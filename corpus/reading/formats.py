@@ -62,6 +62,8 @@ class Format:
     """The fields whose strings, joined by a space, are the text: names, or numbers from "1" where columns have none."""
     value: str | None = None
     """The field of the rating or label; None where all records have one class, or the kind itself has a label."""
+    keep: tuple[str, ...] = ()
+    """Further fields whose values are wanted as they are."""
     header: bool = False
     """Whether the first line of csv or separated names the columns."""
     separator: str = ","
@@ -88,8 +90,8 @@ class Format:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All fields that are read, those of the text first."""
-        return self.text if self.value is None else (*self.text, self.value)
+        """All fields that are read: those of the text, that of the value, those to keep."""
+        return (*self.text, *(() if self.value is None else (self.value,)), *self.keep)
 
     def position(self, name: str) -> int:
         """The index of a column, from 0. Raises DataError where no column has that name."""
@@ -108,7 +110,7 @@ class Format:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Format":
         """The inverse of `to_json`."""
-        return cls(**{**value, "text": tuple(value["text"]), "columns": tuple(value["columns"])})
+        return cls(**{**value, **{name: tuple(value[name]) for name in ("text", "keep", "columns")}})
 
 
 class Codes:

@@ -39,6 +39,7 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
     import pyarrow
 
     parse = row_parser(part.format, codes, part.code)
+    names = list(dict.fromkeys(part.format.fields))
     done = 0
     fault = None
     with open_range(part.path, ahead=0) as file:
@@ -48,11 +49,13 @@ def row_batches(part: Range, codes: Codes, malformed: MalformedCallback) -> Iter
             raise DamagedArchiveError(f"its rows cannot be found: {error}") from error
         for group in range(part.start, parquet.num_row_groups if part.end < 0 else part.end):
             try:
-                for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=list(part.format.fields)):
+                for block in parquet.iter_batches(BATCH_TEXTS, row_groups=[group], columns=names):
                     columns = [column_values(block, name) for name in part.format.fields]
-                    texts, text_codes = _reviews(columns, parse, done, malformed)
+                    reviews = _reviews(columns, parse, done, malformed)
                     done += block.num_rows
-                    yield TextBatch(texts, text_codes, block.nbytes), done
+                    kept = [review.kept for review in reviews] if part.format.keep else ()
+                    texts, text_codes = [review.text for review in reviews], [review.code for review in reviews]
+                    yield TextBatch(texts, text_codes, block.nbytes, kept), done
             except (pyarrow.ArrowException, OSError) as error:
                 fault = error
     if fault is not None:
@@ -64,19 +67,15 @@ def _reviews(
     parse: Callable[[Sequence[object]], Review],
     done: int,
     malformed: MalformedCallback,
-) -> tuple[list[str], list[int]]:
-    """The texts and codes of some rows, given as columns; `done` rows come before them."""
-    texts: list[str] = []
-    text_codes: list[int] = []
+) -> list[Review]:
+    """The reviews of some rows, given as columns; `done` rows come before them."""
+    reviews: list[Review] = []
     for number, values in enumerate(zip(*columns, strict=True), done + 1):
         try:
-            text, code = parse(values)
+            reviews.append(parse(values))
         except MalformedLineError as error:
             malformed(error.reason, number, _begins(values))
-            continue
-        texts.append(text)
-        text_codes.append(code)
-    return texts, text_codes
+    return reviews
 
 
 def _open(file: BinaryIO) -> Any:

@@ -15,10 +15,11 @@ _FASTTEXT_LABEL = "__label__"
 
 
 class Review(NamedTuple):
-    """The text of a record as written, and the code of its rating or label."""
+    """The text of a record as written, the code of its rating or label, and the values of the format's `keep`."""
 
     text: str
     code: int
+    kept: tuple[object, ...] = ()
 
 
 def is_blank(line: bytes) -> bool:
@@ -49,6 +50,7 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
     """
     texts = [form.position(name) for name in form.text]
     place = None if form.value is None else form.position(form.value)
+    keep = [form.position(name) for name in form.keep]
     least = 1 + max(form.position(name) for name in form.fields)
     most = len(form.columns) if form.header else None
     of, known = codes.code_of, codes.known_codes
@@ -59,10 +61,11 @@ def fields_parser(form: Format, codes: Codes, code: int | None = None) -> Callab
         if most is not None and len(fields) > most:
             raise MalformedLineError("too_many_columns")
         text = " ".join([fields[column] for column in texts]).replace("\\n", " ")
+        kept = tuple([fields[column] for column in keep])
         if place is None:
-            return Review(text, _required_code(code))
+            return Review(text, _required_code(code), kept)
         found = known.get(fields[place])
-        return Review(text, of(fields[place]) if found is None else found)
+        return Review(text, of(fields[place]) if found is None else found, kept)
 
     return parse
 
@@ -73,18 +76,20 @@ def row_parser(form: Format, codes: Codes, code: int | None = None) -> Callable[
     A value of bytes is a string that is not UTF-8.
     """
     texts = len(form.text)
+    needed = len(form.fields) - len(form.keep)
 
     def parse(values: Sequence[object]) -> Review:
         if sum(map(_size, values[:texts])) > MAX_LINE_BYTES:
             raise MalformedLineError("too_long")
-        if bytes in map(type, values):
+        if bytes in map(type, values[:needed]):
             raise MalformedLineError("not_utf8")
         text = " ".join([_cell(value) for value in values[:texts]])
+        kept = tuple(values[needed:])
         if form.value is None:
-            return Review(text, _required_code(code))
+            return Review(text, _required_code(code), kept)
         if values[texts] is None:
             raise MalformedLineError(codes.missing_reason)
-        return Review(text, codes.code_of(values[texts]))
+        return Review(text, codes.code_of(values[texts]), kept)
 
     return parse
 
@@ -105,11 +110,12 @@ def _json_parser(form: Format, codes: Codes, code: int | None) -> Callable[[byte
             if not isinstance(part, str):
                 raise MalformedLineError("text_not_a_string" if name in value else "no_text")
             parts.append(part)
+        kept = tuple([value.get(name) for name in form.keep])
         if form.value is None:
-            return Review(" ".join(parts), _required_code(code))
+            return Review(" ".join(parts), _required_code(code), kept)
         if form.value not in value:
             raise MalformedLineError(codes.missing_reason)
-        return Review(" ".join(parts), codes.code_of(value[form.value]))
+        return Review(" ".join(parts), codes.code_of(value[form.value]), kept)
 
     return parse
 

@@ -48,6 +48,8 @@ class ReadingOptions:
     """The field of the label; at most one of the two is given."""
     positive_label: str | None = None
     """The label of the positive class, all others being negative."""
+    keep: tuple[str, ...] = ()
+    """Further fields, or numbers of columns, whose values are wanted as they are."""
     rating_range: tuple[int, int] = (1, 5)
     """The smallest and the largest rating, in steps."""
     rating_steps: int = 1
@@ -83,7 +85,7 @@ class ReadingOptions:
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields that the options name."""
-        return (*self.text, *filter(None, (self.rating, self.label)))
+        return (*self.text, *filter(None, (self.rating, self.label)), *self.keep)
 
 
 @dataclass(frozen=True, kw_only=True)

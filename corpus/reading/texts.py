@@ -40,20 +40,22 @@ def join_batches(batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
     """The same texts in larger batches. A DataError is raised after all texts that were read before it."""
     texts: list[str] = []
     codes: list[int] = []
+    kept: list[tuple[object, ...]] = []
     size = 0
     fault = None
     try:
         for batch in batches:
             texts += batch.texts
             codes += batch.codes
+            kept += batch.kept
             size += batch.raw_bytes
             if len(texts) >= _BLOCK_TEXTS or size >= _BLOCK_BYTES:
-                yield TextBatch(texts, codes, size)
-                texts, codes, size = [], [], 0
+                yield TextBatch(texts, codes, size, kept)
+                texts, codes, kept, size = [], [], [], 0
     except DataError as error:
         fault = error
     if texts:
-        yield TextBatch(texts, codes, size)
+        yield TextBatch(texts, codes, size, kept)
     if fault is not None:
         raise fault
 

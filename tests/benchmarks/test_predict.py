@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers.plain_predict import probabilities
-from benchmarks.predict import write_model, write_texts
+from benchmarks.predict import write_texts, write_untrained_model
 from bootstrap.prediction.texts import find_text_files, read_text_files
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
 from corpus.settings import Settings
 from trainer.classification.labelling import Labeller
-from trainer.classification.model_file import load_model
+from trainer.classification.loading import load_model
 
 
 def test_the_plain_way_says_the_same_of_short_and_long_texts(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_the_plain_way_says_the_same_of_short_and_long_texts(tmp_path: Path) -> 
     ]
     assert len(set(texts)) == 120
     assert sum(map(len, texts[60:])) > 7 * sum(map(len, texts[:60]))
-    write_model(tmp_path / "model.pt", [texts])
+    write_untrained_model(tmp_path / "model", [texts])
     model = load_model(tmp_path)
     said = [each.probability for each in Labeller(model, expected=1 << 40)([*texts, "the of"])]
     assert probabilities(model, [*texts, "the of"]) == pytest.approx([*said[:-1], -0.5], abs=1e-6)

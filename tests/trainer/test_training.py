@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from corpus.dataset import open_dataset, write_dataset
 from corpus.settings import Settings
 from trainer.classification.labelling import Labeller
-from trainer.classification.model_file import load_model
+from trainer.classification.loading import load_model
 from trainer.output import record
+from trainer.output.files import MODEL_FILES, ONNX
 
 # The result depends on the ranks by rounding alone, which stays small where steps are small.
 LEARNING = (
@@ -47,7 +49,7 @@ def step_losses(output: Path) -> dict[int, float]:
 
 
 def weights(output: Path) -> dict[str, torch.Tensor]:
-    return torch.load(output / "model.pt", weights_only=True)["state"]
+    return load_file(output / "model" / "model.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +170,8 @@ def test_test_rows_are_judged_once_with_the_weights_that_are_kept(uneven: Path) 
     (tested,) = lines(uneven, "test")
     assert tested["epoch"] == summary(uneven)["epochs"]
     assert tested["accuracy"] == summary(uneven)["accuracy"]
-    about = torch.load(uneven / "model.pt", weights_only=True)["about"]
-    assert about["test"] == {name: tested[name] for name in about["test"]}
+    kept = json.loads((uneven / "model" / "measures.json").read_text())["test"]
+    assert kept == {name: tested[name] for name in kept}
     assert {"epoch", "loss", "validation", "kind", "time"} == lines(uneven, "epoch")[0].keys()
 
 
@@ -181,17 +183,18 @@ def test_unequal_ranks_learn_what_one_alone_learns(alone: Path, uneven: Path) ->
 
 def test_the_last_epoch_is_kept(alone: Path) -> None:
     last = lines(alone, "epoch")[-1]
-    about = torch.load(alone / "model.pt", weights_only=True)["about"]
-    assert about["epoch"] == last["epoch"] == summary(alone)["epochs"]
+    measures = json.loads((alone / "model" / "measures.json").read_text())
+    assert measures["epoch"] == last["epoch"] == summary(alone)["epochs"]
     assert summary(alone)["validation"] == last["validation"]
 
 
-def test_the_model_file_stands_alone(alone: Path) -> None:
-    content = torch.load(alone / "model.pt", weights_only=True)
-    assert content["vocabulary"][0] == "gooda"
-    assert content["stopwords"] == ["the"]
-    assert content["about"]["dataset"] == summary(alone)["digest"]
-    assert (content["about"]["rating_steps"], content["about"]["rating_fraction"]) == (1, False)
+def test_the_models_folder_stands_alone(alone: Path) -> None:
+    folder = alone / "model"
+    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES} - {ONNX}
+    config = json.loads((folder / "config.json").read_text())
+    assert (folder / "vocabulary.txt").read_text().startswith("gooda\n")
+    assert config["stopwords"] == ["the"]
+    assert config["data"] == {"dataset": summary(alone)["digest"], "rating_steps": 1, "rating_fraction": False}
 
 
 @pytest.mark.slow
@@ -271,7 +274,7 @@ def test_a_run_that_is_stopped_while_it_is_judged_ends_at_once_and_is_judged_whe
     assert stopped["stopped"], errors
     assert (stopped["steps"], stopped["accuracy"]) == (4, None)
     assert lines(tmp_path, "test") == []
-    assert not (tmp_path / "model.pt").exists()
+    assert not (tmp_path / "model").exists()
 
     finish(launch(2, *arguments, "--resume"))
     judged = summary(tmp_path)
@@ -303,7 +306,7 @@ def test_a_single_process_stops_with_status_0(launch, dataset: Path, tmp_path: P
     process.send_signal(signal.SIGINT)
     finish(process)
     assert summary(tmp_path)["stopped"]
-    assert not (tmp_path / "model.pt").exists()
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ must not depend on the other texts of its block: padding must not change it. The
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ from torch import Tensor
 
 from corpus.encoding import EncodedRows, FastEncoder, PlainEncoder
 from corpus.text import PADDING
-from trainer.classification.model_file import TrainedModel
+from trainer.classification.trained_model import TrainedModel
 from trainer.computing.threads import Threads
+
+EncoderT = TypeVar("EncoderT", PlainEncoder, FastEncoder)
 
 _BATCH_WORDS = 1 << 17
 """Words that the model is given at once, with padding: about a thousand of the longest rows. Half as many or twice as
@@ -25,21 +27,29 @@ _FAST_FROM = 12 << 20
 
 
 class Prediction(NamedTuple):
-    """A model's answer for a text: label 1 (positive) or 0, and the probability of label 1.
+    """A model's answer for a text: its label, and the probability of each class.
 
-    A text that keeps no word (it has only stopwords, or no words at all) has the label None and the probability one
-    half. Training never saw such texts either.
+    A text that keeps no word (it has only stopwords, or no words at all) has the label None and equal probabilities.
+    Training never saw such texts either.
     """
 
-    label: int | None
-    probability: float
+    label: int | str | None
+    """Of two classes 1 (positive) or 0; of more the name of the class."""
+    probabilities: tuple[float, ...]
+    """In the order of the labels."""
+
+    @property
+    def probability(self) -> float:
+        """Of two classes the probability of label 1; of more that of the label."""
+        return self.probabilities[1] if len(self.probabilities) == 2 else max(self.probabilities)
 
 
 class Labeller:
     """Labels texts by a model; words outside its vocabulary count as unknown."""
 
     def __init__(self, model: TrainedModel, threshold: float = 0.5, *, expected: int = 0, threads: int = 1) -> None:
-        """A text is positive if the probability of that is above `threshold`.
+        """Of two classes, a text is positive if the probability of that is above `threshold`; of more, it has the most
+        probable class, and of equally probable ones the first.
 
         `expected`: about how many letters will come, if known; like `threads`, it affects speed alone. torch itself
         uses one thread from now on.
@@ -49,27 +59,34 @@ class Labeller:
         self._model = model
         self._threshold = threshold
         self._letters = expected
-        self._encode: PlainEncoder | FastEncoder = PlainEncoder(model.ids, model.stopwords, model.row_length)
+        self._encode: PlainEncoder | FastEncoder = _encoder(PlainEncoder, model)
 
     def __call__(self, texts: Sequence[str]) -> list[Prediction]:
         """The prediction for each text, in their order."""
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         encoded = self._encoded(list(distinct))
-        predictions = [
-            Prediction(int(probability > self._threshold) if length else None, probability)
-            for length, probability in zip(encoded.lengths.tolist(), self._probabilities(encoded), strict=True)
-        ]
+        probabilities = self._probabilities(encoded)
+        found = zip(encoded.lengths.tolist(), self._labels(probabilities), probabilities.tolist(), strict=True)
+        predictions = [Prediction(label if length else None, tuple(each)) for length, label, each in found]
         return [predictions[distinct[text]] for text in texts]
 
     def _encoded(self, texts: Sequence[str]) -> EncodedRows:
         self._letters += sum(map(len, texts))
         if self._letters >= _FAST_FROM and not isinstance(self._encode, FastEncoder):
-            self._encode = FastEncoder(self._model.ids, self._model.stopwords, self._model.row_length)
+            self._encode = _encoder(FastEncoder, self._model)
         return self._encode(texts)
 
-    def _probabilities(self, encoded: EncodedRows) -> list[float]:
-        """The probability of label 1 for each of N texts; one half for a text without words."""
-        probabilities = np.full(len(encoded.lengths), 0.5)
+    def _labels(self, probabilities: npt.NDArray[np.float64]) -> Sequence[int | str]:
+        """The labels of N texts with these probabilities (N, classes)."""
+        if names := self._model.classes:
+            return [names[label] for label in probabilities.argmax(1).tolist()]
+        labels: list[int] = (probabilities[:, 1] > self._threshold).astype(int).tolist()
+        return labels
+
+    def _probabilities(self, encoded: EncodedRows) -> npt.NDArray[np.float64]:
+        """(N, classes): the probability of each class for each of N texts; equal for a text without words."""
+        classes = self._model.loss.classes
+        probabilities = np.full((len(encoded.lengths), classes), 1 / classes)
         longest_first = np.argsort(-encoded.lengths, kind="stable")[: np.count_nonzero(encoded.lengths)]
         batches, start = [], 0
         while start < len(longest_first):
@@ -77,14 +94,29 @@ class Labeller:
             batches.append(longest_first[start : start + max(1, _BATCH_WORDS // longest)])
             start += len(batches[-1])
 
+        rows = _joined if self._model.classifier.reads_whole_texts else _padded
+
         def compute(first: int) -> None:
             with torch.inference_mode():
                 for some in batches[first :: self._threads.count]:
-                    outputs = self._model.classifier(_padded(encoded, some), torch.from_numpy(encoded.lengths[some]))
-                    probabilities[some] = torch.sigmoid(self._model.loss.log_odds(outputs)).double().numpy()
+                    outputs = self._model.classifier(rows(encoded, some), torch.from_numpy(encoded.lengths[some]))
+                    probabilities[some] = self._model.loss.probabilities(outputs).double().numpy()
 
         self._threads.map(compute, range(min(self._threads.count, len(batches))))
-        return probabilities.tolist()
+        return probabilities
+
+
+def _encoder(kind: type[EncoderT], model: TrainedModel) -> EncoderT:
+    """An encoder of texts by the model's rule of words."""
+    return kind(model.ids, model.stopwords, model.row_length, model.words)
+
+
+def _joined(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:
+    """(t,) int32: the rows of these numbers (n,), one after the other."""
+    lengths = encoded.lengths[numbers]
+    before = np.cumsum(lengths) - lengths  # (n,)
+    place = np.arange(lengths.sum()) + np.repeat(encoded.starts[numbers] - before, lengths)  # (t,)
+    return torch.from_numpy(encoded.ids[place])
 
 
 def _padded(encoded: EncodedRows, numbers: npt.NDArray[np.int64]) -> Tensor:

@@ -8,16 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from corpus.text import FIRST_WORD
+from corpus.text import FIRST_WORD, word_ids
 from trainer.balancing.claims import Lengths
 from trainer.classification import models
 from trainer.classification.data import TextData, load_data, place_rows
 from trainer.classification.evaluate import evaluate
 from trainer.classification.losses import CROSS_ENTROPY, SOFTMAX, Loss
 from trainer.classification.metrics import TWO_CLASSES, measures, measures_for
-from trainer.classification.model_file import save_model
+from trainer.classification.model_folder import write_model
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.rows import Rows
+from trainer.classification.rows import RaggedRows, Rows
+from trainer.classification.trained_model import TrainedModel
 from trainer.classification.word_dropout import WordDropout
 from trainer.clock import ROWS, StepTimer
 from trainer.computing import dropout, precision
@@ -87,15 +88,16 @@ class Classification(Task[TextData]):
 
     def save(self, output: Path, *, epoch: int, tested: Mapping[str, Any]) -> None:
         data = self._data
-        save_model(
-            output / MODEL,
+        model = TrainedModel(
             name=self._config.model,
             settings=self._settings(),
-            loss=self._loss.plain(),
-            state={name: tensor.cpu() for name, tensor in self.model.state_dict().items()},
-            vocabulary=data.vocabulary,
+            classifier=self.model,
+            loss=self._loss,
+            ids=word_ids(data.vocabulary),
             stopwords=data.stopwords,
-            row_length=data.row_length,
+            row_length=None if self._reads_all else data.row_length,
+            words=data.words,
+            classes=data.classes,
             about={
                 "dataset": data.digest,
                 "epoch": epoch,
@@ -104,6 +106,12 @@ class Classification(Task[TextData]):
                 "rating_fraction": data.rating_fraction,
             },
         )
+        write_model(output / MODEL, model)
+
+    @property
+    def _reads_all(self) -> bool:
+        """Whether the model reads texts to their end."""
+        return self.model.reads_whole_texts and isinstance(self._data.training, RaggedRows)
 
     def _settings(self) -> dict[str, Any]:
         words = len(self._data.vocabulary) + FIRST_WORD

@@ -1,41 +1,68 @@
-"""A run's output folder: its file names, whether a new run may write there, and files that are written whole or not at
-all.
+"""A run's output folder: its file names, whether a new run may write there, and files and folders that are written
+whole or not at all.
+
+A folder cannot be replaced in one step. So the old one is renamed first, and a writer that is killed before the new one
+has the name leaves both, under hidden names.
 """
 
 import json
 import os
+import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from corpus.display import printable
 from trainer.errors import TrainingError
 
-RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model.pt"
+RECORD, SUMMARY, CHECKPOINTS, MODEL = "record.jsonl", "summary.json", "checkpoints", "model"
+OLD_MODEL = "model.pt"
+"""The model of a run of an earlier version."""
 CHECKPOINT_PATTERN = "step-*.pt"
 """The file names of checkpoints."""
+CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX = (
+    "config.json",
+    "model.safetensors",
+    "vocabulary.txt",
+    "measures.json",
+    "README.md",
+    "model.onnx",
+)
+MODEL_FILES = (CONFIG, WEIGHTS, VOCABULARY, MEASURES, CARD, ONNX)
+"""The file names of a model's folder. Only an export writes the last one."""
 _LAST_LINE_BYTES = 1 << 20
 
 
 def require_free_output(output: Path, *, force: bool) -> None:
-    """Raise TrainingError if a run from the beginning would remove the checkpoints of an unfinished run, or, without
-    `force`, replace a finished model."""
+    """Raise TrainingError if a run from the beginning would remove the checkpoints of an unfinished run, replace a
+    folder that is no model, or, without `force`, replace a finished model."""
     checkpoints = output / CHECKPOINTS
     if any(checkpoints.glob(CHECKPOINT_PATTERN)) and not _has_ended(output):
         raise TrainingError(
             f"{checkpoints} holds checkpoints of a run that has not ended; go on with --resume, or remove that folder, "
             "or choose another --output"
         )
-    if not force and (output / MODEL).exists():
+    _require_replaceable(output / MODEL)
+    model = finished_model(output)
+    if not force and model is not None:
         raise TrainingError(
-            f"{output / MODEL} is a finished model; add --force to train one in its place, or choose another --output"
+            f"{model} is a finished model; add --force to train one in its place, or choose another --output"
         )
+
+
+def finished_model(output: Path) -> Path | None:
+    """The model in a run's folder; None if there is none, or only a part of one."""
+    if (output / MODEL / CONFIG).exists():
+        return output / MODEL
+    return output / OLD_MODEL if (output / OLD_MODEL).exists() else None
 
 
 def finished_summary(output: Path) -> dict[str, Any] | None:
     """The summary of a run that came to its end and left its model; None for any other."""
     summary = read_json(output / SUMMARY)
-    return summary if summary and summary.get("stopped") is False and (output / MODEL).exists() else None
+    return summary if summary and summary.get("stopped") is False and finished_model(output) else None
 
 
 def was_stopped(output: Path) -> bool:
@@ -93,3 +120,65 @@ def write_whole(path: Path, content: bytes) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write an object to `path` as indented JSON, in the same way."""
     write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A new folder to fill; after the block it is at `path`, in place of an old one, with all of its files on the disk.
+
+    After an error the old one is still there. Raises TrainingError if `path` is no folder of a model's files, and
+    OSError.
+    """
+    _require_replaceable(path)
+    partial, old = (path.with_name(f".{path.name}.{state}") for state in ("partial", "old"))
+    if not path.exists() and old.exists():  # a killed writer had renamed it
+        old.rename(path)
+    try:
+        for left in (partial, old):
+            _remove(left)
+        partial.mkdir()
+        yield partial
+        for each in (*partial.iterdir(), partial):
+            _synchronise(each)
+        if path.exists():
+            path.rename(old)
+        partial.rename(path)
+        _synchronise(path.parent)
+    finally:
+        if not path.exists() and old.exists():
+            old.rename(path)
+        for left in (partial, old):
+            with suppress(OSError):
+                _remove(left)
+
+
+def _require_replaceable(model: Path) -> None:
+    """Raise TrainingError if there is something else than the folder of a model."""
+    if model.is_symlink() or (model.exists() and not model.is_dir()):
+        raise TrainingError(f"{model} is not a folder, and the model's folder has this name; choose another --output")
+    try:
+        other = sorted({each.name for each in model.iterdir()} - {*MODEL_FILES}) if model.is_dir() else []
+    except OSError as error:
+        raise TrainingError(f"cannot read {model}: {error.strerror}; choose another --output") from error
+    if other:
+        raise TrainingError(
+            f"the model would replace the folder {model}, but that has '{printable(other[0])}', which is no file of a "
+            "model; choose another --output"
+        )
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, or a link or a file in its place."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+
+
+def _synchronise(path: Path) -> None:
+    """Wait until a file's bytes, or a folder's names, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

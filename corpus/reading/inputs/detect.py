@@ -103,7 +103,7 @@ def detect_parquet_format(
                 f"the column {each} of {name} is not text but {columns[each]}; name another by --text-field"
             )
     values = [] if rows is None or choice.value is None else column_values(rows, choice.value)
-    form = Format(kind="parquet", text=choice.text, value=choice.value)
+    form = Format(kind="parquet", text=choice.text, value=choice.value, keep=options.keep)
     groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
     parts = [group.column(number) for group in groups for number in range(group.num_columns)]
     return DetectedFormat(
@@ -197,7 +197,9 @@ def _detect_json(name: str, lines: Sequence[bytes], options: ReadingOptions, cod
         raise DataError(f"{name} holds no JSON object a line: its first line begins {begins!r}; give another --format")
     choice = choose_fields(name, fields, options, code)
     return DetectedFormat(
-        Format(kind="json", text=choice.text, value=choice.value), choice.labelled, _values(objects, choice)
+        Format(kind="json", text=choice.text, value=choice.value, keep=options.keep),
+        choice.labelled,
+        _values(objects, choice),
     )
 
 
@@ -248,7 +250,7 @@ def _detect_columns(
     if not named and not is_header_row(rows, options):
         choice = choose_columns(name, rows, options, code)
         numbered: list[dict[str, object]] = [{str(number): cell for number, cell in enumerate(row, 1)} for row in rows]
-        form = Format(kind=kind, text=choice.text, value=choice.value, separator=separator)
+        form = Format(kind=kind, text=choice.text, value=choice.value, keep=options.keep, separator=separator)
         return DetectedFormat(form, choice.labelled, _values(numbered, choice))
     columns = [column.strip() for column in rows[0]]
     if len(set(columns)) < len(columns):
@@ -256,9 +258,16 @@ def _detect_columns(
         raise DataError(f"two columns of {name} are named {twice!r}; rename one")
     records: list[dict[str, object]] = [dict(zip(columns, row, strict=True)) for row in rows[1:]]
     fields = {column: str(records[0][column]) if records else "" for column in columns}
-    choice = choose_fields(name, fields, _with_column_names(options, columns), code)
+    named_options = _with_column_names(options, columns)
+    choice = choose_fields(name, fields, named_options, code)
     form = Format(
-        kind=kind, text=choice.text, value=choice.value, header=True, separator=separator, columns=tuple(columns)
+        kind=kind,
+        text=choice.text,
+        value=choice.value,
+        keep=named_options.keep,
+        header=True,
+        separator=separator,
+        columns=tuple(columns),
     )
     return DetectedFormat(form, choice.labelled, _values(records, choice))
 
@@ -275,4 +284,5 @@ def _with_column_names(options: ReadingOptions, columns: Sequence[str]) -> Readi
         text=tuple(map(name, options.text)),
         rating=options.rating and name(options.rating),
         label=options.label and name(options.label),
+        keep=tuple(map(name, options.keep)),
     )

@@ -138,7 +138,7 @@ def _sample_file(sample: Sample, source: Source, codes: Codes, settings: Setting
             part = Range(source.address, start, end, source.format, source.code, source.test)
             # The number of lines before the middle is not known, so its lines have no number.
             tally = _Tally() if start else sample.tally
-            for texts, text_codes, raw_bytes in read_batches(part, codes, tally):
+            for texts, text_codes, raw_bytes, _ in read_batches(part, codes, tally):
                 if not sample.example:
                     sample.example = printable(" ".join(texts[0].split()[:_EXAMPLE_WORDS]))
                     sample.example_value = _value_text(text_codes[0], source, settings)

@@ -122,7 +122,7 @@ def no_model(folder: Path) -> list[str]:
         (truncated, 1, "is damaged, and nobody knows what is lost"),
         (noise, 1, "noise.json is not UTF-8 text"),
         (no_dataset, 1, "data.h5 is not an HDF5 file"),
-        (no_model, 1, "model.pt: no such file"),
+        (no_model, 1, "nor model.pt; `shoal train` writes one when it has finished"),
         (lambda _: ["preprocess", "--local", "--input", "x"], 2, "--local needs --output"),
         (lambda _: ["preprocess", "--local", "--dry"], 2, "no such option '--dry'. Did you mean '--dry-run'?"),
         (lambda _: ["preprocess", "--input", "x"], 2, "either --local or --deployment NAME"),

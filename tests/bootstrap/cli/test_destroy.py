@@ -76,7 +76,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[s
 def data(before: dict[str, set[str]]) -> str:
     """Its data bucket, with a model."""
     bucket = str(told("status", NAME)["outputs"][topology.OUTPUT_DATA_BUCKET])
-    boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt", Body=b"weights")
+    boto3.client("s3").put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
     return bucket
 
 
@@ -210,7 +210,7 @@ def test_destroy_fetches_deletes_and_proves_also_without_the_function_that_clean
     broken()
     done = told("destroy", NAME, "--yes", "--fetch", tmp_path)
     assert (done["destroyed"], done["stack"], done["models_lost"]) == (True, "deleted", [RUN])
-    assert (tmp_path / RUN / "model.pt").read_bytes() == b"weights"
+    assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
     assert left_over(before, inventory()) == {}
     again = shoal("destroy", NAME, "--yes")
     assert again.stdout == "there is nothing of 'mine' to destroy\n"

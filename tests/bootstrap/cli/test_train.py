@@ -186,7 +186,8 @@ def test_a_stopped_training_has_a_summary_and_the_status_of_its_signal(
 
 @pytest.mark.usefixtures("signals")
 def test_a_run_that_was_finished_before_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "model.pt").write_text("")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("")
     (tmp_path / "summary.json").write_text('{"stopped": false}')
     asked = ["train", "--local", "--data", "d.h5", "--output", str(tmp_path)]
     assert main([*asked, "--resume"]) == 0

@@ -26,6 +26,9 @@ FOREIGN = (
     f"runs/{GOOD}/tensorboard/events",
     f"runs/{GOOD}/node-x.log",
     f"runs/{GOOD}/model.pt/x",
+    f"runs/{GOOD}/model/x",
+    f"runs/{GOOD}/model/config.json/x",
+    f"runs/{GOOD}/model/.config.json",
     f"runs/{GOOD}/MODEL.PT",
     f"runs/{GOOD}.git/model.pt",
 )
@@ -43,7 +46,7 @@ HOSTILE = (
     f"runs/{GOOD}/file/escape",
     f"runs/{GOOD}/folder",
 )
-RESULTS = ("model.pt", "record.jsonl", "summary.json", "node-0.log")
+RESULTS = ("model/config.json", "model/model.safetensors", "record.jsonl", "summary.json", "node-0.log")
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +85,18 @@ def test_results_of_all_runs_come_in_a_folder_each_without_checkpoints(s3: Any, 
     with Bars() as bars:
         done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
     assert files(tmp_path) == {*(f"{ONE}/{name}" for name in RESULTS), f"{TWO}/record.jsonl"}
-    assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
-    assert (done.runs, done.copied, done.present) == ([ONE, TWO], 5, 0)
+    assert (tmp_path / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
+    assert (done.runs, done.copied, done.present) == ([ONE, TWO], 6, 0)
 
 
 def test_existing_files_are_kept_and_changed_ones_are_copied_again(s3: Any, tmp_path: Path) -> None:
     with Bars() as bars:
         fetch_runs(s3, BUCKET, tmp_path, bars=bars)
-        (tmp_path / ONE / "model.pt").write_bytes(b"half")
+        (tmp_path / ONE / "model" / "config.json").write_bytes(b"half")
         os.utime(tmp_path / ONE / "summary.json", (1, 1))
         done = fetch_runs(s3, BUCKET, tmp_path, bars=bars)
-    assert (done.copied, done.present) == (2, 3)
-    assert (tmp_path / ONE / "model.pt").read_bytes() == b"model.pt"
+    assert (done.copied, done.present) == (2, 4)
+    assert (tmp_path / ONE / "model" / "config.json").read_bytes() == b"model/config.json"
 
 
 def test_one_run_can_be_fetched_alone(s3: Any, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
     made = Made("keeping", {"Vpc": VPC, "Bucket": kept})
     made.settled()
     s3, bucket = boto3.client("s3"), made.physical("Bucket")
-    s3.put_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt", Body=b"weights")
+    s3.put_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json", Body=b"weights")
     for _ in range(2):
         assert command("destroy", "keeping", "--yes", "--json") == 0
         said = json.loads(capsys.readouterr().out)
@@ -208,8 +208,8 @@ def test_kept_data_stay_with_their_price_and_can_still_be_fetched(
         assert 0 < said["stays"][0]["monthly"] < 0.01
         assert said["models_lost"] == []
     assert command("fetch", "keeping", "--output", str(tmp_path)) == 0
-    assert (tmp_path / RUN / "model.pt").read_bytes() == b"weights"
-    s3.delete_object(Bucket=bucket, Key=f"runs/{RUN}/model.pt")
+    assert (tmp_path / RUN / "model" / "config.json").read_bytes() == b"weights"
+    s3.delete_object(Bucket=bucket, Key=f"runs/{RUN}/model/config.json")
     assert command("destroy", "keeping", "--yes") == 0
 
 

@@ -86,7 +86,13 @@ def test_a_stopped_run_is_not_changed_by_a_new_one(tmp_path: Path) -> None:
 
 def finished(folder: Path) -> dict[str, str]:
     """The files of a run that came to its end."""
-    files = {"model.pt": "a model", "record.jsonl": "{}\n", "summary.json": '{"stopped": false}', "train.log": "said"}
+    files = {
+        "model/config.json": "{}",
+        "record.jsonl": "{}\n",
+        "summary.json": '{"stopped": false}',
+        "train.log": "said",
+    }
+    (folder / "model").mkdir()
     for name, content in files.items():
         (folder / name).write_text(content)
     return files
@@ -94,7 +100,7 @@ def finished(folder: Path) -> dict[str, str]:
 
 def test_without_force_a_finished_model_is_not_replaced(tmp_path: Path) -> None:
     files = finished(tmp_path)
-    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"), Bars() as bars:
+    with pytest.raises(TrainingError, match=r"model is a finished model; add --force"), Bars() as bars:
         train_locally(TrainConfig(data=tmp_path / "d.h5", output=tmp_path), ranks=1, bars=bars)
     assert {name: (tmp_path / name).read_text() for name in files} == files
 

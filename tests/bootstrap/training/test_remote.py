@@ -206,7 +206,8 @@ def test_a_rank_that_is_lost_on_one_node_is_started_again_with_all_others(aws, t
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp_path: Path, resume: bool) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
-    (tmp_path / "model.pt").write_bytes(b"finished")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, resume=resume)
     with Bars() as bars, pytest.raises(TrainingError, match="is a finished model"):
         train_on_deployment(one.deployment, config, dataset=DATASET, output=tmp_path, bars=bars)
@@ -216,7 +217,8 @@ def test_a_finished_model_is_not_replaced_and_no_node_is_started_for_it(aws, tmp
 
 def test_with_force_a_run_may_replace_a_finished_model(aws, tmp_path: Path) -> None:
     one = Fleet().add("one", "g5.xlarge", 1)
-    (tmp_path / "model.pt").write_bytes(b"finished")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("finished")
     config = TrainConfig(data=Path("dataset"), output=tmp_path, force=True)
     missing = f"s3://{BUCKET}/datasets/{2:032x}/dataset.h5"
     with Bars() as bars, pytest.raises(ShoalError, match="there is no dataset at"):

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,9 +14,20 @@ from corpus.text import word_ids
 from trainer.classification import labelling, models
 from trainer.classification.labelling import Labeller, Prediction
 from trainer.classification.losses import Loss, Scale
-from trainer.classification.model_file import TrainedModel
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.trained_model import TrainedModel
 
 WORDS = ["good", "bad", "song"]
+SETTINGS = {
+    "words": 2 + len(WORDS),
+    "embedding": 4,
+    "hidden": 3,
+    "layers": 1,
+    "pooling": "mean+words",
+    "dropout": 0.5,
+    "embedding_dropout": 0.5,
+    "outputs": 1,
+}
 MANY = 1 << 40
 """Of letters: the fast encoder pays."""
 
@@ -22,23 +35,13 @@ MANY = 1 << 40
 def made() -> TrainedModel:
     """A model of random weights."""
     torch.manual_seed(1)
-    classifier = models.build(
-        "lstm",
-        {
-            "words": 2 + len(WORDS),
-            "embedding": 4,
-            "hidden": 3,
-            "layers": 1,
-            "pooling": "mean+words",
-            "dropout": 0.5,
-            "embedding_dropout": 0.5,
-            "outputs": 1,
-        },
-    )
+    classifier = models.build("lstm", SETTINGS)
     with torch.no_grad():
         classifier.embedding.weight.mul_(30)
     classifier.eval()
     return TrainedModel(
+        name="lstm",
+        settings=SETTINGS,
         classifier=classifier,
         loss=Loss(kind="bce", scale=Scale(1, 5, 4), positive_weight=0.5),
         ids=word_ids(WORDS),
@@ -60,7 +63,8 @@ def label(model: TrainedModel, request: pytest.FixtureRequest) -> Labeller:
 
 def test_texts_are_cleaned_as_the_training_texts_were(label: Labeller) -> None:
     plain, dressed = label(["good song", "  The GOOD, the &lt;song&gt;!"])
-    assert plain == pytest.approx(dressed, abs=1e-6)
+    assert plain.label == dressed.label
+    assert plain.probabilities == pytest.approx(dressed.probabilities, abs=1e-6)
 
 
 def test_order_matters_and_answers_come_in_the_order_of_texts(label: Labeller) -> None:
@@ -107,14 +111,15 @@ def test_only_the_first_words_of_a_row_count(label: Labeller) -> None:
 
 
 def test_the_label_is_1_above_one_half(label: Labeller) -> None:
-    for called, probability in label(["good", "bad", "song", "good song", "bad bad"]):
-        assert called == int(probability > 0.5)
+    for called, probabilities in label(["good", "bad", "song", "good song", "bad bad"]):
+        assert called == int(probabilities[1] > 0.5)
+        assert sum(probabilities) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("text", ["", "12345 !?", "the The THE"])
 def test_a_text_without_words_has_no_label(label: Labeller, text: str) -> None:
-    assert label([text, "good"])[0] == Prediction(None, 0.5)
-    assert label([text]) == [Prediction(None, 0.5)]
+    assert label([text, "good"])[0] == Prediction(None, (0.5, 0.5))
+    assert label([text]) == [Prediction(None, (0.5, 0.5))]
 
 
 def test_no_texts_no_answers(label: Labeller) -> None:
@@ -135,3 +140,43 @@ assert "numba" in sys.modules
 
 def test_few_texts_do_not_wait_for_what_many_need() -> None:
     subprocess.run([sys.executable, "-c", FEW_THEN_MANY], check=True)
+
+
+@pytest.fixture(scope="module")
+def three() -> TrainedModel:
+    """A model of random weights for three classes."""
+    loss = SimpleNamespace(kind="softmax", classes=3, probabilities=lambda outputs: outputs.softmax(1))
+    settings = {**made().settings, "outputs": 3}
+    torch.manual_seed(2)
+    classifier = models.build("lstm", settings).eval()
+    with torch.no_grad():
+        classifier.embedding.weight.mul_(300)
+    return replace(made(), classifier=classifier, loss=loss, classes=("sport", "art", "trade"), settings=settings)
+
+
+@pytest.mark.parametrize("expected", [0, MANY])
+def test_of_several_classes_the_label_is_the_name_of_the_most_probable_one(three: TrainedModel, expected: int) -> None:
+    found = Labeller(three, 0.9, expected=expected)(["good", "bad", "song", "the", "good"])
+    assert found[3] == Prediction(None, (1 / 3, 1 / 3, 1 / 3))
+    assert found[0] == found[4]
+    for each in (*found[:3], found[4]):
+        assert sum(each.probabilities) == pytest.approx(1)
+        assert each.label == three.classes[each.probabilities.index(max(each.probabilities))]
+        assert each.probability == max(each.probabilities)
+    assert len({each.label for each in found[:3]}) > 1
+
+
+def test_a_model_that_reads_whole_texts_gets_the_rows_without_padding(model: TrainedModel) -> None:
+    seen = []
+
+    class Whole(Classifier):
+        reads_whole_texts = True
+
+        def forward(self, tokens: torch.Tensor, lengths: torch.Tensor, *_: None) -> torch.Tensor:
+            seen.append((tokens.tolist(), lengths.tolist()))
+            return torch.zeros(len(lengths), 1)
+
+        classify = forward
+
+    Labeller(replace(model, classifier=Whole()))(["bad", "", "good bad song", "song song"])
+    assert seen == [([2, 3, 4, 4, 4, 3], [3, 2, 1])]

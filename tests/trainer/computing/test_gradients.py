@@ -25,7 +25,7 @@ class Full(torch.nn.Module):
         super().__init__()
         self.precision = inside.precision
         self.inside, self.holds, self.fails_in = inside, holds, fails_in
-        self.tables, self.sparse_tables = inside.tables, inside.sparse_tables
+        self.tables, self.sparse_tables, self.reads_whole_texts = inside.tables, inside.sparse_tables, False
 
     def forward(self, tokens, lengths, keys):
         if len(tokens) > self.holds:

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.errors import DataError
+from tests.trainer.classification.made_models import random_model, write_old_file
 from trainer.classification import models
 from trainer.classification.labelling import Labeller
-from trainer.classification.model_file import TrainedModel, load_model, save_model
+from trainer.classification.loading import load_model
+from trainer.classification.trained_model import TrainedModel
 from trainer.computing.optimiser import Optimiser
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -30,18 +32,7 @@ OWN = TrainConfig(data=Path("d"), output=Path("o"), embedding=4, hidden=3).model
 def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A model file."""
     path = tmp_path_factory.mktemp("model") / "model.pt"
-    torch.manual_seed(1)
-    save_model(
-        path,
-        name="lstm",
-        settings=OWN,
-        loss={"kind": "cross-entropy", "scale": [1, 5, 4], "positive_weight": 0.5},
-        state=models.build("lstm", OWN).state_dict(),
-        vocabulary=["good", "bad", "song"],
-        stopwords=frozenset({"the"}),
-        row_length=4,
-        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9}},
-    )
+    write_old_file(path, random_model())
     return path.read_bytes()
 
 
@@ -91,8 +82,13 @@ def vast(held: dict[str, Any]) -> None:
 HARM: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     **{
         f"no {name}": (lambda held, name=name: held.pop(name) and None, f"it has no {name}")
-        for name in ("name", "settings", "loss", "state", "vocabulary", "stopwords", "row_length", "about")
+        for name in ("name", "settings", "loss", "vocabulary", "stopwords", "row_length", "about")
     },
+    "no state": (lambda held: held.pop("state") and None, "it has no tensors"),
+    "another rule of words": (lambda held: held.update(words="runes"), "its rule of words is 'runes', and this Shoal"),
+    "names of other classes": (lambda held: held.update(classes=["a", "b", "c"]), "it has 3 names of classes, and its"),
+    "measures that JSON cannot hold": (lambda held: held["about"].update(test={"loss": float("nan")}), "JSON"),
+    "a list as measures": (lambda held: held["about"].update(test=[]), "its measures are not a table"),
     "another model": (lambda held: held.update(name="oracle"), "its model is oracle, but must be one of lstm"),
     "a path as model": (lambda held: held.update(name="../x"), "its model is ../x, but must be"),
     "an unknown setting": (settled(colour="red"), "'colour' is not a known field"),

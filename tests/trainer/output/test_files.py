@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import TrainingError
-from trainer.output.files import finished_summary, prepare_output, require_free_output, was_stopped, write_whole
+from trainer.output.files import (
+    finished_summary,
+    prepare_output,
+    require_free_output,
+    was_stopped,
+    whole_folder,
+    write_whole,
+)
 
 ENDED, STOPPED = '{"kind": "end", "stopped": false}', '{"kind": "end", "stopped": true}'
 
@@ -70,19 +77,98 @@ def test_without_checkpoints_there_is_nothing_to_lose(tmp_path: Path) -> None:
 
 
 def test_a_finished_model_is_replaced_only_by_force(tmp_path: Path) -> None:
-    (tmp_path / "model.pt").write_text("")
-    with pytest.raises(
-        TrainingError, match=r"model\.pt is a finished model; add --force .*, or choose another --output"
-    ):
+    write_model_mark(tmp_path)
+    with pytest.raises(TrainingError, match=r"model is a finished model; add --force .*, or choose another --output"):
         require_free_output(tmp_path, force=False)
     require_free_output(tmp_path, force=True)
+
+
+def test_the_file_of_an_earlier_version_is_a_finished_model_too(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_text("")
+    with pytest.raises(TrainingError, match=r"model\.pt is a finished model; add --force"):
+        require_free_output(tmp_path, force=False)
+
+
+def test_a_part_of_a_model_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "vocabulary.txt").write_text("good\n")
+    require_free_output(tmp_path, force=False)
+
+
+@pytest.mark.parametrize("other", ["record.jsonl", "model", "a\nb"])
+def test_a_folder_that_is_no_model_is_never_replaced(tmp_path: Path, other: str) -> None:
+    write_model_mark(tmp_path)
+    (tmp_path / "model" / other).write_text("mine")
+    for writes in (lambda: require_free_output(tmp_path, force=True), lambda: fill_folder(tmp_path / "model")):
+        with pytest.raises(TrainingError, match=r"has '(record.jsonl|model|a b)', which is no file of a model"):
+            writes()
+    assert (tmp_path / "model" / other).read_text() == "mine"
+
+
+def write_model_mark(output: Path) -> None:
+    (output / "model").mkdir()
+    (output / "model" / "config.json").write_text("old")
+
+
+def fill_folder(path: Path, content: str = "new") -> None:
+    with whole_folder(path) as folder:
+        (folder / "config.json").write_text(content)
+
+
+def fill_partly(path: Path, error: type[BaseException]) -> None:
+    with whole_folder(path) as folder:
+        (folder / "config.json").write_text("half")
+        raise error
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_appears_whole_and_replaces_an_old_one(tmp_path: Path) -> None:
+    for content in ("first", "second"):
+        fill_folder(tmp_path / "model", content)
+        assert (tmp_path / "model" / "config.json").read_text() == content
+        assert names(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path: Path, error: type[BaseException]) -> None:
+    write_model_mark(tmp_path)
+    with pytest.raises(error):
+        fill_partly(tmp_path / "model", error)
+    assert names(tmp_path) == ["model"]
+    assert (tmp_path / "model" / "config.json").read_text() == "old"
+
+
+def test_a_writer_that_was_killed_between_two_names_costs_nothing(tmp_path: Path) -> None:
+    write_model_mark(tmp_path)
+    (tmp_path / "model").rename(tmp_path / ".model.old")
+    (tmp_path / ".model.partial").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        fill_partly(tmp_path / "model", KeyboardInterrupt)
+    assert (tmp_path / "model" / "config.json").read_text() == "old"
+    fill_folder(tmp_path / "model")
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_link_in_a_models_place_is_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "config.json").write_text("kept")
+    (tmp_path / ".model.partial").symlink_to(precious)
+    fill_folder(tmp_path / "model")
+    (tmp_path / "linked").symlink_to(precious)
+    with pytest.raises(TrainingError, match="linked is not a folder"):
+        fill_folder(tmp_path / "linked")
+    assert (precious / "config.json").read_text() == "kept"
 
 
 @pytest.mark.parametrize("summary", [None, STOPPED, "[]", "{", "{}", "\udcff"])
 def test_only_a_run_that_came_to_its_end_is_finished(tmp_path: Path, summary: str | None) -> None:
     (tmp_path / "summary.json").write_text(ENDED)
     assert finished_summary(tmp_path) is None  # its model is not there
-    (tmp_path / "model.pt").write_text("")
+    write_model_mark(tmp_path)
     assert finished_summary(tmp_path) == {"kind": "end", "stopped": False}
     (tmp_path / "summary.json").unlink()
     if summary is not None:
@@ -104,9 +190,9 @@ def test_a_link_that_somebody_planted_is_not_written_through(tmp_path: Path, pla
 
 
 def test_what_a_killed_writer_left_is_written_anew(tmp_path: Path) -> None:
-    (tmp_path / ".model.pt.partial").write_text("half of a long model")
-    write_whole(tmp_path / "model.pt", b"model")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("model.pt", "model")]
+    (tmp_path / ".summary.json.partial").write_text("half of a long summary")
+    write_whole(tmp_path / "summary.json", b"{}")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("summary.json", "{}")]
 
 
 def test_a_folder_that_can_be_written_to_is_prepared_without_a_trace(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from corpus.text import FIRST_WORD
 from trainer.classification.models.classifier import Classifier
-from trainer.classification.models.ngrams import features, word_hashes
+from trainer.classification.models.ngrams import features, ngram_hashes, ngram_rows, word_hashes
 from trainer.computing.dropout import Dropout
 from trainer.computing.row_gradients import mean_of_rows
 
@@ -41,12 +41,28 @@ class FastText(Classifier):
             self.hashes.copy_(word_hashes(vocabulary))
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
+        if torch.onnx.is_in_onnx_export():
+            return self.last(self._means_by_matrices(tokens, lengths))  # type: ignore[no-any-return]
         if self._ngrams > 1:
             tokens, ends = features(tokens, lengths, self.hashes, ngrams=self._ngrams, buckets=self._buckets)
         else:
             ends = lengths.cumsum(0)
         outputs: Tensor = self.last(self.dropout(mean_of_rows(self.vectors, tokens, ends), keys))
         return outputs
+
+    def _means_by_matrices(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """The mean vector of each text by operations that ONNX has, without a number that depends on the example."""
+        places, rows = (torch.ones_like(each, dtype=torch.int64).cumsum(0) - 1 for each in (tokens, lengths))
+        texts = (places[:, None] >= lengths.cumsum(0)).sum(1)  # (t,)
+        member = (texts == rows[:, None]).to(self.vectors.dtype)  # (n, t)
+        sums, counts = member @ self.vectors[tokens], lengths
+        found = self.hashes[tokens]
+        for far in range(1, self._ngrams):
+            found = ngram_hashes(found, self.hashes[tokens], far)
+            inside = member[:, far:] * (texts[far:] == texts[:-far])  # (n, t - far)
+            sums = sums + inside @ self.vectors[ngram_rows(found, len(self.hashes), self._buckets)]
+            counts = counts + (lengths - far).clamp(min=0)
+        return sums / counts[:, None]
 
 
 def build(settings: Mapping[str, Any]) -> FastText:

@@ -64,7 +64,7 @@ class LSTMClassifier(Classifier):
         return (self.embedding.weight,)
 
     def classify(self, tokens: Tensor, lengths: Tensor, keys: Tensor | None) -> Tensor:
-        if tokens.is_cuda:
+        if tokens.is_cuda or torch.onnx.is_in_onnx_export():
             return self._one_group(tokens, lengths, keys)
         groups = max(1, min(_MOST_GROUPS, round(math.sqrt(len(tokens)) / 4)))
         some_keys = keys.chunk(groups) if keys is not None else [None] * groups
@@ -115,7 +115,7 @@ def _features(embedding: int, hidden: int, pooling: str) -> int:
 
 def _last(states: Tensor, lengths: Tensor) -> Tensor:
     """(rows, hidden): the state after each row's last word, of (width, rows, hidden)."""
-    return states[lengths - 1, torch.arange(len(lengths), device=states.device)]
+    return states[lengths - 1, torch.arange(lengths.shape[0], device=states.device)]
 
 
 def _mean(states: Tensor, lengths: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def _max(states: Tensor, lengths: Tensor) -> Tensor:
 
 def _real(states: Tensor, lengths: Tensor) -> Tensor:
     """(width, rows, 1): which of (width, rows, n) belong to words, not to padding."""
-    return (torch.arange(len(states), device=states.device)[:, None] < lengths)[:, :, None]
+    return (torch.arange(states.shape[0], device=states.device)[:, None] < lengths)[:, :, None]
 
 
 POOLS = {"last": _last, "mean": _mean, "max": _max}

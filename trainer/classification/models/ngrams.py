@@ -70,17 +70,26 @@ def _rows_by_torch(tokens: Tensor, lengths: Tensor, hashes: Tensor, ngrams: int,
     """The rows of all texts, a text's words and n-grams side by side: sorted stably by their text."""
     ends = lengths.cumsum(0)
     texts = torch.searchsorted(ends, torch.arange(len(tokens), device=tokens.device), right=True)  # (t,)
-    found = hashes[tokens]  # (t,)
+    of_words = found = hashes[tokens]  # (t,)
     rows, of_text = [tokens.long()], [texts]
     for far in range(1, min(ngrams, len(tokens))):
-        found = found[:-1] * NGRAM_FACTOR + hashes[tokens[far:]]  # modulo 2 ** 64, as signed numbers
+        found = ngram_hashes(found, of_words, far)
         inside = texts[far:] == texts[: len(texts) - far]
-        rows.append(len(hashes) + _unsigned_remainder(found[inside], buckets))
+        rows.append(ngram_rows(found[inside], len(hashes), buckets))
         of_text.append(texts[far:][inside])
     order = torch.cat(of_text).argsort(stable=True)
     return torch.cat(rows)[order].int()
 
 
-def _unsigned_remainder(numbers: Tensor, divisor: int) -> Tensor:
-    """The remainders of signed 64-bit numbers taken as unsigned ones, which are larger by 2 ** 64 where negative."""
-    return (numbers % divisor + (numbers < 0) * ((1 << 64) % divisor)) % divisor
+def ngram_hashes(shorter: Tensor, of_words: Tensor, far: int) -> Tensor:
+    """(t - far,) int64: the hashes of n-grams from each word to the one `far` behind it, by those of the n-grams that
+    are `shorter` by one word, (t - far + 1,), and of the words (t,)."""
+    return shorter[:-1] * NGRAM_FACTOR + of_words[far:]  # modulo 2 ** 64, as signed numbers
+
+
+def ngram_rows(hashes: Tensor, words: int, buckets: int) -> Tensor:
+    """The rows of n-grams in a table that begins with `words` rows of words.
+
+    Signed numbers of 64 bits are taken for unsigned ones, which are larger by 2 ** 64 where they are negative.
+    """
+    return words + (hashes % buckets + (hashes < 0) * ((1 << 64) % buckets)) % buckets

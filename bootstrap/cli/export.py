@@ -1,0 +1,46 @@
+"""`shoal export`: a trained model to another folder, to S3, to ONNX; also one of an earlier version."""
+
+import click
+
+from bootstrap.cli.command import command, option
+from bootstrap.cli.input_options import require_s3
+from bootstrap.cli.output import json_option, summary
+from bootstrap.prediction.model import open_model
+
+
+@command(
+    short_help="copy a trained model to a folder, S3 or ONNX",
+    help="""\
+Write a trained model to a new folder, here or on S3, from where `shoal predict`
+and other programs read it. A model.pt of an earlier version becomes a folder
+as training writes it now. The folder appears whole; on S3 its config.json is
+written last.
+""",
+    epilog="""\
+\b
+Examples:
+  shoal export --model results/model --output s3://bucket/models/reviews
+      for machines that predict elsewhere
+  shoal export --model results/model --output exported --onnx
+      with model.onnx beside it, for programs without PyTorch
+""",
+)
+@option(
+    "--model",
+    required=True,
+    type=click.Path(),
+    metavar="DIR_OR_S3",
+    help="the output of `shoal train`, a model's folder, or a model.pt of an earlier version",
+)
+@option("--output", required=True, type=click.Path(), metavar="DIR_OR_S3", help="the new folder")
+@option("--onnx", is_flag=True, help="also write the classifier as model.onnx; README.md says what goes in and out")
+@json_option
+def run(*, model: str, output: str, onnx: bool, as_json: bool) -> int:
+    """Run `shoal export`."""
+    require_s3(model, output)
+    loaded = open_model(model)
+    from bootstrap.prediction.export import export_model
+
+    size = export_model(loaded, output, onnx=onnx)
+    summary({"model": output, "bytes": size}, [("model", output), ("size", f"{size / 1e6:,.1f} MB")], as_json=as_json)
+    return 0

@@ -1,0 +1,56 @@
+"""Copies a trained model to a folder or to S3, as training writes it; also one of an earlier version.
+
+On S3 there is no folder that could appear whole. So `config.json` is uploaded last, and nothing is uploaded to where
+files are already.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bootstrap.errors import ShoalError
+from corpus.reading import s3
+from corpus.reading.s3 import Place, is_s3
+from corpus.reading.storage import check_writable
+from trainer.classification.model_folder import write_model
+from trainer.classification.trained_model import TrainedModel
+from trainer.output.files import CONFIG
+
+
+def export_model(model: TrainedModel, output: str, *, onnx: bool) -> int:
+    """Write a model to a new folder, a path or s3://...; with `onnx` also as an ONNX file. Returns its bytes.
+
+    Raises ShoalError if something is there already, TrainingError or DataError if it cannot be written.
+    """
+    if is_s3(output):
+        place = s3.place_of(f"{output.rstrip('/')}/")
+        check_writable(output)
+        with s3.explained_errors(output, "list"):
+            _require_free(output, next((found["Key"] for found in s3.list_objects(s3.client(), place, 1)), None))
+        with TemporaryDirectory(prefix="shoal-model-") as name:
+            folder = Path(name) / "model"
+            write_model(folder, model, onnx=onnx)
+            return _upload(folder, place)
+    folder = Path(output)
+    try:
+        _require_free(output, next((path.name for path in folder.iterdir()), None) if folder.is_dir() else None)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ShoalError(f"cannot write {output}: {error.strerror}; choose another --output") from error
+    write_model(folder, model, onnx=onnx)
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _require_free(output: str, found: str | None) -> None:
+    if found is not None:
+        raise ShoalError(f"{output} has {found} already; choose another --output, or remove what is there")
+
+
+def _upload(folder: Path, place: Place) -> int:
+    """Copy the files of a model's folder, `config.json` last; returns their bytes."""
+    total = 0
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == CONFIG):
+        there = Place(place.bucket, f"{place.key}{path.name}")
+        with s3.explained_errors(str(there), "write"):
+            s3.upload(s3.client(), path, there)
+        total += path.stat().st_size
+    return total

@@ -1,0 +1,151 @@
+"""`shoal export`: a model to S3 and from there to predictions elsewhere, whole or not at all."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from bootstrap.cli.main import main
+from corpus.reading import s3
+from corpus.reading.s3 import Place
+from embedded.aws import EmbeddedAws
+from embedded.faults.kinds import CutConnection, Denied, Throttled
+from tests.trainer.classification.made_models import random_model, write_old_file
+from trainer.classification.loading import load_model
+from trainer.classification.model_folder import write_model
+from trainer.interface import Model
+
+BUCKET = "models"
+FILES = ["README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt"]
+TEXTS = ["good song", "bad"]
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        boto3.setup_default_session()
+        s3.client().create_bucket(Bucket=BUCKET)
+        yield running
+    boto3.setup_default_session()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of a training."""
+    output = tmp_path_factory.mktemp("run")
+    write_model(output / "model", random_model())
+    return output
+
+
+@pytest.fixture
+def address(aws: EmbeddedAws, run: Path, request: pytest.FixtureRequest) -> str:
+    """A model on S3."""
+    there = f"s3://{BUCKET}/{request.node.name}/model"
+    assert main(["export", "--model", str(run), "--output", there]) == 0
+    return there
+
+
+def keys(address: str) -> list[str]:
+    place = s3.place_of(f"{address}/")
+    return [found["Key"].removeprefix(place.key) for found in s3.list_objects(s3.client(), place)]
+
+
+def test_a_model_on_s3_answers_as_the_one_here(address: str, run: Path) -> None:
+    assert keys(address) == FILES
+    here = Model(run).predict(TEXTS)
+    for there in (address, f"{address}/", address.removesuffix("/model")):
+        assert Model(there).predict(TEXTS) == here
+
+
+def test_a_model_of_an_earlier_version_becomes_a_folder(
+    tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_old_file(tmp_path / "model.pt", random_model())
+    assert main(["export", "--model", str(tmp_path / "model.pt"), "--output", str(tmp_path / "new"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "new").iterdir()}
+    assert sorted(sizes) == FILES
+    assert told == {"model": str(tmp_path / "new"), "bytes": sum(sizes.values())}
+    assert Model(tmp_path / "new").predict(TEXTS) == Model(run).predict(TEXTS)
+
+
+def test_a_file_of_an_earlier_version_is_read_from_s3(aws: EmbeddedAws, tmp_path: Path, run: Path) -> None:
+    write_old_file(tmp_path / "model.pt", random_model())
+    s3.upload(s3.client(), tmp_path / "model.pt", Place(BUCKET, "old/model.pt"))
+    for address in (f"s3://{BUCKET}/old/model.pt", f"s3://{BUCKET}/old"):
+        assert Model(address).predict(TEXTS) == Model(run).predict(TEXTS)
+
+
+def delete(address: str, name: str) -> None:
+    s3.client().delete_object(Bucket=BUCKET, Key=s3.place_of(f"{address}/{name}").key)
+
+
+def put(address: str, name: str, content: bytes) -> None:
+    s3.put(s3.client(), s3.place_of(f"{address}/{name}"), content)
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        (lambda at: delete(at, "config.json"), "no config.json: the model is being written, or was not copied whole"),
+        (lambda at: delete(at, "vocabulary.txt"), "there is nothing at .*/vocabulary.txt"),
+        (lambda at: put(at, "vocabulary.txt", b"good\n"), r"/vocabulary.txt has 5 bytes, and config.json says 14"),
+        (
+            lambda at: put(at, "vocabulary.txt", b"good\nbad\nsang\n"),
+            "/vocabulary.txt is not the file that",
+        ),
+        (lambda at: put(at, "config.json", b"{}"), "/config.json is of format None, and this Shoal reads 1"),
+        (lambda at: put(at, "config.json", b"{"), "/config.json was not written by Shoal, or was changed"),
+    ],
+)
+def test_a_model_that_is_not_whole_on_s3_is_one_sentence(
+    address: str, capsys: pytest.CaptureFixture[str], harm: Callable[[str], None], sentence: str
+) -> None:
+    harm(address)
+    capsys.readouterr()
+    assert main(["predict", "--model", address]) == 1
+    err = " ".join(capsys.readouterr().err.split())
+    assert re.search(sentence, err), err
+    assert address in err
+    assert "Traceback" not in err
+
+
+def test_a_throttled_or_cut_answer_is_asked_for_again(aws: EmbeddedAws, address: str, run: Path) -> None:
+    for fault in (Throttled(service="s3", share=0.3), CutConnection(times=2, least=1)):
+        with aws.faults.during(fault):
+            assert Model(address).predict(TEXTS) == Model(run).predict(TEXTS)
+
+
+def test_an_export_that_broke_off_leaves_no_configuration(
+    aws: EmbeddedAws, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = f"s3://{BUCKET}/broken"
+    with aws.faults.during(Denied(service="s3", operation="PutObject")):
+        assert main(["export", "--model", str(run), "--output", there]) == 1
+    assert "cannot write s3://models/broken/README.md" in " ".join(capsys.readouterr().err.split())
+    assert "config.json" not in keys(there)
+
+
+@pytest.mark.parametrize("where", ["s3", "here"])
+def test_what_is_there_already_is_not_replaced(
+    aws: EmbeddedAws, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    output = f"s3://{BUCKET}/taken" if where == "s3" else str(tmp_path)
+    if where == "s3":
+        put(output, "mine", b"mine")
+    else:
+        (tmp_path / "mine").write_text("mine")
+    assert main(["export", "--model", str(run), "--output", output]) == 1
+    assert "already; choose another --output, or remove what is there" in " ".join(capsys.readouterr().err.split())
+    assert "config.json" not in (keys(output) if where == "s3" else [path.name for path in tmp_path.iterdir()])
+
+
+def test_an_export_has_an_onnx_file_on_request(run: Path, tmp_path: Path) -> None:
+    assert main(["export", "--model", str(run), "--output", str(tmp_path / "new"), "--onnx"]) == 0
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted([*FILES, "model.onnx"])
+    assert load_model(tmp_path / "new").about == load_model(run).about

@@ -1,0 +1,83 @@
+"""Trained models for tests, made without training, and the files of earlier versions."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from corpus.text import word_ids
+from trainer.classification import models
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.model_file import FORMAT
+from trainer.classification.trained_model import TrainedModel
+from trainer.config import TrainConfig
+
+
+def random_model(
+    words: tuple[str, ...] = ("good", "bad", "song"), *, kind: str = "cross-entropy", **options: Any
+) -> TrainedModel:
+    """A small model of random weights, which has learnt from ratings of 1 to 5."""
+    torch.manual_seed(1)
+    loss = Loss.of({"kind": kind, "scale": [1, 5, 4], "positive_weight": 0.5})
+    config = TrainConfig(data=Path("d"), output=Path("o"), **{"embedding": 4, "hidden": 3, **options})
+    settings = config.model_settings("lstm", words=2 + len(words), outputs=loss.outputs)
+    classifier = models.build("lstm", settings)
+    with torch.no_grad():
+        classifier.embedding.weight.mul_(30)
+    classifier.eval()
+    return TrainedModel(
+        name="lstm",
+        settings=settings,
+        classifier=classifier,
+        loss=loss,
+        ids=word_ids(words),
+        stopwords=frozenset({"the"}),
+        row_length=4,
+        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
+    )
+
+
+def random_fasttext(
+    words: tuple[str, ...] = ("good", "bad", "!"),
+    *,
+    ngrams: int = 2,
+    classes: tuple[str, ...] = (),
+    **options: Any,
+) -> TrainedModel:
+    """A small model of random weights that reads whole texts, by the rule of words that keeps punctuation."""
+    torch.manual_seed(1)
+    loss = Loss(kind="softmax", scale=Scale(0, 1, 1), positive_weight=1.0, classes=len(classes) or 2)
+    given = {"embedding": 4, "ngrams": ngrams, "buckets": 50, "dropout": 0.0, **options}
+    config = TrainConfig(data=Path("d"), output=Path("o"), **given)
+    settings = config.model_settings("fasttext", words=2 + len(words), outputs=loss.outputs)
+    classifier = models.build("fasttext", settings)
+    classifier.read_vocabulary(words)
+    torch.nn.init.normal_(classifier.last.weight, std=8.0)
+    return TrainedModel(
+        name="fasttext",
+        settings=settings,
+        classifier=classifier.eval(),
+        loss=loss,
+        ids=word_ids(words),
+        stopwords=frozenset(),
+        row_length=None,
+        about={"dataset": "d1", "epoch": 3, "test": {"accuracy": 0.9, "majority": 0.7}},
+        words="tokens",
+        classes=classes,
+    )
+
+
+def write_old_file(path: Path, model: TrainedModel) -> None:
+    """Write `model.pt` as earlier versions did."""
+    content = {
+        "format": FORMAT,
+        "name": model.name,
+        "settings": dict(model.settings),
+        "loss": model.loss.plain(),
+        "state": model.classifier.state_dict(),
+        "vocabulary": list(model.ids),
+        "stopwords": sorted(model.stopwords),
+        "row_length": model.row_length,
+        "about": model.about,
+    }
+    torch.save(content, path)

@@ -1,0 +1,248 @@
+"""A model's folder is what was written, as a whole, or it is refused with a sentence."""
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from tests.trainer.classification.made_models import random_model, write_old_file
+from trainer.classification.labelling import Labeller
+from trainer.classification.loading import load_model
+from trainer.classification.model_folder import write_model
+from trainer.classification.trained_model import TrainedModel
+from trainer.errors import TrainingError
+
+TEXTS = ["good song", "bad", "song bad good", "the"]
+WRITTEN = ("README.md", "config.json", "measures.json", "model.safetensors", "vocabulary.txt")
+READ = ("config.json", "measures.json", "model.safetensors", "vocabulary.txt")
+
+
+@pytest.fixture(scope="module")
+def model() -> TrainedModel:
+    return random_model()
+
+
+@pytest.fixture(scope="module")
+def written(model: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "model"
+    write_model(folder, model)
+    return folder
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> Path:
+    """A copy that a test may harm."""
+    return copytree(written, tmp_path / "model")
+
+
+def said(model: TrainedModel) -> list[tuple[float, ...]]:
+    return [each.probabilities for each in Labeller(model)(TEXTS)]
+
+
+def test_a_folder_is_read_as_it_was_written(model: TrainedModel, written: Path) -> None:
+    assert sorted(path.name for path in written.iterdir()) == sorted(WRITTEN)
+    for found in (load_model(written), load_model(written.parent)):
+        assert said(found) == said(model)
+        for name in ("name", "settings", "loss", "ids", "stopwords", "row_length", "about", "words", "classes"):
+            assert getattr(found, name) == getattr(model, name), name
+
+
+def test_a_file_of_an_earlier_version_says_the_same(model: TrainedModel, tmp_path: Path) -> None:
+    write_old_file(tmp_path / "model.pt", model)
+    assert said(load_model(tmp_path)) == said(load_model(tmp_path / "model.pt")) == said(model)
+    found = load_model(tmp_path)
+    assert found.about == model.about
+    write_model(tmp_path / "model", found)
+    assert said(load_model(tmp_path)) == said(model)
+
+
+def test_other_programs_can_read_the_files(model: TrainedModel, written: Path) -> None:
+    assert load_file(written / "model.safetensors").keys() == model.classifier.state_dict().keys()
+    assert (written / "vocabulary.txt").read_text() == "good\nbad\nsong\n"
+    assert json.loads((written / "measures.json").read_text()) == {
+        "epoch": 3,
+        "test": {"accuracy": 0.9, "majority": 0.7},
+    }
+    config = json.loads((written / "config.json").read_text())
+    assert (config["words"], config["stopwords"], config["row_length"]) == ("letters", ["the"], 4)
+    assert config["data"] == {"dataset": "d1"}
+
+
+def test_the_card_has_the_majority_beside_the_accuracy_and_the_origin(written: Path) -> None:
+    card = (written / "README.md").read_text()
+    assert "| accuracy | 0.9000 (always the most frequent class: 0.7000) |" in card
+    assert "dataset `d1`" in card
+    assert json.loads((written / "config.json").read_text())["digest"] in card
+    assert "model.onnx" not in card
+
+
+def test_a_card_may_be_changed_or_removed(model: TrainedModel, folder: Path) -> None:
+    (folder / "README.md").write_text("my own")
+    assert said(load_model(folder)) == said(model)
+    (folder / "README.md").unlink()
+    assert said(load_model(folder)) == said(model)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_folder_without_one_of_its_files_is_one_sentence(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(TrainingError, match=r"was not copied whole; copy or export it again$") as caught:
+        load_model(folder)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_file_that_was_cut_short_is_one_sentence(folder: Path, name: str) -> None:
+    content = (folder / name).read_bytes()
+    for length in (len(content) - 2, len(content) // 2, 0):
+        (folder / name).write_bytes(content[:length])
+        with pytest.raises(TrainingError, match="; copy or export") as caught:
+            load_model(folder)
+        assert str(folder / name) in str(caught.value)
+
+
+def test_files_of_two_trainings_are_not_taken_for_one(folder: Path, tmp_path: Path) -> None:
+    other = random_model()
+    with torch.no_grad():
+        other.classifier.embedding.weight.mul_(2)
+    write_model(tmp_path / "other", other)
+    (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
+    with pytest.raises(TrainingError, match=r"model\.safetensors is not the file that config\.json names"):
+        load_model(folder)
+
+
+def test_where_there_is_no_model_the_places_are_named(tmp_path: Path) -> None:
+    for address in (tmp_path, tmp_path / "absent", tmp_path / "absent.pt"):
+        with pytest.raises(TrainingError, match=r"there is no model at .*: neither config\.json, nor model"):
+            load_model(address)
+
+
+def test_a_folder_that_cannot_be_looked_into_is_not_taken_for_empty(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"cannot read .*: File name too long; check its permissions"):
+        load_model(tmp_path / ("x" * 300))
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_a_folder_with_flipped_bytes_is_refused_or_says_the_same(
+    model: TrainedModel, written: Path, data: st.DataObject
+) -> None:
+    path = written / data.draw(st.sampled_from(READ))
+    content = path.read_bytes()
+    file = bytearray(content)
+    for place in data.draw(st.lists(st.integers(0, len(file) - 1), min_size=1, max_size=3)):
+        file[place] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(file)
+    try:
+        with suppress(TrainingError):
+            assert said(load_model(written)) == said(model)
+    finally:
+        path.write_bytes(content)
+
+
+def signed(config: dict[str, Any]) -> str:
+    content = {name: value for name, value in config.items() if name != "digest"}
+    return json.dumps({**content, "digest": digest(json.dumps(content, sort_keys=True).encode())})
+
+
+def digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def rewrite(folder: Path, harm: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the configuration, with right digests of everything."""
+    config = json.loads((folder / "config.json").read_text())
+    for name in READ[1:]:
+        content = (folder / name).read_bytes()
+        config["files"][name] = {"bytes": len(content), "digest": digest(content)}
+    harm(config)
+    (folder / "config.json").write_text(signed(config))
+
+
+CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    **{
+        f"no {name}": (lambda held, name=name: held.pop(name), f"it has no {'name' if name == 'model' else name}")
+        for name in ("model", "settings", "loss", "words", "stopwords", "row_length", "classes", "data")
+    },
+    "no files": (lambda held: held.pop("files"), "it does not name model.safetensors, vocabulary.txt, measures.json"),
+    "a file less": (lambda held: held["files"].pop("vocabulary.txt"), "it does not name model.safetensors"),
+    "a size in letters": (lambda held: held["files"]["measures.json"].update(bytes="9"), "it does not name"),
+    "a later format": (
+        lambda held: held.update(format=99),
+        "is of format 99, and this Shoal reads 1; take",
+    ),
+    "another rule of words": (lambda held: held.update(words="runes"), "its rule of words is 'runes', and this Shoal"),
+    "a model that fills the memory": (
+        lambda held: held["settings"].update(hidden=8192, layers=64),
+        "the number of its weights is not that of its settings",
+    ),
+    "words without end": (lambda held: held["settings"].update(words=10**12), "the number of its words or its outputs"),
+    "names of classes for two": (lambda held: held.update(classes=["a", "b"] * 2), "or a word twice"),
+    "another model": (lambda held: held.update(model="oracle"), "its model is oracle, but must be one of lstm"),
+}
+
+
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_what_a_configuration_cannot_be_is_one_sentence(folder: Path, kind: str) -> None:
+    harm, sentence = CLAIMS[kind]
+    rewrite(folder, harm)
+    tracemalloc.start()
+    with pytest.raises(TrainingError) as caught:
+        load_model(folder)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", ["good\nbad\n", "good\nbad\nsong\nmore\n", "good\nbad\nbad\n", "good\n\nsong\n", ""])
+def test_a_vocabulary_of_another_length_or_with_a_word_twice_is_one_sentence(folder: Path, words: str) -> None:
+    (folder / "vocabulary.txt").write_text(words)
+    rewrite(folder, lambda _: None)
+    with pytest.raises(TrainingError, match=r"the number of its words|a word twice"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda state: state.update(more=torch.ones(1)), "the number of its weights is not that of its settings"),
+        (lambda state: state.update(more=torch.ones(0)), "its tensors are not those of the model"),
+        (
+            lambda state: state.update({"head.1.bias": torch.ones(5).double()}),
+            "head.1.bias is not of the shape",
+        ),
+        (lambda state: state.update({"head.1.bias": torch.full((5,), torch.nan)}), "has infinite or NaN values"),
+    ],
+)
+def test_weights_of_another_model_are_one_sentence(folder: Path, change: Callable[[Any], Any], sentence: str) -> None:
+    state = load_file(folder / "model.safetensors")
+    change(state)
+    save_file(state, folder / "model.safetensors")
+    rewrite(folder, lambda _: None)
+    with pytest.raises(TrainingError, match=sentence):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x02" + bytes(7) + b"{}", b"\xff" * 7 + b"\x7f{"])
+def test_weights_that_are_no_safetensors_are_one_sentence(folder: Path, content: bytes) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    rewrite(folder, lambda _: None)
+    with pytest.raises(TrainingError, match="is not a model written by `shoal train`, or a damaged one"):
+        load_model(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(model: TrainedModel, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"cannot write .*: No such file or directory; free some space, then run"):
+        write_model(tmp_path / "absent" / "model", model)

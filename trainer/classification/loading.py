@@ -1,0 +1,89 @@
+"""Finds a trained model by its address and reads it: a model's folder, a run's folder, or `model.pt`, here or on S3.
+
+Do not take what cannot be looked at for absent: a folder without permission is an error of its own.
+"""
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from corpus.reading import s3
+from corpus.reading.s3 import is_s3
+from corpus.reading.storage import join, readable
+from trainer.classification.model_file import read_model_file
+from trainer.classification.model_folder import READ, read_config, read_model_folder, require_size
+from trainer.classification.trained_model import TrainedModel
+from trainer.errors import TrainingError
+from trainer.output.files import CONFIG, MODEL, OLD_MODEL
+
+_ENDING = Path(OLD_MODEL).suffix
+
+
+def load_model(address: Path | str) -> TrainedModel:
+    """Read the model at an address: a path or s3://..., of a model's folder, of a training's `--output`, or of a
+    `model.pt` that an earlier version has written.
+
+    Raises TrainingError if there is none, or if this version of Shoal cannot read it; DataError if S3 cannot be read.
+    """
+    found = _find(str(address))
+    if found.endswith(_ENDING):
+        with readable(found) as path:
+            return read_model_file(path, found)
+    folder = found.rpartition("/")[0]
+    with _local_folder(folder) as path:
+        return read_model_folder(path, folder)
+
+
+def _find(address: str) -> str:
+    """The address of the `config.json` of a model's folder, or of an old model file."""
+    if address.endswith(_ENDING) and _is_file(address):
+        return address
+    places = [join(address, name) for name in (CONFIG, f"{MODEL}/{CONFIG}", OLD_MODEL)]
+    for place in places:
+        if _is_file(place):
+            return place
+    for place in places[:2]:
+        folder = place.rpartition("/")[0]
+        if begun := [name for name in READ if _is_file(join(folder, name))]:
+            raise TrainingError(
+                f"{folder} has {begun[0]} but no {CONFIG}: the model is being written, or was not copied whole; copy "
+                "or export it again"
+            )
+    raise TrainingError(
+        f"there is no model at {address}: neither {CONFIG}, nor {MODEL}/{CONFIG}, nor {OLD_MODEL}; `shoal train` "
+        "writes one when it has finished"
+    )
+
+
+def _is_file(address: str) -> bool:
+    """Whether there is a file. Raises TrainingError or DataError where that cannot be found out."""
+    if is_s3(address):
+        with s3.explained_errors(address, "look for"):
+            return s3.head_if_there(s3.client(), s3.place_of(address)) is not None
+    try:
+        return stat.S_ISREG(Path(address).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise TrainingError(f"cannot read {address}: {error.strerror}; check its permissions") from error
+
+
+@contextmanager
+def _local_folder(address: str) -> Iterator[Path]:
+    """A path to a model's folder; for S3 a copy of the files that are read, which is deleted afterwards."""
+    if not is_s3(address):
+        yield Path(address)
+        return
+    client = s3.client()
+    with TemporaryDirectory(prefix="shoal-model-") as name:
+        folder = Path(name)
+        for file in (CONFIG, *READ):
+            there = join(address, file)
+            with s3.explained_errors(there, "read"):
+                if file != CONFIG:
+                    size = s3.head(client, s3.place_of(there))["ContentLength"]
+                    require_size(there, size, read_config(folder / CONFIG, address))
+                s3.download(client, s3.place_of(there), folder / file)
+        yield folder

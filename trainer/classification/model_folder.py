@@ -1,0 +1,194 @@
+"""A trained model as a folder: training and `shoal export` write it, and `shoal predict` reads it.
+
+- `model.safetensors`: the weights
+- `config.json`: what the model is and what it was trained on (`_config`), with the size and digest of each other file
+- `vocabulary.txt`: a word a line, in the order of the ids, which begin with 2
+- `measures.json`: the `epoch`, from 1, and the measures on the `test` rows
+- `README.md`: the model card; nothing reads it
+- `model.onnx`: only where an export was asked for it; nothing of Shoal reads it
+
+`config.json` is written last, also to S3. A folder without it is one that was not written to its end. Do not look at a
+file before its digest is right: after a copy that was cut short, files of two trainings may lie side by side.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b, file_digest
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from corpus.errors import DataError
+from corpus.json_values import parse_json_object
+from corpus.version import VERSION
+from trainer.classification.model_card import model_card
+from trainer.classification.trained_model import TrainedModel, fill, unfilled
+from trainer.errors import TrainingError
+from trainer.output.archive import DamagedError
+from trainer.output.files import CARD, CONFIG, MEASURES, ONNX, VOCABULARY, WEIGHTS, whole_folder
+
+FORMAT = 1
+READ = (WEIGHTS, VOCABULARY, MEASURES)
+"""The files that are read besides `config.json`."""
+_MOST_CONFIG_BYTES = 16 << 20
+_DIGEST_BYTES = 16
+_ORIGIN = ("dataset", "rating_steps", "rating_fraction")
+"""What `config.json` has of a model's `about`; `measures.json` has the rest."""
+
+
+def write_model(folder: Path, model: TrainedModel, *, onnx: bool = False) -> None:
+    """Write a model to a folder, in place of an old model's folder; with `onnx` also as an ONNX file.
+
+    The folder appears whole or not at all. Raises TrainingError if it cannot be written, or holds something else.
+    """
+    try:
+        with whole_folder(folder) as new:
+            state = {name: tensor.cpu().contiguous() for name, tensor in model.classifier.state_dict().items()}
+            save_file(state, new / WEIGHTS)
+            (new / VOCABULARY).write_text("".join(f"{word}\n" for word in model.ids), "utf-8")
+            measures = {name: value for name, value in model.about.items() if name not in _ORIGIN}
+            _write_json(new / MEASURES, measures)
+            if onnx:
+                from trainer.classification.onnx_file import write_onnx
+
+                write_onnx(new / ONNX, model)
+            files = {path.name: _stored(path) for path in sorted(new.iterdir())}
+            config = _config(model, files)
+            (new / CARD).write_text(model_card(model, config, onnx=onnx), "utf-8")
+            _write_json(new / CONFIG, config)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TrainingError(
+            f"cannot write {folder}: {reason}; free some space, then run it again (a training with --resume)"
+        ) from error
+
+
+def read_config(path: Path, shown: str) -> dict[str, Any]:
+    """The content of `config.json`; `shown` is the folder's address for messages.
+
+    Its digest, its format and `files` are checked. Raises TrainingError.
+    """
+    try:
+        if path.stat().st_size > _MOST_CONFIG_BYTES:
+            raise DamagedError(f"it has more than {_MOST_CONFIG_BYTES >> 20} MiB")
+        config = parse_json_object(path.read_text("utf-8"))
+        if config.get("format") == FORMAT:
+            _check_config(config)
+            return config
+    except OSError as error:
+        raise TrainingError(f"cannot read {shown}/{CONFIG}: {error.strerror}") from error
+    except (DamagedError, DataError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise TrainingError(
+            f"{shown}/{CONFIG} was not written by Shoal, or was changed since: {reason}; copy or export the model again"
+        ) from error
+    raise TrainingError(
+        f"{shown}/{CONFIG} is of format {config.get('format')!r}, and this Shoal reads {FORMAT}; take the version of "
+        "Shoal that wrote it, or train again"
+    )
+
+
+def require_size(file: str, size: int, config: Mapping[str, Any]) -> None:
+    """Raise TrainingError unless a file of this address has the size that `config.json` gives."""
+    expected = config["files"][file.rpartition("/")[2]]["bytes"]
+    if size != expected:
+        raise TrainingError(
+            f"{file} has {size:,} bytes, and {CONFIG} says {expected:,}: the model is being written, or was not copied "
+            "whole; copy or export it again"
+        )
+
+
+def read_model_folder(folder: Path, shown: str) -> TrainedModel:
+    """The model in a folder; `shown` is its address for messages.
+
+    Raises TrainingError if it cannot be read, is not whole, or is not of this version of Shoal.
+    """
+    config = read_config(folder / CONFIG, shown)
+    for name in READ:
+        _require_stored(folder / name, f"{shown}/{name}", config)
+    try:
+        content = {
+            **config,
+            "name": config.get("model"),
+            "vocabulary": (folder / VOCABULARY).read_text("utf-8").split("\n")[:-1],
+            "about": {**config.get("data", {}), **parse_json_object((folder / MEASURES).read_text("utf-8"))},
+        }
+        with safe_open(folder / WEIGHTS, framework="pt") as stored:
+            names = stored.keys()
+            numbers = sum(prod(stored.get_slice(name).get_shape()) for name in names)
+            model = unfilled(content, numbers)
+            return fill(model, {name: stored.get_tensor(name) for name in names})
+    except OSError as error:
+        raise TrainingError(f"cannot read {shown}: {error.strerror or error}") from error
+    except MemoryError:
+        raise TrainingError(f"{shown} does not fit into this machine's memory") from None
+    except (DamagedError, DataError, SafetensorError, TrainingError, LookupError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise TrainingError(f"{shown} is not a model written by `shoal train`, or a damaged one: {reason}") from error
+
+
+def _config(model: TrainedModel, files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    config = {
+        "format": FORMAT,
+        "shoal": VERSION,
+        "model": model.name,
+        "settings": dict(model.settings),
+        "loss": model.loss.plain(),
+        "classes": list(model.classes),
+        "words": model.words,
+        "stopwords": sorted(model.stopwords),
+        "row_length": model.row_length,
+        "data": {name: model.about[name] for name in _ORIGIN if name in model.about},
+        "files": dict(files),
+    }
+    return {**config, "digest": _digest(config)}
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    """The digest of all fields of `config.json` but its own, and so of the model."""
+    content = json.dumps({name: value for name, value in config.items() if name != "digest"}, sort_keys=True)
+    return blake2b(content.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _check_config(config: dict[str, Any]) -> None:
+    if config.get("digest") != _digest(config):
+        raise DamagedError("its digest is not that of its content")
+    files = config.get("files")
+    if not isinstance(files, dict) or not all(
+        isinstance(files.get(name), dict)
+        and type(files[name].get("bytes")) is int
+        and isinstance(files[name].get("digest"), str)
+        for name in READ
+    ):
+        raise DamagedError(f"it does not name {', '.join(READ)}, each with its bytes and digest")
+    if not isinstance(config.get("data"), dict):
+        raise DamagedError("it has no data, or some of another type")
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    """The size and digest of a file."""
+    with path.open("rb") as file:
+        digest = file_digest(file, lambda: blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
+        return {"bytes": file.tell(), "digest": digest}
+
+
+def _require_stored(path: Path, shown: str, config: Mapping[str, Any]) -> None:
+    """Raise TrainingError unless a file is there as it was written."""
+    try:
+        require_size(shown, path.stat().st_size, config)
+        found = _stored(path)
+    except FileNotFoundError:
+        raise TrainingError(f"{shown} is missing: the model was not copied whole; copy or export it again") from None
+    except OSError as error:
+        raise TrainingError(f"cannot read {shown}: {error.strerror}") from error
+    if found != config["files"][path.name]:
+        raise TrainingError(
+            f"{shown} is not the file that {CONFIG} names, or is damaged; copy or export the model again"
+        )
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")

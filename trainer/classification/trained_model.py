@@ -1,0 +1,146 @@
+"""A trained model in memory: training has it at its end, model files are read to it, and prediction uses it.
+
+New texts must be cleaned exactly as the training texts were. So a model has the vocabulary, the stopwords, the rule of
+words and the row length of its training, and the cleaning is that of corpus. Do not trust what a file claims: all of it
+is checked here before anything of the claimed size is built.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from corpus.json_values import require_fields
+from corpus.settings import WORD_RULES, Settings
+from corpus.text import FIRST_WORD, word_ids
+from corpus.tokens import is_token
+from trainer.classification import models
+from trainer.classification.losses import Loss
+from trainer.classification.models.classifier import Classifier
+from trainer.classification.options import ClassifierOptions
+from trainer.output import archive
+from trainer.output.archive import DamagedError
+
+_TWO = ("negative", "positive")
+_FIELDS = {
+    "name": str,
+    "settings": dict,
+    "loss": dict,
+    "vocabulary": list,
+    "words": str,
+    "stopwords": list,
+    "row_length": int | None,
+    "classes": list,
+    "about": dict,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """A trained classifier, with all that it needs to read texts."""
+
+    name: str
+    """One of `models.MODULES`."""
+    settings: Mapping[str, Any]
+    """Of `models.build`."""
+    classifier: Classifier
+    loss: Loss
+    ids: dict[str, int]
+    """The vocabulary, in the order of the ids."""
+    stopwords: frozenset[str]
+    row_length: int | None
+    """The most words of a text that it reads; None: all of them."""
+    about: dict[str, Any]
+    """Its origin: the dataset's digest, the epoch (from 1), its measures on the test set. And how ratings were written
+    there: `rating_steps`, the steps of the scale per star, and `rating_fraction`, as in the dataset's settings; older
+    files have neither."""
+    words: str = "letters"
+    """The rule of words: one of corpus.settings.WORD_RULES."""
+    classes: tuple[str, ...] = ()
+    """The names of more than two classes, by label; empty for two."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, by label; of two: negative and positive."""
+        return self.classes or _TWO
+
+
+def unfilled(content: Mapping[str, Any], numbers: int) -> TrainedModel:
+    """The model that the plain values of a file describe, with weights that are still to be filled.
+
+    `numbers` are those that the file's weights have: nothing is built that has more. Raises DamagedError, DataError and
+    TrainingError, ValueError and TypeError for content that is not of a model.
+    """
+    for name, kind in _FIELDS.items():
+        if name not in content or not isinstance(content[name], kind):
+            raise DamagedError(f"it has no {name}, or one of another type")
+    if content["words"] not in WORD_RULES:
+        raise DamagedError(
+            f"its rule of words is {content['words']!r}, and this Shoal knows {', '.join(WORD_RULES)}; take the "
+            "version of Shoal that trained it"
+        )
+    is_entry = is_token if content["words"] == "tokens" else str.isprintable
+    vocabulary, stopwords = (_words(content[name], is_entry) for name in ("vocabulary", "stopwords"))
+    classes = _words(content["classes"], str.isprintable)
+    if content["row_length"] is not None:
+        Settings(row_length=content["row_length"])
+    _check_about(content["about"])
+    loss = Loss.of(content["loss"])
+    settings = _settings(content["name"], content["settings"])
+    if (settings["words"], settings["outputs"]) != (len(vocabulary) + FIRST_WORD, loss.outputs):
+        raise DamagedError("the number of its words or its outputs is not that of its settings")
+    if (len(classes) or 2) != loss.classes:
+        raise DamagedError(f"it has {len(classes)} names of classes, and its loss has {loss.classes} classes")
+    if numbers != models.weights(content["name"], settings):
+        raise DamagedError("the number of its weights is not that of its settings")
+    return TrainedModel(
+        name=content["name"],
+        settings=settings,
+        classifier=models.build(content["name"], settings),
+        loss=loss,
+        ids=word_ids(vocabulary),
+        stopwords=frozenset(stopwords),
+        row_length=content["row_length"],
+        about=content["about"],
+        words=content["words"],
+        classes=tuple(classes),
+    )
+
+
+def fill(model: TrainedModel, state: Mapping[str, Tensor]) -> TrainedModel:
+    """Give an unfilled model its weights. Raises DamagedError for weights that are not those of the model."""
+    archive.require_tensors(state, model.classifier.state_dict())
+    model.classifier.load_state_dict(state)
+    model.classifier.read_vocabulary(list(model.ids))
+    model.classifier.eval()
+    return model
+
+
+def _settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """A model's settings. Those that are options of a run must satisfy the options' rules."""
+    if name not in models.MODULES:
+        raise DamagedError(f"its model is {name}, but must be one of {', '.join(models.MODULES)}")
+    given = {option: value for option, value in settings.items() if option not in ("words", "outputs")}
+    require_fields(ClassifierOptions, given)
+    words, outputs = (settings.get(count) for count in ("words", "outputs"))
+    if type(words) is not int or type(outputs) is not int:
+        raise DamagedError("its words or its outputs are not numbers")
+    if ClassifierOptions(**given).model_settings(name, words=words, outputs=outputs) != settings:
+        raise DamagedError("its settings are not those of a model")
+    return settings
+
+
+def _check_about(about: dict[str, Any]) -> None:
+    """Raise an error unless `about` describes ratings as a dataset's settings do, and is what JSON can hold."""
+    Settings.from_json({name: about[name] for name in ("rating_steps", "rating_fraction") if name in about})
+    json.dumps(about, allow_nan=False).encode()
+    if not isinstance(about.get("test", {}), dict):
+        raise DamagedError("its measures are not a table")
+
+
+def _words(found: Sequence[Any], is_entry: Callable[[str], bool]) -> Sequence[str]:
+    if not all(isinstance(word, str) and word and is_entry(word) for word in found) or len(set(found)) < len(found):
+        raise DamagedError("it has an entry that is not a word, or a word twice")
+    return found
