@@ -50,6 +50,10 @@ class Classification(Task[TextData]):
             self.precision = precision.choose(config.precision, ranks.gather(precision.capability(ranks.device)))
         self.model.precision = precision.NAMES[self.precision]
         share = config.word_dropout
+        if share and self.model.reads_whole_texts:
+            raise TrainingError(
+                f"--word-dropout is {share}, but a model of whole texts drops no words; leave it out, or take --dropout"
+            )
         self._words = WordDropout(share, data.row_length, config.seed) if share else None
 
     def gradient_computer(self, timer: StepTimer) -> GradientComputer:

@@ -22,10 +22,9 @@ def sum_over_ranks(own: TouchedRows, counts: Sequence[int], rank: int, *, bits: 
     Raises RuntimeError if other ranks are gone.
     """
     message = _packed(own, max(counts), len(counts), bits)
-    gathered = message.new_empty(len(counts) * len(message))
-    dist.all_gather_into_tensor(gathered, message)
-    each_rank = gathered.view(len(counts), len(message))
-    parts = [_unpacked(each, count, own, bits) for each, count in zip(each_rank, counts, strict=True)]
+    gathered = [torch.empty_like(message) for _ in counts]
+    dist.all_gather(gathered, message)
+    parts = [_unpacked(each, count, max(counts), own, bits) for each, count in zip(gathered, counts, strict=True)]
     if bits == 32:
         parts[rank] = own
     return add_up(parts)
@@ -41,9 +40,8 @@ def _packed(own: TouchedRows, most: int, ranks: int, bits: int) -> Tensor:
     return message
 
 
-def _unpacked(message: Tensor, count: int, like: TouchedRows, bits: int) -> TouchedRows:
+def _unpacked(message: Tensor, count: int, most: int, like: TouchedRows, bits: int) -> TouchedRows:
     columns, kind = like.values.shape[1], like.values.dtype if bits == 32 else torch.float16
-    most = len(message) // (like.rows.itemsize + columns * kind.itemsize)
     at = most * like.rows.itemsize
     values = message[at : at + count * columns * kind.itemsize].view(kind).view(count, columns)
     rows = message[: count * like.rows.itemsize].view(like.rows.dtype)

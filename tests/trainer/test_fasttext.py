@@ -1,0 +1,122 @@
+"""fastText's model learns alike on one rank and on several, with each optimiser, and goes on after a stop."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from corpus.dataset import RowBlock, write_dataset
+from corpus.settings import Settings
+from tests.trainer.conftest import VOCABULARY, Launch, make_rows
+from trainer.classification.labelling import Labeller
+from trainer.classification.loading import load_model
+
+LEARNING = ("--model", "fasttext", "--buckets", "500", "--threads", "1")
+STEPS = ("--epochs", "6", "--learning-rate", "0.2")
+
+
+def ragged(rows: RowBlock) -> RowBlock:
+    """The same rows without padding."""
+    return rows._replace(tokens=rows.tokens[rows.tokens > 0])
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Whole texts, of up to 20 words."""
+    path = tmp_path_factory.mktemp("texts") / "dataset.h5"
+    settings = Settings(ragged=True, words="tokens", duplicates=True, stopwords="none", vocabulary_size=60)
+    train, test = ragged(make_rows(2000, seed=1)), ragged(make_rows(400, seed=2))
+    write_dataset(path, train=train, test=test, vocabulary=VOCABULARY, settings=settings)
+    return path
+
+
+def trained(launch: Launch, data: Path, output: Path, *options: str | Path, ranks: int = 0) -> dict[str, Any]:
+    """The summary of a run."""
+    process = launch(ranks, "-m", "trainer", "--data", data, "--output", output, *LEARNING, *options)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    found: dict[str, Any] = json.loads((output / "summary.json").read_text())
+    return found
+
+
+def weights(output: Path) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = load_model(output).classifier.state_dict()
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(launch: Launch, texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("alone")
+    trained(launch, texts, output, *STEPS)
+    return output
+
+
+def test_it_learns_and_its_model_labels_texts_by_its_own_rule_of_words(alone: Path) -> None:
+    found = json.loads((alone / "summary.json").read_text())
+    assert found["accuracy"] > found["majority"] + 0.1
+    model = load_model(alone)
+    assert (model.words, model.row_length) == ("tokens", None)
+    assert model.settings == {"words": 62, "embedding": 10, "ngrams": 2, "buckets": 500, "dropout": 0.0, "outputs": 5}
+    good, bad, unread = Labeller(model)(["GOODA, goodb goodc.", "bada badb", '"; :'])
+    assert (good.label, bad.label, unread.label) == (1, 0, None)
+
+
+def test_unequal_ranks_learn_what_one_alone_learns(launch: Launch, texts: Path, alone: Path, tmp_path: Path) -> None:
+    found = trained(launch, texts, tmp_path, *STEPS, "--balance", "3,1", ranks=2)
+    assert found["rows_of_ranks"][0] > 2 * found["rows_of_ranks"][1]
+    for name, expected in weights(alone).items():
+        torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--epochs=6", "--optimiser=adagrad", "--learning-rate=0.5"),
+        ("--preset=fasttext", "--epochs=10", "--gradient-bits=16"),
+        ("--preset=gluon", "--epochs=3"),
+    ],
+)
+def test_it_learns_with_each_optimiser_also_in_few_bits(
+    launch: Launch, texts: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    found = trained(launch, texts, tmp_path, *options, ranks=2)
+    assert found["accuracy"] > found["majority"] + 0.1
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_goes_on_with_the_moments_of_its_rows(
+    launch: Launch, texts: Path, alone: Path, tmp_path: Path
+) -> None:
+    program = ("-m", "trainer", "--data", texts, "--output", tmp_path, *LEARNING, *STEPS)
+    first, record = launch(0, *program, "--slow", "0:20", "--record-every", "1"), tmp_path / "record.jsonl"
+    while first.poll() is None and not (record.exists() and record.read_text().count('"step", ') >= 45):
+        time.sleep(0.05)
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    stopped = json.loads((tmp_path / "summary.json").read_text())
+    assert stopped["stopped"], errors
+    assert 45 <= stopped["steps"] < 180
+    trained(launch, texts, tmp_path, *STEPS, "--resume", ranks=2)
+    for name, expected in weights(alone).items():
+        torch.testing.assert_close(weights(tmp_path)[name], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_it_learns_rows_that_were_cut_to_a_length_too(launch: Launch, dataset: Path, tmp_path: Path) -> None:
+    found = trained(launch, dataset, tmp_path, *STEPS)
+    assert found["accuracy"] > found["majority"] + 0.1
+    assert load_model(tmp_path).row_length == 20
+
+
+def test_word_dropout_is_refused_for_a_model_that_reads_whole_texts(
+    launch: Launch, texts: Path, tmp_path: Path
+) -> None:
+    process = launch(0, "-m", "trainer", "--data", texts, "--output", tmp_path, *LEARNING, "--word-dropout", "0.2")
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert "--word-dropout is 0.2, but a model of whole texts drops no words" in errors
