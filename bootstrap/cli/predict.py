@@ -38,7 +38,7 @@ Examples:
       ratings or labels
   shoal predict --model results/model new.csv --text-field comment --json
       fields of other names
-  shoal predict --model s3://bucket/model new.csv --keep id --output labels.tsv
+  shoal predict --model s3://bucket/model new.csv --keep id --output new.tsv
       a model on S3; a field of the input beside each answer, in a file
 """
 

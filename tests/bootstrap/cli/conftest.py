@@ -1,11 +1,16 @@
-"""Reviews, and the dataset that `shoal preprocess` makes of them, for all tests of a module."""
+"""Reviews, the dataset that `shoal preprocess` makes of them, and predictions of a known model."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bootstrap.cli.main import main
 from bootstrap.demo.reviews import write_reviews
 from tests.bootstrap.cli.command import shoal
+from tests.bootstrap.cli.known_model import save
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +25,41 @@ def dataset(reviews: Path) -> Path:
     folder = reviews.parent / "data"
     assert shoal("preprocess", "--local", "--input", reviews, "--output", folder).returncode == 0
     return folder / "dataset.h5"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    save(folder)
+    return folder
+
+
+@pytest.fixture
+def told(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """The answers, and what is said of them together, of a command with --json in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        assert main(["predict", "--model", str(model), *arguments, "--json"]) == 0
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], json.loads(said.err.splitlines()[-1])
+
+    return run
+
+
+@pytest.fixture
+def said(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            status = main(["predict", "--model", str(model), *arguments])
+        except SystemExit as end:
+            status = int(str(end.code))
+        return status, *capsys.readouterr()
+
+    return run

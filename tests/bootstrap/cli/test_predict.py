@@ -5,94 +5,25 @@ import gzip
 import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from datetime import date
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from bootstrap.cli.main import main
 from bootstrap.prediction.standard_input import blocks, bytes_to_come
-from corpus.text import word_ids
 from tests.bootstrap.cli.answered_files import (
     FIVE,
     WAYS,
-    as_csv,
     as_folder,
-    as_gzip,
     as_json,
-    as_labels,
-    as_parquet,
     json_lines,
 )
-from trainer.classification import models
-from trainer.classification.losses import Loss, Scale
-from trainer.classification.model_folder import write_model
-from trainer.classification.trained_model import TrainedModel
+from tests.bootstrap.cli.known_model import save
 
-WORDS = {"good": 1.0, "bad": -1.0, "fair": 0.002, "dull": -0.002}
-"""What a model knows, and how much each word says; the odds of a text are e to the power of 100 times their mean."""
-SETTINGS = {
-    "embedding": 1,
-    "hidden": 1,
-    "layers": 1,
-    "pooling": "mean+words",
-    "dropout": 0.0,
-    "embedding_dropout": 0.0,
-    "words": 2 + len(WORDS),
-    "outputs": 1,
-}
 ANSWERS = ["positive", "negative", "positive", "positive", "negative"]
-
-
-def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) -> None:
-    """Write a model that learnt from ratings of this scale."""
-    classifier = models.build("lstm", SETTINGS)
-    state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
-    state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
-    state["head.0.weight"][0, 1], state["head.0.weight"][1, 1] = 10.0, -10.0
-    state["head.1.weight"][0, 0], state["head.1.weight"][0, 1] = 10.0, -10.0
-    classifier.load_state_dict(state)
-    model = TrainedModel(
-        name="lstm",
-        settings=SETTINGS,
-        classifier=classifier,
-        loss=Loss(kind="bce", scale=Scale(*scale), positive_weight=1.0),
-        ids=word_ids(list(WORDS)),
-        stopwords=frozenset({"the"}),
-        row_length=8,
-        about=about,
-    )
-    write_model(folder / "model", model)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    save(folder)
-    return folder
-
-
-@pytest.fixture
-def told(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[list[dict[str, Any]], dict[str, Any]]]:
-    """The answers, and what is said of them together, of a command with --json in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        assert main(["predict", "--model", str(model), *arguments, "--json"]) == 0
-        said = capsys.readouterr()
-        return [json.loads(line) for line in said.out.splitlines()], json.loads(said.err.splitlines()[-1])
-
-    return run
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -231,65 +162,6 @@ def test_ratings_are_read_as_the_model_learnt_them(
     }
 
 
-AS_KEPT = {
-    as_json: ["overall"],
-    as_gzip: ["overall"],
-    as_csv: ["stars"],
-    as_labels: ["1"],
-    as_parquet: ["rating"],
-    as_folder: ["overall"],
-}
-
-
-@pytest.mark.parametrize("way", AS_KEPT, ids=lambda way: way.__name__)
-def test_fields_of_every_format_that_has_some_are_kept_beside_the_answers(
-    way: Callable[[Path], list[str]], told: Callable[..., Any], tmp_path: Path
-) -> None:
-    (field,) = AS_KEPT[way]
-    answers, together = told(*way(tmp_path), "--keep", field)
-    expected = [("pos" if rating > 3 else "neg") if way is as_labels else rating for _, rating in FIVE]
-    kept = [each["fields"][field] for each in answers]
-    assert kept == ([str(value) for value in expected] if way is as_csv else expected)
-    assert together["scores"]["accuracy"] == 3 / 5
-
-
-def test_several_fields_are_kept_in_their_order_and_dates_as_text(told: Callable[..., Any], tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows = {"text": ["good", "bad"], "day": [date(2026, 1, 2), None], "raw": [b"\xff", b"a"], "tags": [["a"], []]}
-    parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
-    answers, _ = told("a.parquet", "--keep", "tags", "day", "raw")
-    assert [list(each["fields"].items()) for each in answers] == [
-        [("tags", ["a"]), ("day", "2026-01-02"), ("raw", "\ufffd")],
-        [("tags", []), ("day", None), ("raw", "a")],
-    ]
-
-
-def test_the_probabilities_of_all_classes_are_told_on_request(told: Callable[..., Any], tmp_path: Path) -> None:
-    answers, _ = told(*as_json(tmp_path), "--probabilities")
-    for each in answers:
-        assert list(each["probabilities"]) == ["negative", "positive"]
-        assert each["probabilities"]["positive"] == each["probability"]
-        assert sum(each["probabilities"].values()) == pytest.approx(1, abs=2e-4)
-
-
-@pytest.fixture
-def said(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        try:
-            status = main(["predict", "--model", str(model), *arguments])
-        except SystemExit as end:
-            status = int(str(end.code))
-        return status, *capsys.readouterr()
-
-    return run
-
-
 def test_a_person_sees_a_line_for_each_text_and_a_table(said: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(json_lines([("good\nlamp\tit\x1b[31m", 5), *FIVE[1:]]) + b"{\n")
     status, out, err = said("a.json")
@@ -300,47 +172,6 @@ def test_a_person_sees_a_line_for_each_text_and_a_table(said: Callable[..., Any]
     assert "the files say  called positive  called negative" in err
     assert "malformed, without an answer: 1 of 6 records" in err
     assert max(len(line) for line in err.splitlines() if str(tmp_path) not in line) <= 80
-
-
-def test_probabilities_and_kept_fields_are_columns(said: Callable[..., Any], tmp_path: Path) -> None:
-    rows = [{"text": "good", "id": "a\tb", "n": 1}, {"text": "the", "id": None, "n": [2, {"x": "\x1b"}]}]
-    (tmp_path / "a.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    _, out, _ = said("a.json", "--probabilities", "--keep", "id", "n")
-    assert out == ('positive\t0.0000\t1.0000\ta b\t1\tgood\nunknown\t0.5000\t0.5000\t\t[2, {"x": "\\u001b"}]\tthe\n')
-
-
-def test_answers_go_into_a_file_that_appears_whole(said: Callable[..., Any], tmp_path: Path) -> None:
-    as_json(tmp_path)
-    printed = said("a.json")
-    status, out, err = said("a.json", "--output", "new/labels.tsv")
-    assert (status, out, err) == (0, "", printed[2])
-    assert (tmp_path / "new" / "labels.tsv").read_text() == printed[1]
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["labels.tsv"]
-
-
-def test_after_an_error_the_old_answers_are_still_there(said: Callable[..., Any], tmp_path: Path) -> None:
-    noise = json_lines([(f"good {n * 7919 % 10007:x}", 5) for n in range(500)])
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(noise)[:-200])
-    (tmp_path / "labels.tsv").write_text("old")
-    status, out, err = said("a.json.gz", "--output", "labels.tsv")
-    assert (status, out) == (1, "")
-    assert "is damaged" in err
-    assert (tmp_path / "labels.tsv").read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.gz", "labels.tsv"]
-
-
-def test_ctrl_c_leaves_no_part_of_the_answers(model: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bootstrap.cli.main", "predict", "--model", model, "--output", tmp_path / "labels"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdin is not None
-        running.stdin.write("good lamp\n")
-        running.stdin.flush()
-        while not list(tmp_path.iterdir()):
-            time.sleep(0.05)
-        running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
-        assert running.returncode == 130
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_damaged_archive_is_an_error_after_its_readable_texts(said: Callable[..., Any], tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""A model whose answers are known, with the words that it knows."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from corpus.text import word_ids
+from trainer.classification import models
+from trainer.classification.losses import Loss, Scale
+from trainer.classification.model_folder import write_model
+from trainer.classification.trained_model import TrainedModel
+
+WORDS = {"good": 1.0, "bad": -1.0, "fair": 0.002, "dull": -0.002}
+"""What a model knows, and how much each word says; the odds of a text are e to the power of 100 times their mean."""
+SETTINGS = {
+    "embedding": 1,
+    "hidden": 1,
+    "layers": 1,
+    "pooling": "mean+words",
+    "dropout": 0.0,
+    "embedding_dropout": 0.0,
+    "words": 2 + len(WORDS),
+    "outputs": 1,
+}
+
+
+def save(folder: Path, scale: tuple[int, int, int] = (1, 5, 4), **about: Any) -> None:
+    """Write a model that learnt from ratings of this scale."""
+    classifier = models.build("lstm", SETTINGS)
+    state = {name: torch.zeros_like(value) for name, value in classifier.state_dict().items()}
+    state["embedding.weight"][2:, 0] = torch.tensor(list(WORDS.values()))
+    state["head.0.weight"][0, 1], state["head.0.weight"][1, 1] = 10.0, -10.0
+    state["head.1.weight"][0, 0], state["head.1.weight"][0, 1] = 10.0, -10.0
+    classifier.load_state_dict(state)
+    model = TrainedModel(
+        name="lstm",
+        settings=SETTINGS,
+        classifier=classifier,
+        loss=Loss(kind="bce", scale=Scale(*scale), positive_weight=1.0),
+        ids=word_ids(list(WORDS)),
+        stopwords=frozenset({"the"}),
+        row_length=8,
+        about=about,
+    )
+    write_model(folder / "model", model)
