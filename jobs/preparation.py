@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 import corpus
+from corpus.errors import DataError
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED
 from corpus.reading.inputs.understanding import Understanding, understand_inputs
 from corpus.reading.ranges import cut_into_tasks, task_line
@@ -29,6 +30,8 @@ START_SECONDS = 8.0
 """Seconds that the jobs take for the smallest input."""
 PROCESS_BYTES = 300 << 20
 """Memory of a task, whatever the size of the input."""
+MOST_CLASSES = 1 << 8
+"""The most classes of which the jobs make a dataset: between them the code of a label is a byte."""
 WORK_PER_INPUT = 1.7
 """What passes between the jobs and is on disk at once, in bytes a byte of plain input.
 
@@ -95,8 +98,8 @@ def prepare_work(
     or stopwords that cannot be used.
     """
     understanding = understand_inputs(inputs, leave_out=leave_out)
-    settings = understanding.settings(settings)
-    understanding.check_ratings(settings, max_malformed)
+    settings = settle(understanding, settings)
+    understanding.check_values(settings, max_malformed)
     sources = transfer(understanding.sources)
     stopwords = read_stopwords(settings.stopwords)
     if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
@@ -109,6 +112,20 @@ def prepare_work(
         max_malformed=max_malformed,
         allow_damaged=allow_damaged,
     )
+
+
+def settle(understanding: Understanding, chosen: Settings) -> Settings:
+    """The settings with what the input determines of them.
+
+    Raises DataError where the two contradict each other, and for more than MOST_CLASSES.
+    """
+    settings = understanding.settings(chosen)
+    if len(settings.classes) > MOST_CLASSES:
+        raise DataError(
+            f"--classes names {len(settings.classes):,} classes, but preprocessing takes at most {MOST_CLASSES}; "
+            "give the most frequent ones, and leave out the texts of all others by a higher --max-malformed"
+        )
+    return settings
 
 
 def fingerprint(sources: Sequence[Source], settings: Settings, stopwords: frozenset[str]) -> str:

@@ -5,7 +5,7 @@ mrjob's parser and argparse share one list of options, so a job on a cluster rea
 
 import json
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +89,7 @@ def add_input_settings(add_argument: Callable[..., Any]) -> None:
     """Declare the settings that the launcher finds in the input and passes to a job."""
     add_argument("--labelled", action="store_true", help="the input has classes instead of ratings")
     add_argument("--positive-label", metavar="JSON", help="the label of the positive class, all others being negative")
+    add_argument("--classes", metavar="JSON", help="the names of more than two classes, in the order of their numbers")
     add_argument("--test-input", action="store_true", help="the tasks' ranges mark the test set")
 
 
@@ -113,6 +114,7 @@ def read_job_settings(options: Namespace) -> Settings:
         read_settings(options),
         labelled=options.labelled,
         positive_label=None if options.positive_label is None else json.loads(options.positive_label),
+        classes=() if options.classes is None else tuple(json.loads(options.classes)),
         test_input=options.test_input,
     )
 
@@ -130,6 +132,7 @@ def settings_arguments(settings: Settings) -> list[str]:
         f"--test-share={settings.test_share}",
         *(["--labelled"] if settings.labelled else []),
         *([f"--positive-label={_ascii_json(settings.positive_label)}"] if settings.positive_label is not None else []),
+        *([f"--classes={_ascii_json(settings.classes)}"] if settings.classes else []),
         *(["--test-input"] if settings.test_input else []),
     ]
 
@@ -149,6 +152,6 @@ def _rating(text: str) -> float:
         raise ArgumentTypeError(f"{text} is not a rating such as 4") from None
 
 
-def _ascii_json(label: str) -> str:
-    """A label as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
-    return json.dumps(label).replace("'", "\\u0027")
+def _ascii_json(labels: str | Sequence[str]) -> str:
+    """A label, or some, as JSON in ASCII without apostrophes, for a quoted argument on a node of any encoding."""
+    return json.dumps(labels).replace("'", "\\u0027")

@@ -168,6 +168,8 @@ def _settings(settings: Settings) -> str:
     classes = (
         f"positive is {settings.positive_label!r}"
         if settings.positive_label is not None
+        else f"{len(settings.classes)} classes: {', '.join(settings.classes)}"
+        if settings.classes
         else "classes by label"
         if settings.labelled
         else _threshold(settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from corpus.errors import DataError
-from corpus.reading.sources import Inputs
+from corpus.reading.sources import Inputs, ReadingOptions
 from corpus.settings import Settings
 from jobs.preparation import PreparedWork, estimate_work, prepare_work
 from tests.corpus.reading.inputs.beginnings import SNAP_2014, understood
@@ -27,6 +27,17 @@ def test_work_is_named_by_its_files_settings_and_stopwords(tmp_path: Path) -> No
     words.write_text("the\n")
     names |= {prepared(tmp_path, stopwords=str(words)).name, prepared(tmp_path, 2 * SNAP_2014).name}
     assert len(names) == 5
+
+
+def test_more_classes_than_a_byte_can_tell_apart_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"".join(b"__label__%d text\n" % number for number in range(257)))
+    for count in (256, 257):
+        inputs = Inputs(files=(str(tmp_path / "a.txt"),), options=ReadingOptions(classes=tuple(map(str, range(count)))))
+        if count == 256:
+            assert len(prepare_work(inputs, Settings(ragged=True)).settings.classes) == 256
+        else:
+            with pytest.raises(DataError, match="--classes names 257 classes, but preprocessing takes at most 256"):
+                prepare_work(inputs, Settings(ragged=True))
 
 
 def test_files_are_planned_where_they_were_brought(tmp_path: Path) -> None:
