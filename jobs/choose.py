@@ -1,6 +1,6 @@
 """Chooses the vocabulary from the reducers' candidates, and refuses bad input.
 
-    python -m jobs.choose --words FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
+    python -m jobs.choose --counts FOLDER --output FILE [--max-malformed SHARE] [--allow-damaged] [the settings]
 
 All lines are counted by now, and the expensive steps come next. So input with too many malformed lines or with damaged
 files is refused here, with the counts by reason.
@@ -81,14 +81,14 @@ def _candidates(part: str, tally: Tally) -> Iterator[tuple[bytes, int]]:
 def run(arguments: Sequence[str]) -> VocabularyChoice:
     """Choose the vocabulary by the arguments of a step."""
     parser = ArgumentParser(prog="jobs.choose", description="Choose the vocabulary from the output of jobs.vocabulary.")
-    parser.add_argument("--words", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
+    parser.add_argument("--counts", required=True, metavar="FOLDER", help="the output of jobs.vocabulary")
     parser.add_argument("--output", required=True, metavar="FILE", help="where the choice goes, as JSON")
     add_limit_options(parser)
     add_settings(parser.add_argument)
     add_input_settings(parser.add_argument)
     options = parser.parse_args(arguments)
     return choose_vocabulary(
-        options.words,
+        options.counts,
         options.output,
         read_job_settings(options),
         options.max_malformed,

@@ -122,7 +122,7 @@ def _concatenate(
 ) -> tuple[dict[str, Any], str]:
     """Write the rows of all parts, in order, to one file; returns the counts and the digest."""
     with readable(addresses[0]) as path, open_dataset(path) as first:
-        settings, vocabulary, stopwords = first.settings, first.vocabulary, first.stopwords
+        settings, stopwords = first.settings, first.stopwords
     counts = final_counts(
         {**tally.counts, "damaged_files": len(tally.damaged_files())},
         settings=settings,
@@ -132,15 +132,16 @@ def _concatenate(
     with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):
             with open_dataset(path) as part:
-                if (part.settings, part.vocabulary, part.stopwords) != (settings, vocabulary, stopwords):
+                if (part.settings, part.stopwords) != (settings, stopwords):
                     raise FinalError(
-                        f"{address} was made with other settings or words than the parts before it; "
+                        f"{address} was made with other settings or stopwords than the parts before it; "
                         "run the preprocessing again in an empty output folder"
                     )
                 for split in (part.train, part.test):
                     for rows in split.blocks():
                         writer.append(split.name, rows)
         _check_rows(writer.rows, counts)
+        vocabulary = [word for word, _ in choice.vocabulary]
         digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
     return counts, digest
 

@@ -101,7 +101,7 @@ def prepare_work(
     settings = settle(understanding, settings)
     understanding.check_values(settings, max_malformed)
     sources = transfer(understanding.sources)
-    stopwords = read_stopwords(settings.stopwords)
+    stopwords = read_stopwords(settings.stopwords, settings.words)
     if settings.stopwords not in STOPWORD_LISTS and not is_s3(settings.stopwords):
         settings = replace(settings, stopwords=str(Path(settings.stopwords).resolve()))
     return PreparedWork(

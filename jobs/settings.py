@@ -10,24 +10,42 @@ from dataclasses import replace
 from typing import Any
 
 from corpus.reading.storage import readable
-from corpus.settings import Settings, in_steps
+from corpus.settings import WORD_RULES, Settings, in_steps
 from corpus.text import STOPWORD_LISTS, load_stopwords
 
 _DEFAULT = Settings()
+_RAGGED_VOCABULARY = 2_000_000
 
 
 def add_settings(add_argument: Callable[..., Any]) -> None:
     """Declare the options by `add_argument`: argparse's method, or mrjob's `add_passthru_arg`."""
     low, high = _DEFAULT.rating_range
     add_argument(
+        "--rows",
+        choices=("fixed", "ragged"),
+        help="fixed: cut and padded to --row-length; ragged: whole texts, as fastText learns from (fixed, or ragged "
+        "with --classes)",
+    )
+    add_argument(
         "--row-length", type=int, default=_DEFAULT.row_length, metavar="N", help="words of a row at most (%(default)s)"
+    )
+    add_argument(
+        "--words",
+        choices=WORD_RULES,
+        default=_DEFAULT.words,
+        help="letters: words of a to z; tokens: digits and punctuation, too, as in fastText's example (%(default)s)",
     )
     add_argument(
         "--vocabulary-size",
         type=int,
-        default=_DEFAULT.vocabulary_size,
         metavar="N",
-        help="words with an id of their own (%(default)s)",
+        help=f"words with an id of their own ({_DEFAULT.vocabulary_size}, or {_RAGGED_VOCABULARY} with ragged rows: in "
+        "general all words)",
+    )
+    add_argument(
+        "--keep-duplicates",
+        action="store_true",
+        help="make a row of every text, as published train and test sets have them; otherwise equal texts make one row",
     )
     add_rating_scale(
         add_argument,
@@ -45,12 +63,11 @@ def add_settings(add_argument: Callable[..., Any]) -> None:
     )
     add_argument(
         "--stopwords",
-        default=_DEFAULT.stopwords,
         metavar="|".join((*STOPWORD_LISTS, "FILE")),
         help="words to leave out. nltk: NLTK's English list, and product, would, get; keep-negations: the same list "
         "without negations such as 'not', so that texts keep them, which makes models better; none: no word, better "
         "still where most texts are shorter than a row; FILE: "
-        "those of a file, one a line (%(default)s)",
+        "those of a file, one a line (nltk, or none with --words tokens)",
     )
 
 
@@ -93,28 +110,38 @@ def add_input_settings(add_argument: Callable[..., Any]) -> None:
     add_argument("--test-input", action="store_true", help="the tasks' ranges mark the test set")
 
 
-def read_settings(options: Namespace) -> Settings:
-    """The settings from parsed options. Raises corpus.errors.DataError for values that contradict each other."""
+def read_settings(options: Namespace, classes: tuple[str, ...] = ()) -> Settings:
+    """The settings from parsed options, and with the names of more than two classes, which come with the input.
+
+    Raises corpus.errors.DataError for values that contradict each other.
+    """
     steps = 2 if options.half_stars else 1
+    ragged = bool(classes) if options.rows is None else options.rows == "ragged"
+    usual_size = _RAGGED_VOCABULARY if ragged else _DEFAULT.vocabulary_size
+    usual_stopwords = "none" if options.words == "tokens" else _DEFAULT.stopwords
     return Settings(
         row_length=options.row_length,
-        vocabulary_size=options.vocabulary_size,
+        vocabulary_size=usual_size if options.vocabulary_size is None else options.vocabulary_size,
         rating_steps=steps,
         rating_range=(in_steps(options.rating_range[0], steps), in_steps(options.rating_range[1], steps)),
         rating_fraction=options.rating_fraction,
         positive_from=in_steps(options.positive_from, steps),
         test_share=options.test_share,
-        stopwords=options.stopwords,
+        stopwords=usual_stopwords if options.stopwords is None else options.stopwords,
+        ragged=ragged,
+        words=options.words,
+        duplicates=options.keep_duplicates,
+        labelled=bool(classes),
+        classes=classes,
     )
 
 
 def read_job_settings(options: Namespace) -> Settings:
     """The settings of a job, with those of `add_input_settings`."""
     return replace(
-        read_settings(options),
+        read_settings(options, () if options.classes is None else tuple(json.loads(options.classes))),
         labelled=options.labelled,
         positive_label=None if options.positive_label is None else json.loads(options.positive_label),
-        classes=() if options.classes is None else tuple(json.loads(options.classes)),
         test_input=options.test_input,
     )
 
@@ -122,7 +149,10 @@ def read_job_settings(options: Namespace) -> Settings:
 def settings_arguments(settings: Settings) -> list[str]:
     """The options for a job with these settings, without the stopwords, which may be a file to copy."""
     return [
+        f"--rows={'ragged' if settings.ragged else 'fixed'}",
         f"--row-length={settings.row_length}",
+        f"--words={settings.words}",
+        *(["--keep-duplicates"] if settings.duplicates else []),
         f"--vocabulary-size={settings.vocabulary_size}",
         "--rating-range",
         *map(settings.in_units, settings.rating_range),
@@ -137,12 +167,12 @@ def settings_arguments(settings: Settings) -> list[str]:
     ]
 
 
-def read_stopwords(choice: str) -> frozenset[str]:
+def read_stopwords(choice: str, words: str) -> frozenset[str]:
     """The words to leave out, also from a file at any address; see `corpus.text.load_stopwords`."""
     if choice in STOPWORD_LISTS:
-        return load_stopwords(choice)
+        return load_stopwords(choice, words)
     with readable(choice) as path:
-        return load_stopwords(str(path))
+        return load_stopwords(str(path), words)
 
 
 def _rating(text: str) -> float:

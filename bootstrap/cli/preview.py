@@ -175,8 +175,11 @@ def _settings(settings: Settings) -> str:
         else _threshold(settings)
     )
     test = "own files to test" if settings.test_input else f"{percent(settings.test_share)} to test"
+    rows = "whole texts as rows" if settings.ragged else f"rows of {settings.row_length} words"
+    rule = ", words with digits and punctuation" if settings.words == "tokens" else ""
+    duplicates = ", duplicates kept" if settings.duplicates else ""
     return (
-        f"rows of {settings.row_length} words, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
+        f"{rows}{rule}{duplicates}, a vocabulary of {settings.vocabulary_size:,}, {classes}, {test}, "
         f"stopwords: {settings.stopwords}"
     )
 

@@ -53,7 +53,7 @@ class Work:
             with DatasetWriter(self.part(number), SETTINGS, packed=packed) as writer:
                 writer.append("train", train)
                 writer.append("test", test)
-                writer.finish(vocabulary=WORDS, stopwords=frozenset({"of"}), counts={})
+                writer.finish(vocabulary=(), stopwords=frozenset({"of"}), counts={})
         read, encoded = Tally(), Tally()
         every = joined(self.train + self.test)
         codes, texts = np.bincount(every.ratings, minlength=6), len(every.labels)
@@ -188,7 +188,7 @@ def double_a_tally(work: Work) -> None:
         (lose_a_part, "the part files hold 305 rows of train, but 1,205 were counted; a part was lost"),
         (lose_all_parts, "no part files in .*parts"),
         (cut_a_part, r"part-0002\.h5 is not an HDF5 file, or is damaged"),
-        (mix_settings, r"part-0003\.h5 was made with other settings or words"),
+        (mix_settings, r"part-0003\.h5 was made with other settings or stopwords"),
         (double_a_tally, "the counts contradict each other"),
     ],
 )
