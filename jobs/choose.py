@@ -28,10 +28,14 @@ from jobs.settings import add_input_settings, add_settings, read_job_settings
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyChoice:
-    """The most frequent words in order, with their counts, and the smallest code of a positive text."""
+    """The smallest code of a positive text, and the most frequent `words` in order, each with its count in `counts`.
+
+    They are apart, because millions of pairs take several times the memory.
+    """
 
     positive_from: int
-    vocabulary: list[tuple[str, int]]
+    words: list[str]
+    counts: list[int]
 
 
 def read_vocabulary_choice(address: str) -> VocabularyChoice:
@@ -64,7 +68,9 @@ def choose_vocabulary(
             f"no words are left for the vocabulary: {held} only stopwords, or are all in "
             "the test set; give more input, or fewer stopwords by --stopwords"
         )
-    choice = VocabularyChoice(positive_from=positive_from, vocabulary=[(word.decode(), count) for word, count in best])
+    choice = VocabularyChoice(
+        positive_from=positive_from, words=[word.decode() for word, _ in best], counts=[count for _, count in best]
+    )
     write_text(output, orjson.dumps(asdict(choice)).decode())
     return choice
 
@@ -123,4 +129,4 @@ def add_limit_options(parser: ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    run_as_command(lambda arguments: f"{len(run(arguments).vocabulary)} words")
+    run_as_command(lambda arguments: f"{len(run(arguments).words)} words")

@@ -8,7 +8,7 @@ part files under `--parts`, and their counts as records. There is no reducer.
 The name of a part file depends on its digest prefix only, and its bytes on its rows only.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,9 @@ class Encode(PreprocessingJob):
     def mapper(self, _: None, task: bytes) -> Iterator[Record]:
         settings = self.settings()
         choice = read_vocabulary_choice(self.options.choice)
-        positive_from = choice.positive_from
-        ids = VocabularyIds([word for word, _ in choice.vocabulary])
-        del choice  # which takes more memory than all else, where the vocabulary is full
+        positive_from, vocabulary = choice.positive_from, " ".join(choice.words).encode()
+        del choice  # a full vocabulary takes more memory than all else
+        ids = VocabularyIds(vocabulary)
         stopwords = read_stopwords(settings.stopwords, settings.words)
         side_files = set(list_files(self.options.distinct))
         tally = Tally()
@@ -79,18 +79,18 @@ class Encode(PreprocessingJob):
 
 
 class VocabularyIds:
-    """The ids of words in a vocabulary."""
+    """The ids of words in a vocabulary: its words in order, with a space between."""
 
-    def __init__(self, vocabulary: Sequence[str]) -> None:
-        self._words, self._size = " ".join(vocabulary).encode(), len(vocabulary)
+    def __init__(self, vocabulary: bytes) -> None:
+        self._vocabulary = vocabulary
         self._dictionary = Dictionary()
-        self._dictionary.add(self._words)
+        self._size = len(self._dictionary.add(vocabulary))
 
     def __call__(self, words: bytes) -> npt.NDArray[np.int64]:
         """The ids of some words, with a space between."""
         if len(self._dictionary) > self._size + _MOST_OTHERS:
             self._dictionary.clear()
-            self._dictionary.add(self._words)
+            self._dictionary.add(self._vocabulary)
         ranks = self._dictionary.add(words).astype(np.int64)
         return np.where(ranks < self._size, ranks + FIRST_WORD, UNKNOWN)
 

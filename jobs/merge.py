@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-from corpus.counts import final_counts
+from corpus.counts import FREQUENT_WORDS, final_counts
 from corpus.dataset import DatasetWriter, open_dataset
 from corpus.display import plural
 from corpus.errors import DataError, FinalError, explain_full_disk
@@ -127,7 +127,7 @@ def _concatenate(
         {**tally.counts, "damaged_files": len(tally.damaged_files())},
         settings=settings,
         positive_from=choice.positive_from,
-        frequent_words=choice.vocabulary,
+        frequent_words=list(zip(choice.words[:FREQUENT_WORDS], choice.counts, strict=False)),
     )
     with closing(_prefetched(addresses)) as paths, DatasetWriter(merged, settings, packed=packed) as writer:
         for address, path in zip(addresses, paths, strict=True):
@@ -141,8 +141,7 @@ def _concatenate(
                     for rows in split.blocks():
                         writer.append(split.name, rows)
         _check_rows(writer.rows, counts)
-        vocabulary = [word for word, _ in choice.vocabulary]
-        digest = writer.finish(vocabulary=vocabulary, stopwords=stopwords, counts=counts)
+        digest = writer.finish(vocabulary=choice.words, stopwords=stopwords, counts=counts)
     return counts, digest
 
 

@@ -90,10 +90,11 @@ def _preview(
     inputs: Inputs, settings: Settings, *, cores: int, output: str | None, home: str | None, uploads_to: str | None
 ) -> PreprocessingPreview:
     understanding = understand_inputs(inputs, leave_out=output)
+    settings = settle(understanding, settings)
     return PreprocessingPreview(
         understanding=understanding,
-        settings=settle(understanding, settings),
-        estimated=estimate_work(understanding, cores),
+        settings=settings,
+        estimated=estimate_work(understanding, settings, cores),
         cores=cores,
         output=tuple(join(home, name) for name in _RESULTS) if home else (),
         uploads_to=uploads_to,

@@ -25,8 +25,8 @@ from jobs.merge import MergeResult, merge_parts, read_merge_result, run
 from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
-CHOICE = VocabularyChoice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
-WORDS = [word for word, _ in CHOICE.vocabulary]
+WORDS = ["good", "bad", "lamp"]
+CHOICE = VocabularyChoice(positive_from=4, words=WORDS, counts=[9, 5, 2])
 ENTRY = [sys.executable, "-m", "jobs.merge"]
 
 
@@ -73,7 +73,7 @@ class Work:
             (folder / name).mkdir()
             lines = [b"%s\t%s\n" % record for record in tally.records()]
             (folder / name / "part-00000").write_bytes(b"good\t9\n" + b"".join(lines))
-        (folder / "choice.json").write_text(json.dumps({"positive_from": 4, "vocabulary": CHOICE.vocabulary}))
+        (folder / "choice.json").write_text(json.dumps(asdict(CHOICE)))
 
     def part(self, number: int) -> Path:
         return self.folder / "parts" / f"part-{number:04x}.h5"

@@ -75,7 +75,7 @@ def test_stopwords_of_ones_own_travel_with_the_work(tmp_path: Path) -> None:
 def test_an_estimate_grows_with_the_input_and_falls_with_the_cores(tmp_path: Path) -> None:
     small = understood(tmp_path, "a.json", SNAP_2014)
     large = understood(tmp_path, "b.json", SNAP_2014 * 100_000)
-    assert estimate_work(large, 2).seconds > estimate_work(small, 2).seconds
-    assert estimate_work(large, 4).seconds < estimate_work(large, 2).seconds
-    assert estimate_work(large, 2).memory_bytes == estimate_work(small, 2).memory_bytes
-    assert estimate_work(large, 2).disk_bytes > estimate_work(small, 2).disk_bytes
+    assert estimate_work(large, Settings(), 2).seconds > estimate_work(small, Settings(), 2).seconds
+    assert estimate_work(large, Settings(), 4).seconds < estimate_work(large, Settings(), 2).seconds
+    assert estimate_work(large, Settings(), 2).memory_bytes == estimate_work(small, Settings(), 2).memory_bytes
+    assert estimate_work(large, Settings(), 2).disk_bytes > estimate_work(small, Settings(), 2).disk_bytes
