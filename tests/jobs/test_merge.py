@@ -25,8 +25,8 @@ from jobs.merge import MergeResult, merge_parts, read_merge_result, run
 from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
-CHOICE = VocabularyChoice(positive_from=4, vocabulary=[("good", 9), ("bad", 5), ("lamp", 2)])
-WORDS = [word for word, _ in CHOICE.vocabulary]
+WORDS = ["good", "bad", "lamp"]
+CHOICE = VocabularyChoice(positive_from=4, words=WORDS, counts=[9, 5, 2])
 ENTRY = [sys.executable, "-m", "jobs.merge"]
 
 
@@ -53,7 +53,7 @@ class Work:
             with DatasetWriter(self.part(number), SETTINGS, packed=packed) as writer:
                 writer.append("train", train)
                 writer.append("test", test)
-                writer.finish(vocabulary=WORDS, stopwords=frozenset({"of"}), counts={})
+                writer.finish(vocabulary=(), stopwords=frozenset({"of"}), counts={})
         read, encoded = Tally(), Tally()
         every = joined(self.train + self.test)
         codes, texts = np.bincount(every.ratings, minlength=6), len(every.labels)
@@ -73,7 +73,7 @@ class Work:
             (folder / name).mkdir()
             lines = [b"%s\t%s\n" % record for record in tally.records()]
             (folder / name / "part-00000").write_bytes(b"good\t9\n" + b"".join(lines))
-        (folder / "choice.json").write_text(json.dumps({"positive_from": 4, "vocabulary": CHOICE.vocabulary}))
+        (folder / "choice.json").write_text(json.dumps(asdict(CHOICE)))
 
     def part(self, number: int) -> Path:
         return self.folder / "parts" / f"part-{number:04x}.h5"
@@ -188,7 +188,7 @@ def double_a_tally(work: Work) -> None:
         (lose_a_part, "the part files hold 305 rows of train, but 1,205 were counted; a part was lost"),
         (lose_all_parts, "no part files in .*parts"),
         (cut_a_part, r"part-0002\.h5 is not an HDF5 file, or is damaged"),
-        (mix_settings, r"part-0003\.h5 was made with other settings or words"),
+        (mix_settings, r"part-0003\.h5 was made with other settings or stopwords"),
         (double_a_tally, "the counts contradict each other"),
     ],
 )
