@@ -16,11 +16,10 @@ import click
 import numpy as np
 import torch
 
+from benchmarks.fasttext.reading import read_texts
 from bootstrap.cli.command import argparse_options, command
 from bootstrap.cli.input_options import input_options, read_inputs, reading_options
 from bootstrap.errors import UsageError
-from bootstrap.progress import Bars
-from bootstrap.training.raw_input import dataset_of_texts
 from corpus.reading.acceptance import DEFAULT_MAX_MALFORMED, check_input, first_positive_code
 from corpus.reading.formats import Codes
 from corpus.reading.inputs.understanding import understand_inputs
@@ -110,16 +109,7 @@ def make_parts(pile: Pile, folder: Path, *, seed: int) -> Parts:
     train, test = (
         write_examples(folder / f"{name}.txt", examples) for name, examples in (("train", learnt), ("test", tested))
     )
-    with Bars() as bars:
-        dataset = dataset_of_texts(
-            Inputs(files=(str(train),), test=(str(test),)),
-            Settings(),
-            max_malformed=0.0,
-            allow_damaged=False,
-            cache=folder,
-            bars=bars,
-        )
-    data = load_data(dataset)
+    data = load_data(read_texts(train, test, folder))
     return Parts(train, test, _examples(data, data.training), _examples(data, data.validation), tested)
 
 
