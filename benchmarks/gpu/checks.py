@@ -180,13 +180,13 @@ def _evaluation(device: torch.device, sizes: Sizes) -> Iterator[Check]:
         assert told[1] is not None
         (expected, matrix), (found, other) = told[0], told[1]
         yield Check(f"evaluation, {name}: loss", abs(found - expected) / expected, BOUNDS["float32"])
-        moved = float(np.abs(np.subtract(matrix.counts, other.counts)).sum()) / 2
+        moved = float(np.abs(np.array(matrix.counts) - np.array(other.counts)).sum()) / 2
         yield Check(f"evaluation, {name}: rows classified otherwise", moved / len(rows), 1e-3)
 
 
 def _updates(device: torch.device) -> Iterator[Check]:
     """Three steps of each optimiser with the same gradients."""
-    for kind in ("adam", "sgd"):
+    for kind in ("adam", "adagrad", "sgd"):
         weights = []
         for where in (_CPU, device):
             model = copy.deepcopy(new_model("default", _CPU)).to(where)
@@ -238,7 +238,10 @@ def _plain_gradient(model: FastText, rows: Rows) -> torch.Tensor:
 
 
 def _row_updates(device: torch.device) -> Iterator[Check]:
-    """Three steps of each optimiser with gradients of the same rows of a table, beside torch's steps on all of it."""
+    """Three steps of each optimiser with gradients of the same rows of a table, beside torch's steps on all of it.
+
+    The numbers of a row are equal in size: Adagrad's one rate for a row is then that of each number.
+    """
     for kind in ("adam", "adagrad", "sgd"):
         weights = []
         config = TrainConfig(data=Path(), output=Path(), optimiser=kind, momentum=0.0)
@@ -249,7 +252,8 @@ def _row_updates(device: torch.device) -> Iterator[Check]:
             generator = torch.Generator().manual_seed(0)
             chosen = torch.randperm(len(model.vectors), generator=generator)[:_TOUCHED]
             for _ in range(3):
-                values = torch.randn((_TOUCHED, model.vectors.shape[1]), generator=generator)
+                signs = torch.randint(2, (_TOUCHED, model.vectors.shape[1]), generator=generator) * 2 - 1
+                values = signs * torch.randn((_TOUCHED, 1), generator=generator)
                 gradient = row_gradient(model.vectors, TouchedRows(chosen.to(where), values.to(where)))
                 model.vectors.grad = gradient if sparse else gradient.to_dense()
                 model.last.weight.grad = torch.randn(model.last.weight.shape, generator=generator).to(where)
