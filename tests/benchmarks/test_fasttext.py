@@ -18,6 +18,7 @@ from bootstrap.errors import ShoalError
 from bootstrap.prediction.texts import find_text_files, read_text_files
 from corpus.reading.sources import ReadingOptions
 from corpus.reading.tally import Tally
+from corpus.reading.texts import join_batches
 from corpus.settings import Settings
 from corpus.text import FIRST_WORD
 from corpus.tokens import tokens
@@ -108,7 +109,8 @@ def test_files_have_the_generated_texts_and_labels(tmp_path: Path) -> None:
     for length in block.lengths.tolist():
         texts.append(" ".join(spelled(word) for word in block.words[start : start + length].tolist()))
         start += length
-    (batch,) = read_text_files(find_text_files([str(tmp_path / "texts.csv")], ReadingOptions(), Settings()), Tally())
+    files = find_text_files([str(tmp_path / "texts.csv")], ReadingOptions(), Settings())
+    (batch,) = join_batches(read_text_files(files, Tally()))
     assert batch.texts == texts
     assert [code - 1 for code in batch.codes] == block.labels.tolist()
     assert (tmp_path / "texts.txt").read_text().splitlines() == texts

@@ -84,7 +84,8 @@ def test_a_part_runs_on_a_cpu_in_a_tiny_size(
     at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], part, sizes
 ) -> None:
     monkeypatch.setattr(nccl, "_LEARNT", 0.0)  # so few rows teach nothing
-    monkeypatch.setattr(texts, "WORDS", 5000)
+    for module in (texts, checks):
+        monkeypatch.setattr(module, "WORDS", 5000)
     monkeypatch.setitem(yelp._MODEL, "buckets", 5000)
     if part in (evaluation, layouts, rates):  # where one model shows what two do
         monkeypatch.delitem(SETTINGS, "reference")
