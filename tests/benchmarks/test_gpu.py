@@ -36,7 +36,10 @@ from trainer.computing import dropout
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
-ABSENT = "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml tensorboardX triton"
+ABSENT = (
+    "h5py tqdm tabulate psutil pandas polars mrjob boto3 orjson numba pyarrow pydantic yaml tensorboardX triton "
+    "safetensors"
+)
 
 WITHOUT = """
 import sys
