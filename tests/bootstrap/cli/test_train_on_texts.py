@@ -217,15 +217,15 @@ def test_a_training_that_is_stopped_in_an_epoch_goes_on_with_the_same_rows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
-    Path("in/texts.json").write_bytes(lines(3_000))
+    Path("in/texts.json").write_bytes(lines(6_000))
     whole = (*OPTIONS, *TWO_EPOCHS, "--threads", "1", "--cache", "cache")
     assert shoal(*whole, "--output", "whole").returncode == 0
-    run = Run(*whole, "--slow", "0:30", "--record-every", "1")
+    run = Run(*whole, "--slow", "0:10", "--record-every", "1")
     record = Path("in/model/record.jsonl")
-    run.until(lambda: record.exists() and record.read_text().count('"step", ') > 10)
+    run.until(lambda: record.exists() and '"step", ' in record.read_text())
     assert run.stopped_by(signal.SIGINT)[0] == 130
     stopped = json.loads(Path("in/model/summary.json").read_text())
-    assert 10 < stopped["steps"] < 40
+    assert 0 < stopped["steps"] < 80  # of 84 in an epoch
     done = shoal(*whole, "--resume")
     assert done.returncode == 0, done.stderr
     weights = [Path(folder, "model/model.safetensors").read_bytes() for folder in ("whole", "in/model")]
