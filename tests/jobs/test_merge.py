@@ -22,6 +22,7 @@ from corpus.settings import Settings
 from embedded.aws import EmbeddedAws
 from jobs.choose import VocabularyChoice
 from jobs.merge import MergeResult, merge_parts, read_merge_result, run
+from tests.small_disk import NEEDS_A_SMALL_DISK, run_on_small_disk
 from tests.users import NOBODY, another_users_process, as_another, open_folder
 
 SETTINGS = Settings(row_length=4, test_share=0.3)
@@ -296,35 +297,19 @@ def test_a_step_that_fails_says_why_in_a_sentence_also_where_it_was_told_to(work
     assert failure.read_text().startswith("the part files hold")
 
 
-def can_mount() -> bool:
-    command = ["unshare", "--user", "--map-root-user", "--mount", "true"]
-    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
-
-
-@pytest.mark.skipif(
-    not can_mount(), reason="this system forbids user namespaces, in which the test mounts a small disk"
-)
+@NEEDS_A_SMALL_DISK
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.98])
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, share: float) -> None:
     (tmp_path / "work").mkdir()
-    (tmp_path / "small").mkdir()
     work = Work(tmp_path / "work", [(150_000, 10)], packed=True)
     pages = sum(-(-path.stat().st_size // 4096) for path in work.folder.rglob("*") if path.is_file())
     kilobytes = 4 * pages + int(share * work.part(0).stat().st_size / 1024)
     script = (
-        f"mount -t tmpfs -o size={kilobytes}k none small && cp -r work small && "
+        "cp -r work small && "
         f"{' '.join([*ENTRY, *work.arguments(tmp_path / 'small' / 'out', str(tmp_path / 'small' / 'work'))])}; "
         "echo status $?; ls -A small small/out small/work"
     )
-    done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_on_small_disk(tmp_path, kilobytes, script)
     assert done.stdout.startswith("status 1\n"), done.stdout
     assert "no space left on the device" in done.stderr
     assert "Traceback" not in done.stderr
