@@ -192,7 +192,8 @@ class _Texts:
             )
             self.parts[part].add(some)
             if part != _TEST:
-                add_counts(some.ids, np.zeros(1, np.int64), np.array([len(some.ids)]), self.occurrences)
+                one = np.ones(1, np.int64)
+                add_counts(some.ids, 0 * one, len(some.ids) * one, one, self.occurrences)
         if len(self.dictionary) > self._settings.vocabulary_size + _FORGET_AFTER:
             known = self.dictionary.join_words(np.arange(self._settings.vocabulary_size))
             self.dictionary.clear()
