@@ -40,7 +40,7 @@ def test_the_contracts_ragged_rows_are_its_fixed_ones_without_the_cut() -> None:
 
 
 def test_the_contract_keeps_duplicates_words_and_classes_and_its_rows_can_be_written_and_read(tmp_path: Path) -> None:
-    rules = oracle.Rules(labelled=True, classes=True, ragged=True, words="tokens", duplicates=True)
+    rules = oracle.Rules(labelled=True, classes=("a", "b", "c"), ragged=True, words="tokens", duplicates=True)
     arrays, words, counts = oracle.dataset(PILE, None, test_share=0.0, rules=rules)
     assert {",", "(", "3", "'", "isn", "\u00c9", "good"} <= set(words)
     texts = [
@@ -80,6 +80,6 @@ def test_the_contract_keeps_duplicates_words_and_classes_and_its_rows_can_be_wri
 
 def test_texts_of_test_files_stay_tests_where_duplicates_are_kept() -> None:
     files = [*PILE, replace(PILE[0], test=True)]
-    rules = oracle.Rules(labelled=True, classes=True, ragged=True, words="tokens", duplicates=True)
+    rules = oracle.Rules(labelled=True, classes=("a", "b", "c"), ragged=True, words="tokens", duplicates=True)
     _, _, counts = oracle.dataset(files, None, rules=rules, test_input=True)
     assert (counts["train"], counts["test"], counts["distinct"]) == (5, 5, 10)
