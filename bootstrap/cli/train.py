@@ -79,8 +79,8 @@ Examples:
   shoal train --deployment starter --output results/model
   shoal train --local --nodes 2 --slow 1:2.0 --data results/data/dataset.h5 \\
       --output results/model
-  shoal train --local --model fasttext --input train.csv --test-input test.csv \\
-      --output results/model
+  shoal train --local --model fasttext --input train.csv \\
+      --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run finds what the first
       one read. With --dry-run: shows how they are read
 """,
