@@ -33,7 +33,7 @@ def content(preview: PreprocessingPreview) -> dict[str, Any]:
         "rows": understanding.rows,
         "formats": [
             {
-                **{name: value for name, value in group[0].format.to_json().items() if name != "columns"},
+                **{name: value for name, value in group[0].format.to_json().items() if name not in ("columns", "keep")},
                 "labelled": understanding.labelled,
                 "test": group[0].test,
                 "class": group[0].code,
