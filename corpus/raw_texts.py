@@ -23,12 +23,13 @@ import numpy.typing as npt
 from corpus.counts import LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.display import plural
-from corpus.errors import FinalError, explain_full_disk
+from corpus.errors import DataError, FinalError, explain_full_disk
 from corpus.layout import RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.storage import identity_of
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
 from corpus.rules import VALIDATION_SHARE, in_test_sets, most_frequent, most_frequent_ids
@@ -140,6 +141,8 @@ class _Texts:
         for batch in join_batches(read_batches(part, self._codes, tally)):
             self._add(batch.texts, np.array(batch.codes, np.uint8), test=source.test)
             report(batch.raw_bytes)
+        if identity_of(source.address) != source.identity:
+            raise DataError(f"{source.address} was changed since the command began; run the same command again")
 
     def require_rows(self) -> None:
         """Raise FinalError where no text is left for training or test."""

@@ -129,7 +129,8 @@ def test_links_of_the_documents_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("archive", "machine"), [("emr-x86_64", "x86_64"), ("emr-arm64", "aarch64"), ("gpu", "x86_64")]
+    ("archive", "machine"),
+    [("emr-x86_64", "x86_64"), ("emr-arm64", "aarch64"), ("gpu", "x86_64"), ("gpu-inputs", "x86_64")],
 )
 def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: str, machine: str) -> None:
     with zipfile.ZipFile(ROOT / "build" / "wheels" / f"{archive}.zip") as packed:

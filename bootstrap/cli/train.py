@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,7 +30,7 @@ from trainer.options import flag
 from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:
-    from corpus.reading.sources import Inputs
+    from bootstrap.training.raw_input import RawTexts
 
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
@@ -42,11 +42,6 @@ _READING = (
     *("rating_range", "half_stars", "rating_fraction", "positive_from", "test_share", "max_malformed", "allow_damaged"),
 )
 """The options of how texts are read."""
-
-
-class _Texts(NamedTuple):
-    inputs: "Inputs"
-    settings: "Settings"
 
 
 @command(
@@ -64,6 +59,9 @@ Examples:
       --output results/model
       on whole texts, without preprocessing; a second run finds what the first
       one read
+  shoal train --deployment fasttext --model fasttext --input s3://reviews/yelp \
+      --output results/model
+      on texts that the nodes read from S3, within the topology's inputs
 """,
     notes=NOTES,
 )
@@ -99,22 +97,24 @@ def run(
         config = _config(ctx, Path(data or "dataset"))
         with Bars(unit="row") as bars:
             if texts is not None:
-                config = replace(config, data=_dataset_of(texts, options, config, bars))
+                from bootstrap.training.raw_input import dataset_of_texts
+
+                config = replace(config, data=dataset_of_texts(texts, cache=config.cache, bars=bars))
             result = train_locally(config, ranks=nodes or 1, bars=bars)
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        if texts is not None:
-            raise UsageError(
-                "--input goes with --local; for a deployment make a dataset by shoal preprocess --rows ragged"
-            )
         from bootstrap.aws.deployment import find_deployment
         from bootstrap.training.remote import train_on_deployment
 
         config = _config(ctx, Path("dataset"))
         with Bars(unit="row") as bars:
             result = train_on_deployment(
-                find_deployment(target.name, target.account), config, dataset=data, output=config.output, bars=bars
+                find_deployment(target.name, target.account),
+                config,
+                dataset=data if texts is None else texts,
+                output=config.output,
+                bars=bars,
             )
     summary(result, rows(result, config.output), as_json=as_json)
     if result["stopped"]:
@@ -122,7 +122,7 @@ def run(
     return 1 if result.get("refused") else 0
 
 
-def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "_Texts | None":
+def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "RawTexts | None":
     """The texts to read, and what their ratings mean; None where there are none. Raises UsageError for options without
     texts to which they belong."""
     if not any(options[name] for name in _FILES):
@@ -133,27 +133,19 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
         raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
     try:
         settings = read_judging(Namespace(**options), Settings())
-        return _Texts(
-            read_inputs(
-                options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
-            ),
-            settings,
+        inputs = read_inputs(
+            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
     except DataError as error:
         raise UsageError(str(error)) from error
+    require_s3(*inputs.addresses)
+    from bootstrap.training.raw_input import RawTexts
 
-
-def _dataset_of(texts: "_Texts", options: dict[str, Any], config: TrainConfig, bars: Bars) -> Path:
-    from bootstrap.training.raw_input import dataset_of_texts
-
-    require_s3(*texts.inputs.addresses)
-    return dataset_of_texts(
-        texts.inputs,
-        texts.settings,
+    return RawTexts(
+        inputs=inputs,
+        settings=settings,
         max_malformed=options["max_malformed"],
         allow_damaged=options["allow_damaged"],
-        cache=config.cache,
-        bars=bars,
     )
 
 
