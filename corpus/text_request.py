@@ -79,8 +79,6 @@ class TextRequest:
 class TextProgress:
     """What the program has done of a request."""
 
-    request: str
-    """The address of the request."""
     read: int
     """The bytes of texts that were read, decompressed."""
     lines: int = 0
@@ -134,7 +132,7 @@ def encode_request(request: str, output: Path, progress: str) -> None:
 
     def tell(**counts: int) -> None:
         with s3.explained_errors(progress, "write"):
-            said = json.dumps(asdict(TextProgress(request=request, read=read, **counts)))
+            said = json.dumps(asdict(TextProgress(read=read, **counts)))
             s3.put(s3.client(), s3.place_of(progress), said.encode())
 
     def report(size: int) -> None:

@@ -60,7 +60,10 @@ def bring_data(
     Raises ShoalError with the sentence of a node that could not do it, or for a node that is gone.
     """
     if isinstance(data, TextRequest):
-        objects.put(deployment.session.client("s3"), {str(run.request): data.to_json().encode()})
+        s3 = deployment.session.client("s3")
+        objects.put(s3, {str(run.request): data.to_json().encode()})
+        # A node that stayed may have reported of texts before.
+        objects.delete(s3, run.bucket, [{"Key": run.progress(node).key} for node in nodes])
         bars.stage("read the texts on the nodes", data.plain_bytes, "B")
     else:
         bars.stage("copy the dataset to the nodes", 0)
@@ -101,10 +104,10 @@ def _progress(deployment: Deployment, run: TrainingRun, node: GpuNode) -> TextPr
     if isinstance(run.dataset, Place):
         return None
     found = retrying(partial(objects.read_text, deployment.session.client("s3"), run.progress(node)))
-    with suppress(DataError):
-        progress = TextProgress.from_json(found or "")
-        return progress if progress.request == str(run.request) else None
-    return None
+    try:
+        return None if found is None else TextProgress.from_json(found)
+    except DataError:
+        return None
 
 
 def _newest(deployment: Deployment, bars: Bars) -> Place:
