@@ -23,7 +23,7 @@ import numpy.typing as npt
 from corpus.counts import LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.display import plural
-from corpus.errors import DataError, FinalError, explain_full_disk
+from corpus.errors import DataError, FinalError
 from corpus.layout import RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code
 from corpus.reading.formats import LABELS, Codes
@@ -62,11 +62,10 @@ def encode_texts(
 
     `settings` are SETTINGS with the values that depend on the input. `report` is told the numbers of bytes that were
     read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
-    a share of malformed lines, and where no text is left to learn from or to test with.
+    a share of malformed lines, and where no text is left to learn from or to test with; OSError where it cannot write.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     with (
-        explain_full_disk(output, "--cache"),
         TemporaryDirectory(prefix=".texts-", dir=output.parent) as folder,
         _Texts(Path(folder), settings) as texts,
     ):

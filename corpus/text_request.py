@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from corpus.display import plural
-from corpus.errors import DataError
+from corpus.errors import DataError, explain_full_disk
 from corpus.json_values import parse_json_object, require_fields
 from corpus.reading import s3
 from corpus.reading.formats import Format
@@ -143,7 +143,8 @@ def encode_request(request: str, output: Path, progress: str) -> None:
             told = time.monotonic()
 
     tell()
-    counts = asked.encode(output, report)
+    with explain_full_disk(output, "instance type"):
+        counts = asked.encode(output, report)
     tell(lines=counts["lines"], malformed=counts["malformed"])
 
 

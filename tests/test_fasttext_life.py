@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,8 @@ from tests.person import ROOT, Person
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 BUCKET, FOLDER, MODEL = "my-reviews", "s3://my-reviews/yelp", "s3://my-models/yelp"
+COMMAND = ("train", "--deployment", "fasttext", "--model", "fasttext")
+ASKED = ("--input", f"{FOLDER}/train.txt", "--test-input", f"{FOLDER}/test.txt")
 GOOD, BAD = ("good", "fine", "kind"), ("bad", "poor", "rude")
 EITHER = ("the", "room", "was", "and", "staff", "very", "food", ",", "2nd")
 
@@ -75,8 +79,12 @@ def deployed(person: Person) -> Iterator[Person]:
 
 
 def trains(person: Person, *arguments: str, output: Path, status: int = 0) -> tuple[str, str]:
-    command = ("train", "--deployment", "fasttext", "--model", "fasttext", "--output", str(output), "--json")
-    return person.types(*command, *arguments, status=status)
+    return person.types(*COMMAND, "--output", str(output), "--json", *arguments, status=status)
+
+
+def keys(bucket: str, prefix: str) -> list[str]:
+    found = boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
+    return [each["Key"] for each in found]
 
 
 def groups() -> list[int]:
@@ -101,9 +109,24 @@ def test_what_is_wrong_with_the_input_is_said_before_any_node_is_started(
     assert boto3.client("ec2").describe_instances()["Reservations"] == []
 
 
+def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Path) -> None:
+    bucket = deployed.stack_outputs("fasttext")["DataBucket"]
+    running = deployed.starts(*COMMAND, "--output", str(tmp_path), *ASKED)
+    until = time.monotonic() + 120
+    while not any(key.endswith(".texts") for key in keys(bucket, "nodes/")):
+        assert running.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=120)
+    assert running.returncode == 130, told
+    assert "Traceback" not in told
+    assert groups() == [0]
+    assert not [key for key in keys(bucket, "runs/") if not key.endswith("/texts.json")]
+
+
 def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(deployed: Person, tmp_path: Path) -> None:
-    asked = ("--input", f"{FOLDER}/train.txt", "--test-input", f"{FOLDER}/test.txt")
-    said, told = trains(deployed, *asked, output=tmp_path / "out")
+    said, told = trains(deployed, *ASKED, output=tmp_path / "out")
     summary = json.loads(said)
     assert summary["accuracy"] > 0.95
     assert summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bootstrap.progress import Bars
 from corpus.dataset import open_dataset
-from corpus.errors import DataError
+from corpus.errors import DataError, explain_full_disk
 from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs
@@ -71,7 +71,8 @@ def dataset_of_texts(texts: RawTexts, *, cache: Path | None, bars: Bars) -> Path
             done += size
             bars.at(done)
 
-        counts = request.encode(path, report)
+        with explain_full_disk(path, "--cache"):
+            counts = request.encode(path, report)
         if counts["malformed"]:
             bars.note(f"{describe_malformed(counts['lines'], counts['malformed'])}; shoal dataset info {path}")
     return path
