@@ -6,6 +6,7 @@ PACKAGES := bootstrap corpus embedded infra jobs trainer
 # Python of the machines that AWS runs, for which wheels are brought along.
 EMR_WHEELS := --python-version 3.11
 EMR := build/wheels/emr-x86_64.zip build/wheels/emr-arm64.zip
+GPU := build/wheels/gpu.zip build/wheels/gpu-inputs.zip
 GPU_PYTHONS := 3.11 3.12 3.13 3.14
 # What wheels of a machine (x86_64, aarch64) may be called.
 linux = --implementation cp $(foreach tag,_2_28 _2_27 _2_17 2014,--platform manylinux$(tag)_$(1))
@@ -70,6 +71,7 @@ lock: .venv/.ready-dev ## resolve the versions in requirements*.txt anew, into l
 	$(LOCK) bootstrap/preprocessing/emr/requirements.txt -c locks/shoal.txt -o locks/emr.txt
 	$(LOCK) bootstrap/preprocessing/emr/installer.txt -o locks/installer.txt
 	$(LOCK) --no-deps bootstrap/nodes/gpu/requirements.txt -c locks/shoal.txt -o locks/gpu.txt
+	$(LOCK) --no-deps bootstrap/nodes/gpu/inputs.txt -c locks/shoal.txt -o locks/gpu-inputs.txt
 
 bench: .venv/.ready-bench ## measure Shoal against its peers (see docs/benchmarks.md)
 	python -m benchmarks
@@ -87,7 +89,7 @@ clean: ## remove what setup and the tests made
 
 # `node` is Node's own program: the one that pip installs runs it below a Python, which answers Ctrl-C by a traceback.
 # This folder may have any name, so recipes do not say it, and the command cdk has it quoted.
-.venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) build/wheels/gpu.zip build/wheels/here/.ready
+.venv/.ready: Makefile .venv/bin/python requirements.txt locks/shoal.txt package-lock.json pyproject.toml $(EMR) $(GPU) build/wheels/here/.ready
 	@echo "setup: the libraries (locks/shoal.txt); a few minutes the first time"
 	@$(INSTALL) -r locks/shoal.txt
 	@$(BIN)/pip install --quiet "$$(grep '^torch==' requirements.txt)"
@@ -133,13 +135,26 @@ $(EMR): bootstrap/preprocessing/emr/requirements.txt locks/emr.txt locks/install
 	@cp $< $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
-build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt locks/gpu.txt .venv/bin/python Makefile
-	@echo "setup: the libraries of GPU nodes"
+# What locks have for another Python, without markers: pip would judge these by the Python that it runs in.
+FOR_PYTHON := $(BIN)/python -c 'import pathlib, sys; from pip._vendor.packaging.markers import Marker; \
+	version = {"python_version": sys.argv[1], "python_full_version": sys.argv[1] + ".0"}; \
+	text = "".join(pathlib.Path(path).read_text() for path in sys.argv[2:]); \
+	entries = [line.partition("--hash") for line in text.replace("\\\n", " ").splitlines() if "--hash" in line]; \
+	named = [(*head.partition(";")[::2], mark + hashes) for head, mark, hashes in entries]; \
+	[print(name, hashes) for name, marker, hashes in named if not marker or Marker(marker).evaluate(version)]'
+
+# What nodes need to read texts is twenty times as large as the rest, so only those of topologies with inputs get it.
+build/wheels/gpu.zip: bootstrap/nodes/gpu/requirements.txt locks/gpu.txt
+build/wheels/gpu-inputs.zip: bootstrap/nodes/gpu/requirements.txt bootstrap/nodes/gpu/inputs.txt locks/gpu.txt locks/gpu-inputs.txt
+$(GPU): .venv/bin/python Makefile
+	@echo "setup: the libraries of GPU nodes, $(notdir $(basename $@))"
 	@rm -rf $@ $(basename $@) && mkdir -p $(basename $@)
 	@for version in $(GPU_PYTHONS); do \
-		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) -r locks/gpu.txt || exit 1; \
+		$(FOR_PYTHON) $$version $(filter locks/%,$^) > $(basename $@)/requirements.txt && \
+		$(DOWNLOAD) --no-deps --python-version $$version $(call linux,x86_64) --dest $(basename $@) \
+			-r $(basename $@)/requirements.txt || exit 1; \
 	done
-	@cp $< $(basename $@)/requirements.txt
+	@cat $(filter bootstrap/%,$^) > $(basename $@)/requirements.txt
 	@$(PACK) $@ $(basename $@)
 
 # This machine plays the nodes in the demo. What they install for its own Python lies here, and is never deployed.

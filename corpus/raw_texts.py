@@ -25,12 +25,13 @@ from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dictionary import TokenisedTexts
 from corpus.display import plural
-from corpus.errors import DataError, FinalError, explain_full_disk, is_full_disk
+from corpus.errors import DataError, FinalError, is_full_disk
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code
 from corpus.reading.formats import LABELS, Codes
 from corpus.reading.ranges import read_batches
 from corpus.reading.sources import WHOLE, Range, Source
+from corpus.reading.storage import identity_of
 from corpus.reading.tally import Tally
 from corpus.reading.texts import join_batches
 from corpus.rules import VALIDATION_SHARE, in_test_sets, most_frequent, most_frequent_ids
@@ -64,10 +65,9 @@ def encode_texts(
     `settings` are SETTINGS with the values that depend on the input. `report` is told the numbers of bytes that were
     read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
     a share of malformed lines, where too few texts are left to learn from or to test with, and where those to learn
-    from are of one class; and where the folder of `output` cannot be written to.
+    from are of one class; and where the folder of `output` cannot be written to. OSError where the disk is full.
     """
     with (
-        explain_full_disk(output, "--cache"),
         _folder_beside(output) as folder,
         _Texts(folder, settings) as texts,
     ):
@@ -164,6 +164,8 @@ class _Texts:
         for batch in join_batches(read_batches(part, self._codes, tally)):
             self._add(batch.texts, np.array(batch.codes, np.uint8), test=source.test)
             report(batch.raw_bytes)
+        if identity_of(source.address) != source.identity:
+            raise DataError(f"{source.address} was changed since the command began; run the same command again")
 
     def require_rows(self) -> None:
         """Raise FinalError where too few texts are left for training or test."""

@@ -98,6 +98,8 @@ class ShoalStack(Stack):
         )
 
     def _training(self, node_groups: Sequence[parts.NodeGroup]) -> Training:
+        # Only nodes with inputs read texts, and the libraries for that are twenty times as large as the others.
+        wheels = "gpu-inputs" if self._spec.inputs else "gpu"
         return Training(
             self,
             "Training",
@@ -110,7 +112,7 @@ class ShoalStack(Stack):
             },
             network=self.network,
             share=self.share,
-            payload=self._payload("gpu", wheels="gpu", packages=("corpus", "trainer"), script="nodes/gpu/boot.sh"),
+            payload=self._payload("gpu", wheels=wheels, packages=("corpus", "trainer"), script="nodes/gpu/boot.sh"),
         )
 
     def _payload(self, kind: str, *, wheels: str, packages: Sequence[str], script: str) -> Payload:

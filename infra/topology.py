@@ -44,7 +44,8 @@ OUTPUT_GENERATION = "Generation"
 OUTPUT_GUARD = "GuardFunction"
 
 NODES_PREFIX = "nodes/"
-"""Where each GPU node writes in the data bucket: its state as `<instance-id>.json`, a sign of work as `.busy`."""
+"""Where each GPU node writes in the data bucket: its state as `<instance-id>.json`, a sign of work as `.busy`,
+what it has read of texts as `.texts`."""
 RUNS_PREFIX = "runs/"
 """Where training writes in the data bucket. GPU nodes may write here and below `NODES_PREFIX` only."""
 DATASETS_PREFIX = "datasets/"

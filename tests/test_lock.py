@@ -20,6 +20,7 @@ DIRECT = {
     "checkov": ["requirements-checkov.txt"],
     "emr": ["bootstrap/preprocessing/emr/requirements.txt"],
     "gpu": ["bootstrap/nodes/gpu/requirements.txt"],
+    "gpu-inputs": ["bootstrap/nodes/gpu/inputs.txt"],
     "installer": ["bootstrap/preprocessing/emr/installer.txt"],
 }
 """The lists that each lock is made of."""
@@ -78,7 +79,7 @@ def test_a_lock_has_the_direct_versions(name: str, python: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("name", ["dev", "bench", "emr", "gpu"])
+@pytest.mark.parametrize("name", ["dev", "bench", "emr", "gpu", "gpu-inputs"])
 def test_locks_agree_about_a_version(name: str, python: str) -> None:
     ours = versions("shoal", python)
     assert {library: ours[library] for library in versions(name, python).keys() & ours.keys()}.items() <= versions(

@@ -38,8 +38,9 @@ def plain(distribution: str) -> str:
 
 
 def required(lines: Iterable[str]) -> set[str]:
-    """The distributions that lines of requirements name, those of extras left out."""
-    found = (re.match(r"[A-Za-z0-9][\w.-]*", line) for line in lines if "extra ==" not in line)
+    """The distributions that lines of requirements name, those of extras and of Windows left out."""
+    wanted = (line for line in lines if "extra ==" not in line and '"Windows"' not in line)
+    found = (re.match(r"[A-Za-z0-9][\w.-]*", line) for line in wanted)
     return {plain(name[0]) for name in found if name}
 
 
@@ -58,8 +59,8 @@ def with_what_they_need(distributions: set[str]) -> set[str]:
     return found
 
 
-def listed(kind: str) -> set[str]:
-    (path,) = (ROOT / "bootstrap").glob(f"*/{kind}/requirements.txt")
+def listed(kind: str, name: str = "requirements") -> set[str]:
+    (path,) = (ROOT / "bootstrap").glob(f"*/{kind}/{name}.txt")
     return required(path.read_text().splitlines())
 
 
@@ -95,6 +96,14 @@ def test_a_gpu_node_needs_only_what_it_downloads_and_what_its_image_has() -> Non
         READS,
     )
     assert "h5py" in imported(modules, libraries=image | listed("gpu"), packages={"corpus", "trainer"})
+
+
+def test_a_gpu_node_with_inputs_needs_only_what_it_downloads_to_read_texts_and_no_torch() -> None:
+    libraries = {"numpy"} | listed("gpu") | listed("gpu", "inputs")
+    assert with_what_they_need(libraries) == libraries  # it installs these, and not what they need
+    zstd = "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"
+    modules = ("corpus.text_request", "corpus.raw_texts", "boto3", "orjson", "pyarrow.parquet", zstd)
+    assert "torch" not in imported(modules, libraries=libraries, packages={"corpus"})
 
 
 def test_an_emr_node_needs_only_what_it_downloads_and_no_torch() -> None:

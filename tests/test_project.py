@@ -129,7 +129,8 @@ def test_links_of_the_documents_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("archive", "machine"), [("emr-x86_64", "x86_64"), ("emr-arm64", "aarch64"), ("gpu", "x86_64")]
+    ("archive", "machine"),
+    [("emr-x86_64", "x86_64"), ("emr-arm64", "aarch64"), ("gpu", "x86_64"), ("gpu-inputs", "x86_64")],
 )
 def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: str, machine: str) -> None:
     with zipfile.ZipFile(ROOT / "build" / "wheels" / f"{archive}.zip") as packed:
@@ -138,4 +139,4 @@ def test_what_is_deployed_holds_wheels_for_the_machines_of_aws_alone(archive: st
     assert not [name for name in wheels if not name.endswith(("-any", f"_{machine}"))]
     compiled = [name for name in wheels if not name.endswith("-any") and "-abi3-" not in name]
     pythons = {name.split("-")[2] for name in compiled}
-    assert pythons == {"cp311"} if archive.startswith("emr") else "cp311" in pythons
+    assert pythons == ({"cp311"} if archive.startswith("emr") else {"cp311", "cp312", "cp313", "cp314"})

@@ -44,16 +44,19 @@ class Deployment:
         """The place of an address that nodes may read: in one of their own buckets, or within the topology's `inputs`.
 
         `own` are the outputs that name those buckets. The cluster reads the raw and the data bucket, GPU nodes only the
-        data bucket. Raises ShoalError, which says what to add to `inputs`, for any other address.
+        data bucket, and texts only within `inputs`, with which they get the libraries for that. Raises ShoalError,
+        which says what to add to `inputs`, for any other address.
         """
         place = objects.parse(address)
         buckets = [self.output(name) for name in own]
         named = self.outputs.get(topology.OUTPUT_INPUTS, "").split()
         if place.bucket not in buckets and not any(addresses.contains(each, address) for each in named):
+            or_copied = (
+                f", or copy the data to {' or '.join(f's3://{bucket}' for bucket in buckets)}" if buckets else ""
+            )
             raise ShoalError(
                 f"the nodes of the deployment '{self.name}' may not read {address}; add {addresses.narrowest(address)} "
-                f"to `inputs` in the file of its topology '{self.topology}' and deploy again, or copy the data to "
-                f"{' or '.join(f's3://{bucket}' for bucket in buckets)}"
+                f"to `inputs` in the file of its topology '{self.topology}' and deploy again{or_copied}"
             )
         return place
 

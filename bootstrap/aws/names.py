@@ -11,6 +11,7 @@ from ipaddress import AddressValueError, IPv4Address
 from bootstrap.errors import ShoalError
 from corpus.display import printable
 from corpus.layout import DATASET_NAME, DIGEST_PATTERN
+from corpus.text_request import REQUEST_NAME
 from infra import parts, topology
 from trainer.output.files import CHECKPOINTS, MODEL, MODEL_FILES, OLD_MODEL, RECORD, SUMMARY
 
@@ -18,7 +19,7 @@ _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}")
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _RUN = re.compile(rf"{parts.NAME.pattern}\.[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{4}}")
 _RESULT = re.compile(
-    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL)))}|node-[0-9]{{1,6}}\.log"
+    rf"{'|'.join(map(re.escape, (RECORD, SUMMARY, OLD_MODEL, REQUEST_NAME)))}|node-[0-9]{{1,6}}\.log"
     rf"|{MODEL}/({'|'.join(map(re.escape, MODEL_FILES))})"
     rf"|{CHECKPOINTS}/step-[0-9]{{9,18}}\.pt(\.damaged)?"
 )
@@ -70,7 +71,7 @@ def result(name: str) -> str:
         _RESULT,
         name,
         "a file of a training run",
-        f"{RECORD}, {SUMMARY}, a file of {MODEL}/, node-N.log, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
+        f"{RECORD}, {SUMMARY}, {REQUEST_NAME}, a file of {MODEL}/, node-N.log, or {CHECKPOINTS}/step-NNNNNNNNN.pt",
     )
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,7 +39,7 @@ from trainer.options import flag
 from trainer.output.files import MODEL, finished_model
 
 if TYPE_CHECKING:
-    from corpus.reading.sources import Inputs
+    from bootstrap.training.raw_input import RawTexts
 
 _MOST_CLASSES, _MOST_LETTERS = 5, 10
 """A confusion matrix of more classes is not shown, and longer names of classes are cut, to fit 80 columns."""
@@ -59,15 +59,6 @@ _NOTES = {
 }
 
 
-class _Texts(NamedTuple):
-    """Texts to train on; `settings` have what ratings mean, and the share for the test."""
-
-    inputs: "Inputs"
-    settings: Settings
-    max_malformed: float
-    allow_damaged: bool
-
-
 @command(
     short_help="train a model on a dataset",
     help="Train a sentiment model by data-parallel SGD; a global batch is split over the ranks in proportion to their "
@@ -83,6 +74,9 @@ Examples:
       --test-input test.csv --output results/model
       on whole texts, without preprocessing; a second run finds what the first
       one read. With --dry-run: shows how they are read
+  shoal train --deployment fasttext --model fasttext \\
+      --input s3://reviews/yelp --output results/model
+      on texts that the nodes read from S3, within the topology's inputs
 """,
     notes=_NOTES,
 )
@@ -134,28 +128,31 @@ def run(
     else:
         if nodes is not None:
             raise UsageError("--nodes goes with --local; a deployment uses all nodes of its topology")
-        if texts is not None:
-            raise UsageError(
-                "--input goes with --local; for a deployment make a dataset by shoal preprocess --rows ragged"
-            )
         config = _config(ctx, Path("dataset"))
-        result = _train_on_deployment(target, config, data)
+        with scale_suggested(ctx.obj):
+            if texts is not None and dry_run:
+                _show_preview(texts, config, as_json=as_json)
+                return 0
+            result = _train_on_deployment(target, config, data if texts is None else texts)
     summary(result, rows(result, config.output), as_json=as_json)
     if result["stopped"]:
         return status_of(result.get("stopped_by", "SIGINT"))
     return 1 if result.get("refused") else 0
 
 
-def _train_here(config: TrainConfig, texts: "_Texts | None", ranks: int) -> dict[str, Any]:
+def _train_here(config: TrainConfig, texts: "RawTexts | None", ranks: int) -> dict[str, Any]:
     from bootstrap.training.local import finished_before, train_locally
 
     with Bars(unit="row") as bars:
         if texts is not None and not finished_before(config):
-            config = replace(config, data=_dataset_of(texts, config, bars))
+            from bootstrap.training.raw_input import dataset_of_texts
+
+            data = dataset_of_texts(texts, output=config.output, cache=config.cache, bars=bars)
+            config = replace(config, data=data)
         return train_locally(config, ranks=ranks, bars=bars)
 
 
-def _train_on_deployment(target: Target, config: TrainConfig, data: str | None) -> dict[str, Any]:
+def _train_on_deployment(target: Target, config: TrainConfig, data: "str | RawTexts | None") -> dict[str, Any]:
     from bootstrap.aws.deployment import find_deployment
     from bootstrap.training.remote import train_on_deployment
 
@@ -165,7 +162,7 @@ def _train_on_deployment(target: Target, config: TrainConfig, data: str | None) 
         )
 
 
-def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "_Texts | None":
+def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> "RawTexts | None":
     """The texts to read, and what their ratings mean; None where there are none. Raises UsageError for options without
     texts to which they belong."""
     if not any(options[name] for name in _FILES):
@@ -176,40 +173,28 @@ def _texts(typed: dict[str, Any], options: dict[str, Any], data: str | None) -> 
         raise UsageError("--data is a dataset, and --input texts to make one of; give one of them")
     try:
         settings = read_judging(Namespace(**options), Settings())
-        return _Texts(
-            read_inputs(
-                options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
-            ),
-            settings,
-            options["max_malformed"],
-            options["allow_damaged"],
+        inputs = read_inputs(
+            options, settings.rating_range, settings.rating_steps, rating_fraction=settings.rating_fraction
         )
     except DataError as error:
         raise UsageError(str(error)) from error
+    require_s3(*inputs.addresses)
+    from bootstrap.training.raw_input import RawTexts
 
-
-def _dataset_of(texts: "_Texts", config: TrainConfig, bars: Bars) -> Path:
-    from bootstrap.training.raw_input import dataset_of_texts
-
-    require_s3(*texts.inputs.addresses)
-    return dataset_of_texts(
-        texts.inputs,
-        texts.settings,
-        max_malformed=texts.max_malformed,
-        allow_damaged=texts.allow_damaged,
-        output=config.output,
-        cache=config.cache,
-        bars=bars,
+    return RawTexts(
+        inputs=inputs,
+        settings=settings,
+        max_malformed=options["max_malformed"],
+        allow_damaged=options["allow_damaged"],
     )
 
 
-def _show_preview(texts: "_Texts", config: TrainConfig, *, as_json: bool) -> None:
+def _show_preview(texts: "RawTexts", config: TrainConfig, *, as_json: bool) -> None:
     """Show how the texts are read, and end with the error that the sample shows, if it does."""
     from bootstrap.cli.preview import content, text
     from bootstrap.preprocessing.preview import check_preview, preview_texts
     from bootstrap.training.raw_input import settings_of_texts
 
-    require_s3(*texts.inputs.addresses)
     preview = preview_texts(texts.inputs, settings_of_texts(texts.settings), str(config.output))
     show(content(preview), text(preview), as_json=as_json)
     check_preview(preview, max_malformed=texts.max_malformed, allow_damaged=texts.allow_damaged)

@@ -4,6 +4,7 @@ Run Command keeps only the first 24,000 characters of the output, so a script mu
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,9 +71,15 @@ class NodeCommand:
             output=f"{found['StandardOutputContent']}\n{found['StandardErrorContent']}".strip(),
         )
 
-    def wait(self) -> None:
-        """Wait until it has succeeded. Raises ShoalError with its last line when it fails."""
+    def cancel(self) -> None:
+        """Ask the node to end it."""
+        self._client.cancel_command(CommandId=self._id, InstanceIds=[self.instance_id])
+
+    def wait(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until it has succeeded, and call `meanwhile` again and again. Raises ShoalError with its last line when
+        it fails."""
         while not (now := retrying(self.state)).finished:
+            meanwhile()
             time.sleep(_PAUSE_SECONDS)
         if not now.succeeded:
             lines = [line for line in now.output.splitlines() if not line.startswith("failed to run commands")]

@@ -18,8 +18,7 @@ from bootstrap.aws.objects import Place
 from bootstrap.aws.retry import Abandoned, retrying
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import mark_handled
-from bootstrap.nodes import fleet
-from bootstrap.nodes.fleet import GpuNode
+from bootstrap.nodes.fleet import GpuNode, NodeWatch
 from bootstrap.nodes.run_command import CommandState, NodeCommand
 from bootstrap.progress import Bars
 from bootstrap.training.node_scripts import TrainingRun
@@ -29,7 +28,6 @@ from trainer.output.files import RECORD
 from trainer.rank_processes import STOP_SECONDS
 
 _PAUSE_SECONDS = 1.0
-_CHECK_NODES_SECONDS = 15
 _PORTS = range(20_000, 30_000)
 
 
@@ -110,7 +108,11 @@ class RankWatch:
         self._record = record
         self._to_ask: list[int] = []
         self._deadline: float | None = None
-        self._checked_at = time.monotonic()
+        self._node_watch = NodeWatch(
+            deployment,
+            nodes,
+            ", and the ranks with it; type the same command with --resume, which continues from the last checkpoint",
+        )
 
     def finished(self) -> bool:
         """Whether all commands have ended. Raises ShoalError when a node is gone, or the ranks will not stop."""
@@ -125,7 +127,7 @@ class RankWatch:
             raise ShoalError(
                 f"the ranks did not stop in time, so their nodes are ended; what they wrote is in {self._run.folder}"
             )
-        self._check_nodes()
+        self._node_watch.look()
         self._record.look()
         return False
 
@@ -148,16 +150,3 @@ class RankWatch:
                     retrying(partial(NodeCommand, self._deployment.session, node, script, online_seconds=10))
             self._to_ask.pop(0)
         self._deadline = time.monotonic() + 2 * STOP_SECONDS
-
-    def _check_nodes(self) -> None:
-        if time.monotonic() - self._checked_at < _CHECK_NODES_SECONDS:
-            return
-        self._checked_at = time.monotonic()
-        running = {node.instance_id for node in retrying(partial(fleet.nodes, self._deployment))}
-        gone = [f"{node.instance_id} ({node.group})" for node in self._nodes if node.instance_id not in running]
-        if gone:
-            lost = f"the node {gone[0]} is" if len(gone) == 1 else f"the nodes {', '.join(gone)} are"
-            raise ShoalError(
-                f"{lost} gone, and the ranks with it; type the same command with --resume, which continues from the "
-                "last checkpoint"
-            )

@@ -1,4 +1,4 @@
-"""The shell scripts that the nodes of a training run execute: copy the dataset, train, stop.
+"""The shell scripts that the nodes of a training run execute: copy the dataset or encode texts, train, stop.
 
 The share holds what the ranks have in common; without a share each node uses a folder of its own. Only EFS outlives the
 nodes, so on others a run's checkpoints are copied to S3 while it runs. A node with disks of its own has the dataset
@@ -10,10 +10,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from bootstrap.aws import names
 from bootstrap.aws.objects import Place
 from bootstrap.nodes.fleet import GpuNode
+from corpus.text_request import REQUEST_NAME
 from infra import topology
 from trainer.command_line import as_arguments
 from trainer.config import NEEDS_GPU, RANK_ENVIRONMENT, TrainConfig
@@ -33,11 +35,11 @@ export PATH="${{NODE_ROOT:-}}/usr/local/bin:$PATH" AWS_DEFAULT_REGION={region}
 place="${{NODE_ROOT:-}}/mnt/share" cache="${{NODE_ROOT:-}}/var/cache/shoal"
 [ -d "${{NODE_ROOT:-}}/mnt/local" ] && place="${{NODE_ROOT:-}}/mnt/local" cache="${{NODE_ROOT:-}}/mnt/local/rows"
 data="$place"/datasets/{file}
+shared={shared}
 run="${{NODE_ROOT:-}}"/mnt/share/runs/{name}
 """
 
-# While the lock is held, the node's heartbeat reports work, and the guard does not end the node. Of the nodes that
-# share a folder the first one copies the dataset there, and the others wait for it.
+# While the lock is held, the node's heartbeat reports work, and the guard does not end the node.
 _STAGE = """\
 set -euo pipefail
 exec 9<"${{NODE_ROOT:-}}/opt/shoal/busy.lock"
@@ -49,11 +51,34 @@ flock 8
 rm -f "$run"/.stop-*
 aws s3 sync --only-show-errors {folder}checkpoints "$run/checkpoints"
 [ -e "$run/record.jsonl" ] || aws s3 sync --only-show-errors --exclude '*' --include record.jsonl {folder} "$run"
+"""
+
+# Of the nodes that share a folder the first one copies the dataset there, and the others wait for it.
+_COPY = """\
 exec 8>"$data.lock"
 flock 8
 [ -e "$data" ] && exit 0
 aws s3 cp --only-show-errors {dataset} "$data.$$.partial"
 mv "$data.$$.partial" "$data"
+"""
+
+# Of the nodes that share a folder the first one encodes the texts, on its own disks if it has some, and copies the
+# dataset to the share. A node with disks of its own copies it from there.
+_ENCODE = """\
+bring() {{ [ -e "$2" ] || {{ cp "$1" "$2.$$.partial" && mv "$2.$$.partial" "$2"; }}; }}
+mkdir -p "$(dirname "$shared")"
+exec 8>"$shared.lock"
+flock 8
+if [ ! -e "$data" ] && [ ! -e "$shared" ]; then
+    rm -rf "$data.parts"
+    mkdir "$data.parts"
+    shoal-python -m corpus.text_request {request} "$data.parts/dataset.h5" {progress}
+    mv "$data.parts/dataset.h5" "$data"
+    rmdir "$data.parts"
+fi
+bring "$data" "$shared"
+flock -u 8
+bring "$shared" "$data"
 """
 
 # Without this a rank that finds no GPU would compute on the CPU, at a GPU's price. An emulated node has no GPU.
@@ -100,18 +125,22 @@ class TrainingRun:
     """A training run in the data bucket. Raises ShoalError for names that Shoal does not write."""
 
     name: str
-    dataset: Place
+    dataset: Place | str
+    """A dataset in S3, or the name of that of the texts in the run's request, which the nodes encode."""
     bucket: str
     """The data bucket, to which its results are copied."""
     region: str
-    lasting: bool
-    """Whether the share outlives the nodes."""
+    share: Literal["efs", "nfs"] | None
+    """What serves the folder that all nodes share; None where each has its own."""
 
     def __post_init__(self) -> None:
         names.run(self.name)
-        names.dataset(self.dataset.key)
-        for bucket in (self.dataset.bucket, self.bucket):
-            names.bucket(bucket)
+        if isinstance(self.dataset, Place):
+            names.dataset(self.dataset.key)
+            names.bucket(self.dataset.bucket)
+        else:
+            names.work(self.dataset)
+        names.bucket(self.bucket)
         names.region(self.region)
 
     @property
@@ -120,19 +149,31 @@ class TrainingRun:
         return Place(self.bucket, f"{topology.RUNS_PREFIX}{self.name}/")
 
     @property
+    def request(self) -> Place:
+        """Where it is written which texts the nodes encode."""
+        return Place(self.bucket, self.folder.key + REQUEST_NAME)
+
+    def progress(self, node: GpuNode) -> Place:
+        """Where a node reports what it has read of the texts."""
+        return Place(self.bucket, f"{topology.NODES_PREFIX}{node.instance_id}.texts")
+
+    @property
     def file(self) -> str:
         """The name of the dataset's file on a node."""
-        return self.dataset.key.replace("/", "-")
+        return self.dataset.key.replace("/", "-") if isinstance(self.dataset, Place) else f"texts-{self.dataset}.h5"
 
-    def stage(self) -> str:
-        """Copy the dataset to the node, and for a resumed run its checkpoints and record.
+    def stage(self, node: GpuNode) -> str:
+        """Copy the dataset to the node, or encode the texts there, and copy a resumed run's checkpoints and record.
 
         Every node runs this script. Nodes that share a folder may run it at once, but not together with the node that
         serves the folder by NFS, because that node does not see their locks.
         """
-        return self._head() + _STAGE.format(
-            dataset=shlex.quote(str(self.dataset)), folder=shlex.quote(str(self.folder))
-        )
+        if isinstance(self.dataset, Place):
+            brought = _COPY.format(dataset=shlex.quote(str(self.dataset)))
+        else:
+            request, progress = (shlex.quote(str(place)) for place in (self.request, self.progress(node)))
+            brought = _ENCODE.format(request=request, progress=progress)
+        return self._head() + _STAGE.format(folder=shlex.quote(str(self.folder))) + brought
 
     def train(self, nodes: Sequence[GpuNode], rank: int, port: int, config: TrainConfig) -> str:
         """Run the ranks of one node; that of the first node also copies all results to S3, again and again."""
@@ -140,7 +181,7 @@ class TrainingRun:
         shell = {str(_DATA): '"$data"', str(_OUTPUT): '"$run"', str(_CACHE): '"$cache"'}
         folder = shlex.quote(str(self.folder))
         environment = {**RANK_ENVIRONMENT, failures.NODE: nodes[rank].instance_id}
-        follow = "bring --exclude 'checkpoints/*'" if self.lasting else "bring"
+        follow = "bring --exclude 'checkpoints/*'" if self.share == "efs" else "bring"
         return self._head() + _TRAIN.format(
             environment="\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()),
             needs_gpu=NEEDS_GPU,
@@ -163,8 +204,10 @@ class TrainingRun:
         return self._head() + _STOP.format(rank=rank)
 
     def _head(self) -> str:
+        file = shlex.quote(self.file)
         return _HEAD.format(
             region=shlex.quote(self.region),
-            file=shlex.quote(self.file),
+            file=file,
+            shared=f'"${{NODE_ROOT:-}}"/mnt/share/datasets/{file}' if self.share else '"$data"',
             name=shlex.quote(self.name),
         )

@@ -1,48 +1,70 @@
-"""Raw texts for a training on this machine: their dataset is made once, and found again by the next command.
+"""Raw texts for a training: what their files are, and their dataset, which is made once and found again.
 
-It lies in the folder of the cache, under a name that stands for the files as they are, the settings and the code.
+Its name stands for the files as they are, the settings and the code. On this machine it lies in the folder of the
+cache; on a deployment the nodes make it (`node_data`).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bootstrap.progress import Bars
 from corpus.dataset import open_dataset
-from corpus.display import plural
-from corpus.errors import DataError
+from corpus.errors import DataError, explain_full_disk
+from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs
 from corpus.settings import Settings
+from corpus.text_request import TextRequest, describe_malformed
 from jobs.preparation import fingerprint
-from trainer.classification.data import default_cache
 
 
-def dataset_of_texts(
-    inputs: Inputs,
-    settings: Settings,
-    *,
-    max_malformed: float,
-    allow_damaged: bool,
-    output: Path,
-    cache: Path | None,
-    bars: Bars,
-) -> Path:
-    """The dataset of these texts, whole texts as rows; made in `cache`, or in the user's own, if it is not there.
+@dataclass(frozen=True, kw_only=True)
+class RawTexts:
+    """Texts to train on, as the user named them."""
 
-    `settings` have what ratings mean, and the share for the test. Files in `output`, the folder of the training's
-    results, are no input. Raises DataError for input that cannot be used.
+    inputs: Inputs
+    settings: Settings
+    """What ratings mean, and the share for the test."""
+    max_malformed: float
+    allow_damaged: bool
+
+
+def understand_texts(texts: RawTexts, output: Path, bars: Bars) -> TextRequest:
+    """What the files are, and how they are read. Files in `output`, the folder of the training's results, are no input.
+
+    Raises DataError for input that cannot be used.
     """
-    from corpus.raw_texts import encode_texts  # numba takes long to load
-
-    understanding = understand_inputs(inputs, leave_out=str(output))
+    understanding = understand_inputs(texts.inputs, leave_out=str(output))
     for warning in understanding.warnings:
         bars.note(warning)
-    settings = understanding.settings(settings_of_texts(settings))
-    understanding.check_values(settings, max_malformed)
-    name = fingerprint(understanding.sources, settings, frozenset())
-    path = (cache or default_cache()) / f"texts-{name}.h5"
+    settings = understanding.settings(settings_of_texts(texts.settings))
+    understanding.check_values(settings, texts.max_malformed)
+    return TextRequest(
+        sources=understanding.sources,
+        settings=settings,
+        max_malformed=texts.max_malformed,
+        allow_damaged=texts.allow_damaged,
+        plain_bytes=round(understanding.plain_bytes),
+    )
+
+
+def dataset_name(request: TextRequest) -> str:
+    """The name of the dataset of these texts: 12 hexadecimal digits."""
+    return fingerprint(request.sources, request.settings, frozenset())
+
+
+def dataset_of_texts(texts: RawTexts, *, output: Path, cache: Path | None, bars: Bars) -> Path:
+    """The dataset of these texts, whole texts as rows; made in `cache`, or in the user's own, if it is not there.
+
+    Files in `output`, the folder of the training's results, are no input. Raises DataError for input that cannot be
+    used.
+    """
+    from trainer.classification.data import default_cache  # torch takes long to load
+
+    request = understand_texts(texts, output, bars)
+    path = (cache or default_cache()) / f"texts-{dataset_name(request)}" / DATASET_NAME
     if not _is_dataset(path):
-        bars.stage("read the texts", round(understanding.plain_bytes), "B")
+        bars.stage("read the texts", request.plain_bytes, "B")
         done = 0
 
         def report(size: int) -> None:
@@ -50,17 +72,10 @@ def dataset_of_texts(
             done += size
             bars.at(done)
 
-        counts = encode_texts(
-            understanding.sources,
-            settings,
-            path,
-            max_malformed=max_malformed,
-            allow_damaged=allow_damaged,
-            report=report,
-        )
+        with explain_full_disk(path, "--cache"):
+            counts = request.encode(path, report)
         if counts["malformed"]:
-            lines = plural(counts["lines"], "line")
-            bars.note(f"{counts['malformed']:,} of {lines} are malformed, and are left out; shoal dataset info {path}")
+            bars.note(f"{describe_malformed(counts['lines'], counts['malformed'])}; shoal dataset info {path}")
     return path
 
 

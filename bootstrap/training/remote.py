@@ -5,7 +5,6 @@ Whatever needs nodes must happen inside `scaled_up`, because otherwise a failure
 
 import random
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import filterfalse
 from pathlib import Path
@@ -16,21 +15,19 @@ from bootstrap.aws.deployment import Deployment
 from bootstrap.aws.objects import Place
 from bootstrap.errors import ShoalError
 from bootstrap.interrupt import name_of
-from bootstrap.nodes import fleet, shared_folder
-from bootstrap.nodes.fleet import GpuNode
-from bootstrap.nodes.run_command import NodeCommand
+from bootstrap.nodes import fleet
 from bootstrap.nodes.scale_up import scaled_up
 from bootstrap.progress import Bars
 from bootstrap.training.follow import run_ranks
+from bootstrap.training.node_data import bring_data, find_data
 from bootstrap.training.node_scripts import TrainingRun
 from bootstrap.training.outcome import read_summary
+from bootstrap.training.raw_input import RawTexts, dataset_name
 from bootstrap.training.run_view import RunView
 from bootstrap.training.spending import Spending
 from bootstrap.training.tensorboard import FOLDER, TensorBoardWriter
-from corpus.dataset import open_dataset
 from corpus.display import printable
-from corpus.layout import DATASET_NAME
-from corpus.reading.s3 import is_s3
+from corpus.text_request import TextRequest
 from infra import topology
 from trainer.config import TrainConfig
 from trainer.errors import TrainingError
@@ -42,32 +39,33 @@ _ALIVE = timedelta(minutes=2)
 
 
 def train_on_deployment(
-    deployment: Deployment, config: TrainConfig, *, dataset: str | None, output: Path, bars: Bars
+    deployment: Deployment, config: TrainConfig, *, dataset: str | RawTexts | None, output: Path, bars: Bars
 ) -> dict[str, Any]:
     """Train on all GPU nodes of a deployment and copy the results to `output`.
 
     Returns the content of summary.json, with the nodes, the run's folder, its cost in dollars (None where a price is
     not known), and in `refused` a sentence for each object of the run's folder that is not fetched: its name is none
-    that a run writes, or it cannot be a file in `output`. `dataset` is an s3:// address, a file here, or None for the
-    deployment's newest one. With `config.resume` the newest run that did not end continues. Ctrl-C and SIGTERM stop
-    the run with a checkpoint, fetch its files, and end the nodes; then `stopped` is true, and `stopped_by` is the
-    signal's name. Raises TrainingError, and ShoalError also when another training uses the nodes.
+    that a run writes, or it cannot be a file in `output`. `dataset` is an s3:// address, a file here, None for the
+    deployment's newest one, or texts, whose addresses are then in `inputs`. With `config.resume` the newest run that
+    did not end continues. Ctrl-C and SIGTERM stop the run with a checkpoint, fetch its files, and end the nodes; then
+    `stopped` is true, and `stopped_by` is the signal's name. Raises TrainingError, DataError for texts or a dataset
+    that cannot be used, and ShoalError also when another training uses the nodes.
     """
     _require_free(config, output)
     _require_no_other_training(deployment)
-    place = _dataset(deployment, dataset, bars)
+    data = find_data(deployment, dataset, output=output, bars=bars)
     name = _unfinished(deployment, bars) if config.resume else _new_name(deployment)
     run = TrainingRun(
         name=name,
-        dataset=place,
+        dataset=dataset_name(data) if isinstance(data, TextRequest) else data,
         bucket=deployment.output(topology.OUTPUT_DATA_BUCKET),
         region=str(deployment.session.region_name),
-        lasting=deployment.share == "efs",
+        share=deployment.share,
     )
     began = datetime.now(UTC)
     with scaled_up(deployment, bars) as nodes:
         spending = Spending(nodes, region=run.region, since=began)
-        _stage(deployment, nodes, run, bars)
+        bring_data(deployment, nodes, run, data, bars)
         with TensorBoardWriter(output / FOLDER) as board:
             stop_request = run_ranks(deployment, nodes, run, config, RunView(bars, board, spent=spending.so_far), bars)
     cost = spending.so_far()
@@ -83,12 +81,14 @@ def train_on_deployment(
         logs = [output / f"node-{rank}.log" for rank in range(len(nodes))]
         log_text = "\n".join(path.read_text("utf-8", "replace") for path in logs if path in fetched)
         failed = failure_in(log_text, f"the logs are in {output}")
-        raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", str(run.dataset), str(failed)))
+        source = str(run.dataset) if isinstance(run.dataset, Place) else "the dataset of the texts"
+        raise type(failed)(re.sub(rf"\S*{re.escape(run.file)}", source, str(failed)))
     return {
         **summary,
         **({"stopped_by": name_of(stop_request)} if stop_request and summary["stopped"] else {}),
         "nodes": [vars(node) for node in nodes],
         "run": str(run.folder),
+        **({"inputs": list(dataset.inputs.addresses)} if isinstance(dataset, RawTexts) else {}),
         "cost": cost,
         "refused": refused,
     }
@@ -142,45 +142,3 @@ def _unfinished(deployment: Deployment, bars: Bars) -> str:
         if summary is None or '"stopped": true' in summary:
             return name
     raise ShoalError(f"no training of '{deployment.name}' was stopped; leave out --resume to start one")
-
-
-def _dataset(deployment: Deployment, dataset: str | None, bars: Bars) -> Place:
-    """The dataset's place in S3; a file is uploaded. Raises ShoalError when there is no dataset."""
-    s3 = deployment.session.client("s3")
-    bucket = deployment.output(topology.OUTPUT_DATA_BUCKET)
-    if dataset is None:
-        below = objects.list_objects(s3, Place(bucket, topology.DATASETS_PREFIX))
-        found = [each for each in below if each["Key"].endswith(DATASET_NAME)]
-        made = [each for each in found if names.is_dataset(each["Key"])]
-        if len(made) < len(found):
-            others = sorted(filterfalse(names.is_dataset, (each["Key"] for each in found)))
-            bars.note(f"left out, because these are not names of Shoal's datasets: {', '.join(map(printable, others))}")
-        if not made:
-            raise ShoalError(
-                f"the deployment '{deployment.name}' has no dataset yet; make one by: "
-                f"shoal preprocess --deployment {deployment.name} --input FILE..."
-            )
-        return Place(bucket, max(made, key=lambda each: each["LastModified"])["Key"])
-    if is_s3(dataset):
-        place = deployment.readable(dataset, topology.OUTPUT_DATA_BUCKET)
-        names.dataset(place.key)
-        if place.key not in objects.sizes(s3, place):
-            raise ShoalError(f"there is no dataset at {dataset}; check the address")
-        return place
-    with open_dataset(dataset) as opened:
-        digest = opened.digest
-    path = Path(dataset)
-    folder = Place(bucket, f"{topology.DATASETS_PREFIX}{digest}/")
-    if path.name != DATASET_NAME:
-        raise ShoalError(f"a dataset to upload must be named {DATASET_NAME}, but this is {path}; rename it")
-    return objects.parse(objects.upload(s3, [path], folder, bars)[0])
-
-
-def _stage(deployment: Deployment, nodes: Sequence[GpuNode], run: TrainingRun, bars: Bars) -> None:
-    """Copy the dataset to every node that has disks of its own, and for the others to the share, if there is one."""
-    bars.stage("copy the dataset to the nodes", 0)
-    if deployment.share == "nfs":
-        shared_folder.serve(deployment.session, nodes)
-    for together in (nodes[:1], nodes[1:]) if deployment.share else (nodes,):
-        for command in [NodeCommand(deployment.session, node.instance_id, run.stage()) for node in together]:
-            command.wait()

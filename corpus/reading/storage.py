@@ -55,6 +55,17 @@ def size_of(address: str) -> int:
         raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
 
 
+def identity_of(address: str) -> str:
+    """A value that changes with a file's content, as in `sources.InputFile`. Raises DataError when there is no file."""
+    if is_s3(address):
+        with s3.explained_errors(address, "read"):
+            return s3.head(s3.client(), s3.place_of(address))["ETag"].strip('"')
+    try:
+        return str(Path(address).stat().st_mtime_ns)
+    except OSError as error:
+        raise DataError(f"cannot read {address}: {error.strerror}; check the path and its permissions") from error
+
+
 def list_files(folder: str, prefix: str = PART_PREFIX) -> list[str]:
     """A folder's files whose names start with `prefix`, in order of name; none if there is no such folder."""
     if not is_s3(folder):

@@ -44,12 +44,13 @@ NODE = GpuNode(
     gpus=1,
     launched=datetime(2026, 1, 2, tzinfo=UTC),
 )
+DATASET = Place("data", f"datasets/{1:032x}/dataset.h5")
 RUN = TrainingRun(
     name="demo.20260102T030405-0a1b",
-    dataset=Place("data", f"datasets/{1:032x}/dataset.h5"),
+    dataset=DATASET,
     bucket="data",
     region="us-east-1",
-    lasting=True,
+    share="efs",
 )
 CONFIG = TrainConfig(data=Path("dataset"), output=Path("output"))
 GOOD: dict[str, tuple[Callable[[str], str], str]] = {
@@ -58,7 +59,7 @@ GOOD: dict[str, tuple[Callable[[str], str], str]] = {
     "instance": (names.instance, NODE.instance_id),
     "address": (names.address, NODE.address),
     "run": (names.run, RUN.name),
-    "dataset": (names.dataset, RUN.dataset.key),
+    "dataset": (names.dataset, DATASET.key),
     "work": (names.work, "0123456789ab"),
 }
 
@@ -91,7 +92,8 @@ def test_a_hostile_name_makes_no_run_and_no_node(hostile: str) -> None:
         lambda: replace(RUN, name=hostile),
         lambda: replace(RUN, name=f"demo.{hostile}"),
         lambda: replace(RUN, dataset=Place("data", f"datasets/{hostile}/dataset.h5")),
-        lambda: replace(RUN, dataset=Place(hostile, RUN.dataset.key)),
+        lambda: replace(RUN, dataset=Place(hostile, DATASET.key)),
+        lambda: replace(RUN, dataset=hostile),
         lambda: replace(RUN, bucket=hostile),
         lambda: replace(RUN, region=hostile),
         lambda: replace(NODE, instance_id=hostile),
@@ -124,13 +126,21 @@ def test_an_unquoted_name_is_executed_and_this_test_notices(bash: Bash) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_scripts_of_a_run_execute_no_name(bash: Bash, hostile: str) -> None:
     run = replace(RUN, name=hostile, dataset=Place(hostile, hostile), bucket=hostile, region=hostile)
+    texts = replace(run, dataset=hostile, share=None)
     nodes = [replace(NODE, address=hostile, instance_id=hostile)] * 2
     config = replace(CONFIG, cache=Path(hostile))
-    for script in (run.stage(), run.train(nodes, 0, 1, config), run.train(nodes, 1, 1, config), run.stop(0)):
+    for script in (
+        run.stage(nodes[0]),
+        texts.stage(nodes[0]),
+        run.train(nodes, 0, 1, config),
+        run.train(nodes, 1, 1, config),
+        run.stop(0),
+    ):
         bash.run("--posix", "-c", script)
     assert not bash.hurt()
     told = bash.told()
     assert f"s3://{hostile}/{hostile}" in told
+    assert told[told.index("corpus.text_request") + 1] == f"s3://{hostile}/runs/{hostile}/texts.json"
     assert f"s3://{hostile}/runs/{hostile}/" in told
     assert f"--master-addr={hostile}" in told
     assert told[told.index("--cache") + 1] == str(Path(hostile))

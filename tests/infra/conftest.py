@@ -40,6 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "build/wheels/emr-x86_64.zip",
         "build/wheels/emr-arm64.zip",
         "build/wheels/gpu.zip",
+        "build/wheels/gpu-inputs.zip",
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)

@@ -15,7 +15,7 @@ from app import FLAGS
 from infra import addresses, parts, topology
 from infra.stack import ShoalStack
 from tests.infra import invariants, reach
-from tests.infra.invariants import Resources, as_list, the
+from tests.infra.invariants import Resources, as_list, of_type, the
 
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 NAMED = ("s3://theirs", "s3://ours/a/b/", "s3://ours/a/c")
@@ -101,13 +101,14 @@ def test_an_address_is_accepted_where_the_role_may_list_and_read_it(role: str, r
     agree()
 
 
-def test_inputs_change_nothing_but_the_policies_of_nodes_and_an_output(
+def test_inputs_change_nothing_but_the_policies_of_nodes_an_output_and_what_new_gpu_nodes_install(
     with_and_without: tuple[Templates, Templates],
 ) -> None:
     named, without = with_and_without
     assert set(named["Resources"]) == set(without["Resources"])
     changed = {name for name, each in named["Resources"].items() if each != without["Resources"][name]}
-    assert changed == {the(named["Resources"], "AWS::IAM::Policy", role)[0] for role in ROLES}
+    policies = {the(named["Resources"], "AWS::IAM::Policy", role)[0] for role in ROLES}
+    assert changed == policies | of_type(named["Resources"], "AWS::EC2::LaunchTemplate").keys()
     assert named["Outputs"] == {**without["Outputs"], topology.OUTPUT_INPUTS: {"Value": " ".join(NAMED)}}
     assert topology.OUTPUT_INPUTS not in without["Outputs"]
 

@@ -38,6 +38,11 @@ def test_a_bucket_of_the_deployment_that_these_nodes_do_not_read_is_refused() ->
         deployed().readable("s3://my-raw/x", DATA)
 
 
+def test_what_is_read_within_inputs_alone_is_not_to_be_copied_into_the_deployments_buckets() -> None:
+    with pytest.raises(ShoalError, match=r"may not read s3://my-data/x; add .* and deploy again$"):
+        deployed("s3://more").readable("s3://my-data/x")
+
+
 def test_an_address_that_is_not_of_s3_is_refused() -> None:
     with pytest.raises(ShoalError, match="'reviews' is not an address of S3"):
         deployed("s3://more").readable("reviews", DATA)

@@ -1,5 +1,6 @@
 """Where the scripts of a run put what they bring, on nodes with disks of their own and without."""
 
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 from bootstrap.aws.objects import Place
 from bootstrap.training.node_scripts import TrainingRun
 from tests.bash import Bash
-from tests.bootstrap.test_shell import CONFIG, NODE, RUN
+from tests.bootstrap.test_shell import CONFIG, DATASET, NODE, RUN
 
-FILE = RUN.dataset.key.replace("/", "-")
+TEXTS = replace(RUN, dataset="0123456789ab")
+FILE = DATASET.key.replace("/", "-")
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def bash(tmp_path: Path) -> Bash:
 
 
 def stage(bash: Bash, run: TrainingRun = RUN) -> None:
-    bash.run("--posix", "-c", run.stage())
+    bash.run("--posix", "-c", run.stage(NODE))
     assert bash.ended.returncode == 0, bash.ended.stderr
 
 
@@ -51,6 +53,51 @@ def test_a_file_that_the_folder_has_is_not_copied_again(bash: Bash) -> None:
     stage(bash)
     stage(bash)
     assert bash.told().count(str(RUN.dataset)) == 1
+
+
+@pytest.fixture
+def encoder(bash: Bash) -> Bash:
+    """The node's Python encodes texts, and nothing else."""
+    bash.add("shoal-python", '[ "$2" = corpus.text_request ] && echo encoded >"$4"')
+    return bash
+
+
+def places(bash: Bash) -> list[Path]:
+    """Where the dataset of the texts is, below the node's root; nothing else is beside it."""
+    found = [path for path in bash.root.rglob("datasets/*") if path.suffix != ".lock"]
+    assert all(path.read_text() == "encoded\n" for path in found)
+    return sorted(path.relative_to(bash.root) for path in found)
+
+
+def test_texts_are_encoded_on_the_disks_of_the_first_node_and_shared(encoder: Bash) -> None:
+    (encoder.root / "mnt" / "local").mkdir()
+    stage(encoder, TEXTS)
+    shared = Path("mnt", "share", "datasets", TEXTS.file)
+    assert places(encoder) == [Path("mnt", "local", "datasets", TEXTS.file), shared]
+    (encoder.root / "mnt" / "local" / "datasets" / TEXTS.file).unlink()  # as on the next node
+    stage(encoder, TEXTS)
+    assert places(encoder) == [Path("mnt", "local", "datasets", TEXTS.file), shared]
+    told = encoder.told()
+    assert told.count("corpus.text_request") == 1
+    request, _, progress = told[told.index("corpus.text_request") + 1 :][:3]
+    assert request == f"s3://data/runs/{RUN.name}/texts.json"
+    assert progress == f"s3://data/nodes/{NODE.instance_id}.texts"
+
+
+def test_without_a_share_each_node_encodes_the_texts_for_itself(encoder: Bash) -> None:
+    (encoder.root / "mnt" / "local").mkdir()
+    stage(encoder, replace(TEXTS, share=None))
+    assert places(encoder) == [Path("mnt", "local", "datasets", TEXTS.file)]
+
+
+def test_an_encoding_that_fails_leaves_nothing_that_counts_as_done(encoder: Bash) -> None:
+    encoder.add("shoal-python", 'mkdir "$(dirname "$4")/.texts-1"; echo half >"$4"; echo no such file >&2; exit 1')
+    encoder.run("--posix", "-c", TEXTS.stage(NODE))
+    assert encoder.ended.returncode == 1
+    assert encoder.ended.stderr == "no such file\n"
+    encoder.add("shoal-python", 'echo encoded >"$4"')
+    stage(encoder, TEXTS)
+    assert places(encoder) == [Path("mnt", "share", "datasets", TEXTS.file)]
 
 
 def test_a_rank_of_a_real_node_needs_a_gpu_and_one_of_an_emulated_node_does_not(bash: Bash) -> None:
@@ -84,6 +131,6 @@ def test_two_datasets_are_never_one_file_on_a_node() -> None:
         dataset=Place("data", f"datasets/{2:032x}/dataset.h5"),
         bucket="data",
         region="us-east-1",
-        lasting=True,
+        share="efs",
     )
     assert other.file != RUN.file

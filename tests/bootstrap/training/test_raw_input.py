@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap.progress import Bars
-from bootstrap.training.raw_input import dataset_of_texts
+from bootstrap.training.raw_input import RawTexts, dataset_of_texts
 from corpus import raw_texts
 from corpus.dataset import open_dataset
 from corpus.reading.sources import Inputs
@@ -26,10 +26,12 @@ def find(tmp_path: Path) -> Find:
 
     def find(**settings: float) -> Path:
         return dataset_of_texts(
-            Inputs(files=(str(tmp_path / "in.json"),)),
-            replace(Settings(), **settings),  # type: ignore[arg-type]
-            max_malformed=0.05,
-            allow_damaged=False,
+            RawTexts(
+                inputs=Inputs(files=(str(tmp_path / "in.json"),)),
+                settings=replace(Settings(), **settings),  # type: ignore[arg-type]
+                max_malformed=0.05,
+                allow_damaged=False,
+            ),
             output=tmp_path / "model",
             cache=tmp_path / "cache",
             bars=Bars(),

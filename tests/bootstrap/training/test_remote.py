@@ -130,7 +130,7 @@ class View:
 def test_a_record_is_followed_from_where_the_resumed_run_writes(aws) -> None:
     name = "followed.20260102T030405-0a1b"
     place = Place(BUCKET, f"runs/{name}/record.jsonl")
-    run = TrainingRun(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", lasting=False)
+    run = TrainingRun(name=name, dataset=objects.parse(DATASET), bucket=BUCKET, region="us-east-1", share=None)
     s3, view = boto3.Session().client("s3"), View()
 
     def written(content: bytes) -> bytes:

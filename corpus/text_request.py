@@ -1,0 +1,167 @@
+"""Texts that another machine is to encode: what is written for it to S3, what it reports there, and its program.
+
+`python -m corpus.text_request REQUEST OUTPUT PROGRESS` encodes the texts that the object REQUEST names to the file
+OUTPUT, and reports in the object PROGRESS. Others may write such objects, so their values are checked when they are
+read.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import MISSING, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from corpus.display import plural
+from corpus.errors import DataError, explain_full_disk
+from corpus.json_values import parse_json_object, require_fields
+from corpus.reading import s3
+from corpus.reading.formats import Format
+from corpus.reading.s3 import is_s3
+from corpus.reading.sources import Source
+from corpus.settings import Settings
+
+REQUEST_NAME = "texts.json"
+"""The name of a request beside the results of the training that it is for."""
+
+_REPORT_SECONDS = 2.0
+
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRequest:
+    """Texts to encode, as their files were understood."""
+
+    sources: tuple[Source, ...]
+    settings: Settings
+    """With the values that depend on the input."""
+    max_malformed: float
+    """The largest share of malformed lines."""
+    allow_damaged: bool
+    plain_bytes: int
+    """About how many bytes all texts are, decompressed."""
+
+    def encode(self, output: Path, report: Callable[[int], None]) -> dict[str, Any]:
+        """Write the dataset of these texts; see `corpus.raw_texts.encode_texts`."""
+        from corpus.raw_texts import encode_texts  # numba takes long to load
+
+        return encode_texts(
+            self.sources,
+            self.settings,
+            output,
+            max_malformed=self.max_malformed,
+            allow_damaged=self.allow_damaged,
+            report=report,
+        )
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps({**asdict(self), "settings": self.settings.to_json()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`. Raises DataError for anything else, and for files that are not in S3."""
+        written = parse_json_object(text)
+        sources = written.get("sources")
+        if not isinstance(sources, list):
+            raise DataError("sources is not a list")
+        settings = _object(written.get("settings"), "settings")
+        found = {"sources": tuple(map(_source, sources)), "settings": Settings.from_json(settings)}
+        return _made(cls, {**written, **found})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextProgress:
+    """What the program has done of a request."""
+
+    read: int
+    """The bytes of texts that were read, decompressed."""
+    lines: int = 0
+    """When all is read: the lines, and how many of them are malformed."""
+    malformed: int = 0
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of JSON. Raises DataError for anything else."""
+        return _made(cls, parse_json_object(text))
+
+
+def describe_malformed(lines: int, malformed: int) -> str:
+    """A sentence about lines that are not in the dataset."""
+    return f"{malformed:,} of {plural(lines, 'line')} are malformed, and are left out"
+
+
+def _source(written: Any) -> Source:
+    values = _object(written, "a source")
+    source = _made(Source, {**values, "format": _made(Format, _object(values.get("format"), "a format"))})
+    if not is_s3(source.address):
+        raise DataError("a source is not in S3")
+    return source
+
+
+def _object(written: Any, what: str) -> dict[str, Any]:
+    if not isinstance(written, dict):
+        raise DataError(f"{what} is not a JSON object")
+    return written
+
+
+def _made(kind: type[_Kind], written: Mapping[str, Any]) -> _Kind:
+    """An object of a dataclass. Raises DataError where a value is missing, unknown, or of a wrong type."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    require_fields(kind, values)
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.default is MISSING and field.name not in values:
+            raise DataError(f"{field.name} is missing")
+    return kind(**values)
+
+
+def encode_request(request: str, output: Path, progress: str) -> None:
+    """Do what the object `request` asks for. Raises DataError where it asks for nothing that can be done."""
+    with s3.explained_errors(request, "read"), closing(s3.get(s3.client(), s3.place_of(request))) as body:
+        content = body.read()
+    try:
+        asked = TextRequest.from_json(content.decode("utf-8", "replace"))
+    except DataError as error:
+        raise DataError(f"{request} asks for no texts: {error}; train again") from error
+    read, told = 0, time.monotonic()
+
+    def tell(**counts: int) -> None:
+        with s3.explained_errors(progress, "write"):
+            said = json.dumps(asdict(TextProgress(read=read, **counts)))
+            s3.put(s3.client(), s3.place_of(progress), said.encode())
+
+    def report(size: int) -> None:
+        nonlocal read, told
+        read += size
+        if time.monotonic() - told >= _REPORT_SECONDS:
+            tell()
+            told = time.monotonic()
+
+    tell()
+    with explain_full_disk(output, "instance type"):
+        counts = asked.encode(output, report)
+    tell(lines=counts["lines"], malformed=counts["malformed"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Encode the texts that an object in S3 names.")
+    for name, kind in (("request", str), ("output", Path), ("progress", str)):
+        parser.add_argument(name, type=kind)
+    asked = parser.parse_args()
+    # What was written so far is removed by the same way out as after an error.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        encode_request(asked.request, asked.output, asked.progress)
+    except DataError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

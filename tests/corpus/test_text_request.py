@@ -1,0 +1,126 @@
+"""What another machine is asked to encode is checked where it is read, and what it does is told."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from corpus.dataset import open_dataset
+from corpus.errors import DataError
+from corpus.raw_texts import SETTINGS
+from corpus.reading import s3
+from corpus.reading.formats import Format
+from corpus.reading.sources import Source
+from corpus.reading.storage import identity_of
+from corpus.text_request import TextProgress, TextRequest, encode_request
+from embedded.aws import EmbeddedAws
+
+REQUEST, PROGRESS = "s3://pile/runs/a/texts.json", "s3://pile/nodes/i-1.texts"
+LINES = b"".join(b"__label__%d text %d of many\n" % (1 + n % 2, n) for n in range(400)) + b"without a label\n"
+SOURCE = Source(address="s3://pile/a.txt", size=1, identity="x", format=Format(kind="fasttext"))
+ASKED = TextRequest(
+    sources=(
+        SOURCE,
+        replace(SOURCE, address="s3://pile/b.csv", test=True, code=1, format=Format(kind="csv", text=("1",))),
+    ),
+    settings=replace(SETTINGS, labelled=True, test_share=0.25),
+    max_malformed=0.05,
+    allow_damaged=False,
+    plain_bytes=2,
+)
+
+
+def test_a_request_is_read_as_it_was_written() -> None:
+    assert TextRequest.from_json(ASKED.to_json()) == ASKED
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        (("sources",), None, "sources is not a list"),
+        (("sources", 0), "s3://pile/a.txt", "a source is not a JSON object"),
+        (("sources", 0, "address"), "/etc/passwd", "a source is not in S3"),
+        (("sources", 0, "size"), True, "size is not of type int"),
+        (("sources", 0, "more"), 1, "'more' is not a known field"),
+        (("sources", 0, "format", "kind"), "binary", "binary is not a format"),
+        (("sources", 0, "format", "text"), [1], "text is not of type tuple"),
+        (("settings", "vocabulary_size"), 0, "the vocabulary size is 0"),
+        (("max_malformed",), "all", "max_malformed is not of type float"),
+    ],
+)
+def test_a_request_with_a_wrong_value_is_refused(path: tuple[Any, ...], value: Any, sentence: str) -> None:
+    written = json.loads(ASKED.to_json())
+    place = written
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(DataError, match=sentence):
+        TextRequest.from_json(json.dumps(written))
+
+
+@pytest.mark.parametrize("name", ["sources", "settings", "max_malformed", "plain_bytes"])
+def test_a_request_without_a_value_is_refused(name: str) -> None:
+    written = json.loads(ASKED.to_json())
+    del written[name]
+    with pytest.raises(DataError, match=name):
+        TextRequest.from_json(json.dumps(written))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"lines": 1}', '{"read": "1"}', '{"read": 1.0}'])
+def test_progress_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(DataError):
+        TextProgress.from_json(text)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with EmbeddedAws(tmp_path_factory.mktemp("aws")) as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        boto3.setup_default_session()
+        s3.client().create_bucket(Bucket="pile")
+        yield
+    boto3.setup_default_session()
+
+
+def ask(name: str, content: bytes) -> TextRequest:
+    """Write texts, and the request to encode them."""
+    s3.client().put_object(Bucket="pile", Key=name, Body=content)
+    source = replace(SOURCE, address=f"s3://pile/{name}", size=len(content), identity=identity_of(f"s3://pile/{name}"))
+    asked = replace(ASKED, sources=(source,), plain_bytes=len(LINES))
+    s3.put(s3.client(), s3.place_of(REQUEST), asked.to_json().encode())
+    return asked
+
+
+def told() -> TextProgress:
+    return TextProgress.from_json(s3.read_text(s3.client(), s3.place_of(PROGRESS)) or "")
+
+
+def test_what_is_asked_for_is_encoded_and_told(aws: None, tmp_path: Path) -> None:
+    asked = ask("a.txt.gz", gzip.compress(LINES))
+    encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
+    asked.encode(tmp_path / "here.h5", lambda _: None)
+    with open_dataset(tmp_path / "there.h5") as there, open_dataset(tmp_path / "here.h5") as here:
+        assert there.digest == here.digest
+    assert told() == TextProgress(read=len(LINES), lines=401, malformed=1)
+
+
+def test_a_file_that_was_replaced_since_is_refused_although_it_has_the_same_size(aws: None, tmp_path: Path) -> None:
+    ask("a.txt", LINES)
+    s3.client().put_object(Bucket="pile", Key="a.txt", Body=LINES.replace(b"many", b"some"))
+    with pytest.raises(DataError, match=r"^s3://pile/a.txt was changed since the command began; run the same command"):
+        encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_that_is_gone_or_no_request_is_said_by_its_address(aws: None, tmp_path: Path) -> None:
+    s3.put(s3.client(), s3.place_of(REQUEST), b"{}")
+    with pytest.raises(DataError, match=f"{REQUEST} asks for no texts: sources is not a list; train again"):
+        encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
+    with pytest.raises(DataError, match="there is nothing at s3://pile/none"):
+        encode_request("s3://pile/none", tmp_path / "there.h5", PROGRESS)

@@ -1,0 +1,153 @@
+"""fastText from raw texts in S3 to answers elsewhere, by the commands: deploy, train, export, predict, destroy."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from bootstrap.aws import cdk
+from bootstrap.removal.inventory import inventory, left_over
+from embedded.aws import ACCOUNT, REGION, EmbeddedAws
+from tests.person import ROOT, Person
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+
+BUCKET, FOLDER, MODEL = "my-reviews", "s3://my-reviews/yelp", "s3://my-models/yelp"
+COMMAND = ("train", "--deployment", "fasttext", "--model", "fasttext")
+ASKED = ("--input", f"{FOLDER}/train.txt", "--test-input", f"{FOLDER}/test.txt")
+GOOD, BAD = ("good", "fine", "kind"), ("bad", "poor", "rude")
+EITHER = ("the", "room", "was", "and", "staff", "very", "food", ",", "2nd")
+
+
+def lines(count: int, seed: int) -> bytes:
+    """Texts with their labels, as fastText writes them; a word tells which. One line in a hundred has no label."""
+    chance = random.Random(seed)
+    found = []
+    for number in range(count):
+        label = chance.choice((1, 2))
+        words = [*chance.choices(EITHER, k=chance.randint(3, 30)), chance.choice((BAD, GOOD)[label - 1])]
+        chance.shuffle(words)
+        found.append(f"{'' if number % 100 == 99 else f'__label__{label} '}{' '.join(words)}\n")
+    return "".join(found).encode()
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Whose nodes install from the wheels of this machine: what is deployed has the list of libraries alone."""
+    folder = tmp_path_factory.mktemp("life")
+    with EmbeddedAws(folder / "aws") as aws, pytest.MonkeyPatch.context() as patch:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        (folder / "repository").mkdir()
+        made = Person(aws, folder / "repository")
+        (made.repository / "build").unlink()
+        wheels = made.repository / "build" / "wheels"
+        wheels.mkdir(parents=True)
+        lists = (ROOT / "bootstrap" / "nodes" / "gpu" / name for name in ("requirements.txt", "inputs.txt"))
+        with zipfile.ZipFile(wheels / "gpu-inputs.zip", "w") as archive:
+            archive.writestr("requirements.txt", "".join(path.read_text() for path in lists))
+        cdk.prepare(account=ACCOUNT, region=REGION, environment=aws.environment, log=folder / "cdk.log")
+        s3 = boto3.client("s3")
+        for bucket in (BUCKET, "my-models"):
+            s3.create_bucket(Bucket=bucket)
+        for name, count in (("train.txt", 2_000), ("test.txt", 400)):
+            s3.put_object(Bucket=BUCKET, Key=f"yelp/{name}", Body=lines(count, count))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def deployed(person: Person) -> Iterator[Person]:
+    """The shipped topology, in which this person has put the example's inputs into effect."""
+    before = inventory()
+    shipped = (ROOT / "topologies" / "fasttext.yaml").read_text()
+    assert shipped.count(f"# inputs: [{FOLDER}/]") == 1
+    person.writes("fasttext", shipped.replace("# inputs:", "inputs:"))
+    person.types("deploy", "fasttext", "--owner", "ada", "--yes")
+    yield person
+    assert "nothing that costs money is left" in person.types("destroy", "fasttext", "--yes")[0]
+    assert left_over(before, inventory()) == {}
+
+
+def trains(person: Person, *arguments: str, output: Path, status: int = 0) -> tuple[str, str]:
+    return person.types(*COMMAND, "--output", str(output), "--json", *arguments, status=status)
+
+
+def keys(bucket: str, prefix: str) -> list[str]:
+    found = boto3.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
+    return [each["Key"] for each in found]
+
+
+def groups() -> list[int]:
+    return [
+        each["DesiredCapacity"]
+        for each in boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--input", "s3://my-models/x"), "may not read s3://my-models/x; add s3://my-models/x to `inputs`"),
+        (("--input", f"{FOLDER}/none.txt"), f"there is nothing at {FOLDER}/none.txt"),
+        (("--input", f"{FOLDER}/train.txt", "--test-input", __file__), "copy all of it to one of them"),
+    ],
+)
+def test_what_is_wrong_with_the_input_is_said_before_any_node_is_started(
+    deployed: Person, tmp_path: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in trains(deployed, *arguments, output=tmp_path, status=1)[1]
+    assert boto3.client("ec2").describe_instances()["Reservations"] == []
+
+
+def test_ctrl_c_while_a_node_reads_ends_the_node(deployed: Person, tmp_path: Path) -> None:
+    bucket = deployed.stack_outputs("fasttext")["DataBucket"]
+    running = deployed.starts(*COMMAND, "--output", str(tmp_path), *ASKED)
+    until = time.monotonic() + 120
+    while not any(key.endswith(".texts") for key in keys(bucket, "nodes/")):
+        assert running.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=120)
+    assert running.returncode == 130, told
+    assert "Traceback" not in told
+    assert groups() == [0]
+    assert not [key for key in keys(bucket, "runs/") if not key.endswith("/texts.json")]
+
+
+def test_texts_in_s3_become_a_model_in_s3_that_answers_elsewhere(deployed: Person, tmp_path: Path) -> None:
+    said, told = trains(deployed, *ASKED, output=tmp_path / "out")
+    summary = json.loads(said)
+    assert summary["accuracy"] > 0.95
+    assert summary["inputs"] == [f"{FOLDER}/train.txt", f"{FOLDER}/test.txt"]
+    assert summary["refused"] == []
+    assert "24 of 2,400 lines are malformed, and are left out" in told
+    request = json.loads((tmp_path / "out" / "texts.json").read_text())
+    assert [source["address"] for source in request["sources"]] == summary["inputs"]
+    assert groups() == [0]
+
+    deployed.types("export", "--model", str(tmp_path / "out"), "--output", MODEL)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    code = "import sys; from bootstrap.cli.main import main; sys.exit(main())"
+    answers = subprocess.run(
+        [sys.executable, "-c", code, "predict", "--model", MODEL],
+        cwd=empty,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input="the food was good\nthe staff was rude\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert [line.partition("\t")[0] for line in answers.splitlines()] == ["positive", "negative"]
+    assert list(empty.iterdir()) == []
