@@ -25,7 +25,7 @@ from corpus.counts import FREQUENT_WORDS, LENGTH_BINS, final_counts
 from corpus.dataset import DatasetWriter
 from corpus.dictionary import TokenisedTexts
 from corpus.display import plural
-from corpus.errors import DataError, FinalError, is_full_disk
+from corpus.errors import DataError, FinalError, explain_full_disk, is_full_disk
 from corpus.layout import LEAST_ROWS, LEAST_TRAINING_ROWS, RowBlock
 from corpus.reading.acceptance import check_input, first_positive_code
 from corpus.reading.formats import LABELS, Codes
@@ -59,16 +59,18 @@ def encode_texts(
     max_malformed: float,
     allow_damaged: bool = False,
     report: Callable[[int], None] = lambda _: None,
+    place: str = "--cache",
 ) -> dict[str, Any]:
     """Write the dataset of these files to `output`, whole or not at all; returns its counts.
 
     `settings` are SETTINGS with the values that depend on the input. `report` is told the numbers of bytes that were
     read, decompressed. Raises DataError for files that cannot be read, are damaged, change meanwhile, or have too large
     a share of malformed lines, where too few texts are left to learn from or to test with, and where those to learn
-    from are of one class; and where the folder of `output` cannot be written to. OSError where the disk is full.
+    from are of one class; and where `output` cannot be written or its disk is full: then choose another `place`.
     """
     with (
-        _folder_beside(output) as folder,
+        explain_full_disk(output, place),
+        _folder_beside(output, place) as folder,
         _Texts(folder, settings) as texts,
     ):
         tally = Tally()
@@ -77,11 +79,11 @@ def encode_texts(
         check_input(tally, max_malformed, allow_damaged=allow_damaged)
         texts.require_rows()
         read = {**tally.counts, "damaged_files": len(tally.damaged_files())}
-        return _write(texts, read, settings, output)
+        return _write(texts, read, settings, output, place)
 
 
 @contextmanager
-def _folder_beside(output: Path) -> Iterator[Path]:
+def _folder_beside(output: Path, place: str) -> Iterator[Path]:
     """A folder for what waits, which is removed with its content."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +91,7 @@ def _folder_beside(output: Path) -> Iterator[Path]:
     except OSError as error:
         if is_full_disk(error):
             raise
-        raise DataError(f"cannot write to {output.parent}: {error.strerror}; choose another --cache") from error
+        raise DataError(f"cannot write to {output.parent}: {error.strerror}; choose another {place}") from error
     with folder as name:
         yield Path(name)
 
@@ -227,7 +229,7 @@ def _segments(
     return out
 
 
-def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path) -> dict[str, Any]:
+def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: Path, place: str) -> dict[str, Any]:
     """Write the dataset; `read` are the counts of lines."""
     occurrences = texts.occurrences[:-1][: len(texts.dictionary)]
     found = most_frequent_ids(occurrences, texts.dictionary.join_words, settings.vocabulary_size, least=1)
@@ -239,7 +241,7 @@ def _write(texts: _Texts, read: Mapping[str, int], settings: Settings, output: P
     counts["distinct"] = counts["texts"]
     counts.update({name.replace("before", "after"): number for name, number in texts.counts.items() if "." in name})
     learnt = np.zeros(settings.class_count, np.int64)
-    with DatasetWriter(output, settings, packed=False, option="--cache") as writer:
+    with DatasetWriter(output, settings, packed=False, option=place) as writer:
         for split, parts in (("train", (_VALIDATION, _TRAINING)), ("test", (_TEST,))):
             for block in chain.from_iterable(texts.parts[part].blocks() for part in parts):
                 rows = RowBlock(

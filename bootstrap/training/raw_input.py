@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bootstrap.progress import Bars
 from corpus.dataset import open_dataset
-from corpus.errors import DataError, explain_full_disk
+from corpus.errors import DataError
 from corpus.layout import DATASET_NAME
 from corpus.reading.inputs.understanding import understand_inputs
 from corpus.reading.sources import Inputs
@@ -72,8 +72,7 @@ def dataset_of_texts(texts: RawTexts, *, output: Path, cache: Path | None, bars:
             done += size
             bars.at(done)
 
-        with explain_full_disk(path, "--cache"):
-            counts = request.encode(path, report)
+        counts = request.encode(path, report, place="--cache")
         if counts["malformed"]:
             bars.note(f"{describe_malformed(counts['lines'], counts['malformed'])}; shoal dataset info {path}")
     return path
