@@ -103,8 +103,8 @@ class DataOptions(Section):
     cache: Path | None = field(
         default=None,
         metadata=option_metadata(
-            "folder for unpacked rows, which the next run on the same dataset finds there (default: one of the user's "
-            "own under the temporary files')",
+            "folder for what the next run finds there: the dataset that was made of texts, and rows that were unpacked "
+            "(default: one of the user's own under the temporary files')",
             metavar="DIR",
         ),
     )

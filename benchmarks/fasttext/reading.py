@@ -16,7 +16,9 @@ def read_texts(train: Path, test: Path, folder: Path) -> Path:
     """Make the dataset of two files in a folder; returns its path."""
     inputs = Inputs(files=(str(train),), test=(str(test),))
     with Bars() as bars:
-        return dataset_of_texts(inputs, Settings(), max_malformed=0.0, allow_damaged=False, cache=folder, bars=bars)
+        return dataset_of_texts(
+            inputs, Settings(), max_malformed=0.0, allow_damaged=False, output=folder / "model", cache=folder, bars=bars
+        )
 
 
 if __name__ == "__main__":

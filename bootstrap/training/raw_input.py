@@ -23,21 +23,22 @@ def dataset_of_texts(
     *,
     max_malformed: float,
     allow_damaged: bool,
+    output: Path,
     cache: Path | None,
     bars: Bars,
 ) -> Path:
     """The dataset of these texts, whole texts as rows; made in `cache`, or in the user's own, if it is not there.
 
-    `settings` have what ratings mean, and the share for the test. Raises DataError for input that cannot be used.
+    `settings` have what ratings mean, and the share for the test. Files in `output`, the folder of the training's
+    results, are no input. Raises DataError for input that cannot be used.
     """
-    from corpus.raw_texts import SETTINGS, encode_texts  # numba takes long to load
+    from corpus.raw_texts import encode_texts  # numba takes long to load
 
-    understanding = understand_inputs(inputs)
+    understanding = understand_inputs(inputs, leave_out=str(output))
     for warning in understanding.warnings:
         bars.note(warning)
-    of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
-    settings = understanding.settings(replace(SETTINGS, **{name: getattr(settings, name) for name in of_input}))
-    understanding.check_ratings(settings, max_malformed)
+    settings = understanding.settings(settings_of_texts(settings))
+    understanding.check_values(settings, max_malformed)
     name = fingerprint(understanding.sources, settings, frozenset())
     path = (cache or default_cache()) / f"texts-{name}.h5"
     if not _is_dataset(path):
@@ -61,6 +62,14 @@ def dataset_of_texts(
             lines = plural(counts["lines"], "line")
             bars.note(f"{counts['malformed']:,} of {lines} are malformed, and are left out; shoal dataset info {path}")
     return path
+
+
+def settings_of_texts(settings: Settings) -> Settings:
+    """The settings of such a dataset, with what ratings mean, and the share for the test, of `settings`."""
+    from corpus.raw_texts import SETTINGS  # numba takes long to load
+
+    of_input = ("rating_steps", "rating_range", "rating_fraction", "positive_from", "test_share")
+    return replace(SETTINGS, **{name: getattr(settings, name) for name in of_input})
 
 
 def _is_dataset(path: Path) -> bool:
