@@ -4,8 +4,8 @@
 
 The texts are generated, and both models have the default sizes and learn from the same texts. The C++ program labels
 texts by `benchmarks/peers/fasttext_predict.py`. The start is the time of one text: Python, libraries and the model.
-Time of this comparison is CPU time. The large file is labelled on all cores, and so are a quarter and a half of it, to
-see whether the memory grows; for ten gigabytes (--gb 10) the disk needs twice as many.
+Time of this comparison is CPU time. The large file is labelled on all cores, and so is a quarter of it, to see whether
+the memory grows; for ten gigabytes (--gb 10) the disk needs twice as many.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks.predict import one_core
 from benchmarks.record import Log
 
 _LEARNT, _TEST = 20_000, 1000
-_SHARES = (0.25, 0.5, 1.0)
+_SHARES = (0.25, 1.0)
 _SHOAL, _PROGRAM = "Shoal", "fastText"
 
 Way = Callable[[Path], Usage]

@@ -109,8 +109,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def _warm_up(pile: Pile, folder: Path) -> None:
     """Compile what is compiled once."""
-    few = make_parts(Pile(pile.learnt[:1000], pile.learnt[:100], 0.0), folder / "few", seed=0)
-    _run(CASES["Shoal, --preset fasttext"], few, folder, seed=0)
+    few = pile.learnt[:: 1 + len(pile.learnt) // 1000]  # of both classes, which may be one after the other
+    _run(CASES["Shoal, --preset fasttext"], make_parts(Pile(few, few, 0.0), folder / "few", seed=0), folder, seed=0)
 
 
 def _compared(log: Log, name: str, pile: Pile, folder: Path, options: argparse.Namespace) -> dict[str, list[Figures]]:

@@ -154,12 +154,12 @@ def test_quality_compares_both_programs(records: Path, tmp_path: Path) -> None:
     pytest.importorskip("fasttext")
     reviews = write_reviews(tmp_path / "reviews.json", *[(text, 1 + 4 * label) for text, label in PILE.learnt])
     cases = ["fastText, 1 thread", "fastText, best rate", "Shoal, --preset fasttext"]
-    quality.main([f"tiny=--input {reviews}", "--seeds", "2", "--cases", *cases])
+    quality.main([f"tiny=--input {reviews}", "--seeds", "1", "--cases", *cases])
     runs = json.loads((records / "fasttext-quality.json").read_text())["runs"]["tiny"]
-    assert {case: len(each) for case, each in runs.items()} == dict.fromkeys(cases, 2)
-    for run in runs["Shoal, --preset fasttext"]:
-        assert 0 < run["train_wall"] < run["all_wall"]
-        assert run["majority"] == runs["fastText, 1 thread"][0]["majority"]
+    assert {case: len(each) for case, each in runs.items()} == dict.fromkeys(cases, 1)
+    (ours,), (theirs,) = runs["Shoal, --preset fasttext"], runs["fastText, 1 thread"]
+    assert 0 < ours["train_wall"] < ours["all_wall"]
+    assert ours["majority"] == theirs["majority"]
     assert "less fastText, 1 thread" in (records / "fasttext-quality.log").read_text()
 
 
@@ -180,4 +180,4 @@ def test_both_programs_predict(records: Path) -> None:
     predict.main(["--texts", "500", "--gb", "0.001", "--runs", "1"])
     kept = json.loads((records / "fasttext-predict.json").read_text())
     assert all(usage["cpu"] > 0 for of in kept["one core"].values() for case in of.values() for usage in case)
-    assert len(kept["large"]) == 3
+    assert len(kept["large"]) == 2
