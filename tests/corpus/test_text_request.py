@@ -104,7 +104,7 @@ def told() -> TextProgress:
 def test_what_is_asked_for_is_encoded_and_told(aws: None, tmp_path: Path) -> None:
     asked = ask("a.txt.gz", gzip.compress(LINES))
     encode_request(REQUEST, tmp_path / "there.h5", PROGRESS)
-    asked.encode(tmp_path / "here.h5", lambda _: None)
+    asked.encode(tmp_path / "here.h5", lambda _: None, place="--cache")
     with open_dataset(tmp_path / "there.h5") as there, open_dataset(tmp_path / "here.h5") as here:
         assert there.digest == here.digest
     assert told() == TextProgress(read=len(LINES), lines=401, malformed=1)
